@@ -1,0 +1,61 @@
+"""Holdfast: durable workflows for Python. What is imported from here is the public API; nothing else is."""
+
+from holdfast.code.context import ChildHandle, Context, Winner
+from holdfast.core.lifecycle import Status
+from holdfast.core.options import OnClosed, OnOpen, ParentClose
+from holdfast.core.retry import Retry
+from holdfast.engine.attempt import ActivityInfo, activity_info, heartbeat, is_cancelled
+from holdfast.engine.engine import Engine
+from holdfast.engine.handles import SignalResponse, SignalWithStartResponse, WorkflowHandle
+from holdfast.engine.views import ExecutionInfo, History, RecoveryReport
+from holdfast.errors import (
+    ActivityCancelled,
+    ActivityError,
+    ActivityFailed,
+    ActivityTimedOut,
+    ApplicationFailure,
+    ChildWorkflowFailed,
+    ExternalSignalFailed,
+    HoldfastError,
+    WorkflowCancelled,
+    WorkflowFailed,
+    WorkflowTerminated,
+)
+from holdfast.workflow import activity, workflow
+
+__all__ = [
+    "ActivityCancelled",
+    "ActivityError",
+    "ActivityFailed",
+    "ActivityInfo",
+    "ActivityTimedOut",
+    "ApplicationFailure",
+    "ChildHandle",
+    "ChildWorkflowFailed",
+    "Context",
+    "Engine",
+    "ExecutionInfo",
+    "ExternalSignalFailed",
+    "History",
+    "HoldfastError",
+    "OnClosed",
+    "OnOpen",
+    "ParentClose",
+    "RecoveryReport",
+    "Retry",
+    "SignalResponse",
+    "SignalWithStartResponse",
+    "Status",
+    "Winner",
+    "WorkflowCancelled",
+    "WorkflowFailed",
+    "WorkflowHandle",
+    "WorkflowTerminated",
+    "activity",
+    "activity_info",
+    "heartbeat",
+    "is_cancelled",
+    "workflow",
+]
+
+__version__ = "0.1.0"

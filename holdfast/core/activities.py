@@ -1,0 +1,208 @@
+"""Activities: what may be decided about them, and what their events change. The first recorded end counts."""
+
+from __future__ import annotations
+
+import msgspec
+
+from holdfast.core import commands, envelopes, events
+from holdfast.core.effects import TimerSet, Turn
+from holdfast.core.execution import Attempt, Execution, OpenActivity
+from holdfast.core.failures import Failure
+from holdfast.core.instants import Instant
+from holdfast.core.options import TimeoutKind
+from holdfast.core.payloads import Payload
+from holdfast.core.retry import may_retry, retry_delay
+
+# --- what the program asks for ---
+
+
+def record_activity(turn: Turn, command: commands.RunActivity) -> events.ActivityScheduled:
+    """An activity is wanted: it starts once this turn is committed."""
+    turn.dispatched.append(command.number)
+    return events.ActivityScheduled(
+        number=command.number, name=command.name, input=command.input, options=command.options
+    )
+
+
+def record_activity_cancel(turn: Turn, command: commands.CancelActivity) -> events.ActivityCancelRequested | None:
+    """An activity is no longer wanted: its function is told, its timers end, its result will be stale."""
+    number = command.number
+    if number not in turn.execution.activities:
+        return None
+    if number in turn.dispatched:
+        turn.dispatched.remove(number)
+    turn.stopped.append(number)
+    if turn.execution.attempt_of(number).retry_at is not None:
+        turn.ended_timers.append(number)
+    return events.ActivityCancelRequested(number=number)
+
+
+# --- what arrives ---
+
+
+def decide_returned(turn: Turn, envelope: envelopes.ActivityReturned) -> events.ActivityCompleted | None:
+    """A result counts if it is of the present attempt; otherwise it is stale."""
+    if not _is_present(turn.execution, envelope.number, envelope.attempt):
+        return None
+    return events.ActivityCompleted(number=envelope.number, result=envelope.result, attempt=envelope.attempt)
+
+
+def decide_raised(turn: Turn, envelope: envelopes.ActivityRaised) -> events.ActivityFailed | None:
+    """A failure is tried again as the policy says; the last one is an event."""
+    execution, number, failure = turn.execution, envelope.number, envelope.failure
+    if not _is_present(execution, number, envelope.attempt):
+        return None
+    if _retry(turn, number, failure, envelope.heartbeat):
+        return None
+    return events.ActivityFailed(number=number, failure=failure, attempt=envelope.attempt)
+
+
+def decide_expired(turn: Turn, envelope: envelopes.ActivityExpired) -> events.ActivityTimedOut | None:
+    """A timeout of one attempt is tried again like a failure; one of the whole activity is final."""
+    execution, number = turn.execution, envelope.number
+    if not _is_present(execution, number, envelope.attempt):
+        return None
+    turn.stopped.append(number)
+    if envelope.timeout in (TimeoutKind.START_TO_CLOSE, TimeoutKind.HEARTBEAT):
+        failure = Failure(type="ActivityTimedOut", message=f"the {envelope.timeout} timeout passed")
+        if _retry(turn, number, failure, envelope.heartbeat):
+            return None
+    return events.ActivityTimedOut(number=number, timeout=envelope.timeout, attempt=envelope.attempt)
+
+
+def decide_stopped(turn: Turn, envelope: envelopes.ActivityStopped) -> events.ActivityCancelled | None:
+    """An attempt ended as cancelled of its own accord."""
+    if not _is_present(turn.execution, envelope.number, envelope.attempt):
+        return None
+    return events.ActivityCancelled(number=envelope.number, attempt=envelope.attempt)
+
+
+def decide_beat(turn: Turn, envelope: envelopes.ActivityBeat) -> None:
+    """Keep what a running attempt reported, for the next one."""
+    execution, number = turn.execution, envelope.number
+    if _is_present(execution, number, envelope.attempt):
+        _set_attempt(turn, number, msgspec.structs.replace(execution.attempt_of(number), heartbeat=envelope.details))
+
+
+def decide_retry_due(turn: Turn, envelope: envelopes.RetryDue) -> events.ActivityTimedOut | None:
+    """The wait before an attempt is over. If the activity's own time is over too, that is its end."""
+    execution, number = turn.execution, envelope.number
+    attempt = execution.attempt_of(number)
+    if number not in execution.activities or attempt.retry_at is None:
+        turn.ended_timers.append(number)
+        turn.changed = True  # so that the stale row goes
+        return None
+    if attempt.attempt != envelope.attempt:
+        return None  # the present retry has taken the row
+    turn.ended_timers.append(number)
+    deadline = _deadline(execution.activities[number])
+    if deadline is not None and turn.now >= deadline:
+        return events.ActivityTimedOut(
+            number=number, timeout=TimeoutKind.SCHEDULE_TO_CLOSE, attempt=attempt.attempt - 1
+        )
+    _set_attempt(turn, number, msgspec.structs.replace(attempt, retry_at=None))
+    execution.running.add(number)
+    turn.dispatched.append(number)
+    return None
+
+
+def decide_redispatch(turn: Turn, envelope: envelopes.Redispatch) -> None:
+    """A node no longer runs its activities: each begins a new attempt, so that late results of the old are refused."""
+    execution = turn.execution
+    for number in sorted(execution.running):
+        if execution.runner_of(number) == envelope.node and number not in turn.dispatched:
+            attempt = execution.attempt_of(number)
+            _set_attempt(turn, number, msgspec.structs.replace(attempt, attempt=attempt.attempt + 1, node=None))
+            turn.dispatched.append(number)
+
+
+def place_activities(turn: Turn, node: str) -> None:
+    """Note in the execution which nodes hold its running activities in memory, now that `node` takes the dispatched ones."""
+    execution = turn.execution
+    if not execution.running:
+        execution.node = None
+        return
+    if execution.node is None or execution.node == node:
+        execution.node = node
+        return
+    runners = {number: execution.runner_of(number) for number in execution.running}
+    runners.update(dict.fromkeys(turn.dispatched, node))
+    nodes = sorted(set(runners.values()))
+    attempts = dict(execution.details.attempts)
+    for number, runner in runners.items():
+        if runner != nodes[0] or number in attempts:
+            attempt = execution.attempt_of(number)
+            attempts[number] = msgspec.structs.replace(attempt, node=None if runner == nodes[0] else runner)
+    execution.details.attempts = attempts
+    execution.node = ",".join(nodes)
+
+
+# --- what the events change ---
+
+
+def evolve_scheduled(execution: Execution, event: events.ActivityScheduled, now: Instant) -> None:
+    """It is open and running."""
+    execution.activities[event.number] = OpenActivity(event, now)
+    if execution.attempt_of(event.number).retry_at is None:
+        execution.running.add(event.number)
+
+
+def evolve_ended(
+    execution: Execution,
+    event: events.ActivityCompleted
+    | events.ActivityFailed
+    | events.ActivityTimedOut
+    | events.ActivityCancelled
+    | events.ActivityCancelRequested,
+    _now: Instant,
+) -> None:
+    """It is no longer open, whatever the reason."""
+    number = event.number
+    execution.activities.pop(number, None)
+    execution.running.discard(number)
+    if number in execution.details.attempts:
+        del execution.details.attempts[number]
+
+
+# --- parts ---
+
+
+def _is_present(execution: Execution, number: int, attempt: int) -> bool:
+    return number in execution.running and execution.attempt_of(number).attempt == attempt
+
+
+def _retry(turn: Turn, number: int, failure: Failure, heartbeat: Payload | None) -> bool:
+    """Arrange the next attempt if the policy allows one; whether it does."""
+    execution = turn.execution
+    activity, attempt = execution.activities[number], execution.attempt_of(number)
+    policy, failures = activity.event.options.retry, attempt.failures + 1
+    if not may_retry(policy, failures, failure.type, non_retryable=failure.non_retryable):
+        return False
+    retry_at = turn.now + retry_delay(policy, failures, execution.execution_id, number)
+    deadline = _deadline(activity)
+    if deadline is not None:
+        if turn.now >= deadline:
+            return False
+        retry_at = min(retry_at, deadline)
+    following = Attempt(
+        attempt=attempt.attempt + 1,
+        failures=failures,
+        retry_at=retry_at,
+        failure=msgspec.structs.replace(failure, trace=""),
+        heartbeat=heartbeat if heartbeat is not None else attempt.heartbeat,
+    )
+    _set_attempt(turn, number, following)
+    execution.running.discard(number)
+    turn.started_timers.append(TimerSet(number, retry_at, following.attempt))
+    return True
+
+
+def _set_attempt(turn: Turn, number: int, attempt: Attempt) -> None:
+    # A fresh dict: the default of the struct must not be shared between executions.
+    turn.execution.details.attempts = {**turn.execution.details.attempts, number: attempt}
+    turn.changed = True
+
+
+def _deadline(activity: OpenActivity) -> Instant | None:
+    limit = activity.event.options.schedule_to_close_us
+    return None if limit is None else activity.scheduled_at + limit

@@ -1,0 +1,125 @@
+"""How history and envelopes are written down: JSON with a schema version, and upcasters for what older versions wrote."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from datetime import datetime
+from typing import Any, Final
+
+import msgspec
+
+from holdfast.core.envelopes import AnyEnvelope
+from holdfast.core.events import AnyEvent, HistoryTurn
+from holdfast.core.execution import Details
+from holdfast.core.instants import Instant, from_datetime, to_datetime
+from holdfast.errors import CorruptStore
+
+SCHEMA: Final = 1
+"""The version in which this code writes events and envelopes."""
+
+Upcaster = Callable[[dict[str, Any]], dict[str, Any]]
+
+EVENT_UPCASTERS: Final[Mapping[int, Mapping[str, Upcaster]]] = {}
+"""From version n to n + 1: `{n: {event type: function from the old object to the new}}`; types not named did not change."""
+
+_DAMAGE: Final = (msgspec.MsgspecError, KeyError, TypeError, ValueError, RecursionError)
+"""What decoding and upcasting raise for bytes that are not what they should be."""
+_ENCODER: Final = msgspec.json.Encoder()
+_EVENTS: Final = msgspec.json.Decoder(tuple[AnyEvent, ...])
+_ENVELOPE: Final[msgspec.json.Decoder[AnyEnvelope]] = msgspec.json.Decoder(AnyEnvelope)
+_DETAILS: Final = msgspec.json.Decoder(Details)
+
+encode = _ENCODER.encode
+"""Any of our values as JSON bytes."""
+
+
+def decode_events(body: bytes, schema: int) -> tuple[AnyEvent, ...]:
+    """The events of one turn, brought up to the present schema."""
+    try:
+        if schema == SCHEMA:
+            return _EVENTS.decode(body)
+    except _DAMAGE as error:
+        raise CorruptStore(
+            f"Expected to decode a turn's events (schema {schema}), but {error}. "
+            "Run `holdfast check` to see what else is damaged."
+        ) from error
+    return upcast_events(body, schema, EVENT_UPCASTERS)
+
+
+def upcast_events(
+    body: bytes, schema: int, upcasters: Mapping[int, Mapping[str, Upcaster]], present: int = SCHEMA
+) -> tuple[AnyEvent, ...]:
+    """Events of an older schema, taken through each version's upcasters in turn."""
+    if schema > present:
+        raise CorruptStore(
+            f"Expected events of schema {present} or older, but found schema {schema}. "
+            "Use the newer Holdfast that wrote them."
+        )
+    try:
+        items = msgspec.json.decode(body, type=list[dict[str, Any]])
+        for version in range(schema, present):
+            changes = upcasters.get(version, {})
+            items = [changes[item["type"]](item) if item["type"] in changes else item for item in items]
+        return _EVENTS.decode(_ENCODER.encode(items))
+    except _DAMAGE as error:
+        raise CorruptStore(
+            f"Expected to decode a turn's events (schema {schema}), but {error!r}. "
+            "Run `holdfast check` to see what else is damaged."
+        ) from error
+
+
+def decode_envelope(body: bytes) -> AnyEnvelope:
+    """An envelope as it was stored. Raises CorruptStore if it cannot be read."""
+    try:
+        return _ENVELOPE.decode(body)
+    except _DAMAGE as error:
+        raise CorruptStore(f"Expected to decode an envelope, but {error}. It belongs into the dead letters.") from error
+
+
+def decode_details(body: bytes) -> Details:
+    """The details of an execution's row."""
+    try:
+        return _DETAILS.decode(body)
+    except _DAMAGE as error:
+        raise CorruptStore(
+            f"Expected to decode an execution's details, but {error}. Run `holdfast check` to see what else is damaged."
+        ) from error
+
+
+# --- histories as files -------------------------------------------------------------------------------------------------
+
+
+def export_history(turns: list[HistoryTurn]) -> list[dict[str, Any]]:
+    """A history as plain JSON values, one object per event, with its sequence, turn and time."""
+    out = []
+    for turn in turns:
+        for offset, event in enumerate(turn.events):
+            plain: dict[str, Any] = msgspec.json.decode(_ENCODER.encode(event))
+            head = {"sequence": turn.first + offset, "turn": turn.first, "at": to_datetime(turn.at).isoformat()}
+            out.append(head | plain)
+    return out
+
+
+def import_history(items: list[dict[str, Any]], schema: int = SCHEMA) -> list[HistoryTurn]:
+    """The history that `export_history` wrote. Raises CorruptStore if it is no such thing."""
+    groups: dict[int, tuple[Instant, list[dict[str, Any]]]] = {}
+    expected = 1
+    for item in items:
+        try:
+            sequence, first, at = item["sequence"], item["turn"], _parse_instant(item["at"])
+        except (KeyError, TypeError, ValueError) as error:
+            raise CorruptStore(
+                f"Expected every event to have sequence, turn, at and type, but event {expected} does not: {error}."
+            ) from error
+        if sequence != expected:
+            raise CorruptStore(f"Expected event {expected} of the history, but found {sequence}. Export it again, whole.")
+        expected += 1
+        body = {key: value for key, value in item.items() if key not in ("sequence", "turn", "at")}
+        groups.setdefault(first, (at, []))[1].append(body)
+    return [
+        HistoryTurn(first, at, decode_events(_ENCODER.encode(bodies), schema)) for first, (at, bodies) in groups.items()
+    ]
+
+
+def _parse_instant(text: str) -> Instant:
+    return from_datetime(datetime.fromisoformat(text))

@@ -1,0 +1,146 @@
+"""What a program can ask for, all of it. Imperative; carried out only after the turn that holds it is committed."""
+
+from __future__ import annotations
+
+from typing import TypeAlias
+
+import msgspec
+
+from holdfast.core.failures import Failure
+from holdfast.core.instants import Instant
+from holdfast.core.options import DEFAULT_OPTIONS, ActivityOptions, ParentClose
+from holdfast.core.payloads import Payload
+
+
+class Command(msgspec.Struct, frozen=True, kw_only=True):
+    """The root of all commands."""
+
+
+class RunActivity(Command, frozen=True, kw_only=True):
+    """Run a user function with side effects and give its result back."""
+
+    number: int
+    name: str
+    input: Payload
+    options: ActivityOptions = DEFAULT_OPTIONS
+
+
+class CancelActivity(Command, frozen=True, kw_only=True):
+    """Stop caring for an activity; its function is told."""
+
+    number: int
+
+
+class StartTimer(Command, frozen=True, kw_only=True):
+    """Give a TimerFired at `due`."""
+
+    number: int
+    due: Instant
+
+
+class CancelTimer(Command, frozen=True, kw_only=True):
+    """Forget a timer."""
+
+    number: int
+
+
+class StartChild(Command, frozen=True, kw_only=True):
+    """Start another execution and give its end back. Without a `workflow_id` the child gets its execution id."""
+
+    number: int
+    workflow: str
+    input: Payload
+    workflow_id: str | None = None
+    policy: ParentClose = ParentClose.ABANDON
+
+
+class CancelChild(Command, frozen=True, kw_only=True):
+    """Ask a child to cancel."""
+
+    number: int
+
+
+class SignalExternal(Command, frozen=True, kw_only=True):
+    """Send a signal to the open execution that has a workflow id."""
+
+    number: int
+    workflow_id: str
+    name: str
+    value: Payload
+
+
+class RejectSignal(Command, frozen=True, kw_only=True):
+    """Put a signal whose value does not fit into the dead letters."""
+
+    name: str
+    value: Payload
+    reason: str
+
+
+class RecordSideEffect(Command, frozen=True, kw_only=True):
+    """Keep a value that the code took once."""
+
+    number: int
+    value: Payload
+
+
+class RecordPatch(Command, frozen=True, kw_only=True):
+    """Remember that this execution takes the new path of a patch."""
+
+    patch: str
+
+
+class SetState(Command, frozen=True, kw_only=True):
+    """Show a value in the console; leaves no event."""
+
+    value: Payload
+
+
+class Complete(Command, frozen=True, kw_only=True):
+    """End with a result."""
+
+    result: Payload
+
+
+class Fail(Command, frozen=True, kw_only=True):
+    """End with a failure."""
+
+    failure: Failure
+
+
+class EndCancelled(Command, frozen=True, kw_only=True):
+    """End as cancelled."""
+
+
+class ContinueAs(Command, frozen=True, kw_only=True):
+    """End this run and begin the next under the same workflow id, with the signals that were not taken."""
+
+    workflow: str
+    input: Payload
+    signals: tuple[tuple[str, Payload], ...] = ()
+
+
+class Block(Command, frozen=True, kw_only=True):
+    """The program cannot go on until its code is mended: nothing of this turn is kept."""
+
+    error: Failure
+
+
+AnyCommand: TypeAlias = (
+    RunActivity
+    | CancelActivity
+    | StartTimer
+    | CancelTimer
+    | StartChild
+    | CancelChild
+    | SignalExternal
+    | RejectSignal
+    | RecordSideEffect
+    | RecordPatch
+    | SetState
+    | Complete
+    | Fail
+    | EndCancelled
+    | ContinueAs
+    | Block
+)

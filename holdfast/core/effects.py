@@ -1,0 +1,135 @@
+"""What a turn gathers: events for the history, and effects that happen with its commit or after it."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import msgspec
+
+from holdfast.core.envelopes import AnyEnvelope, Start
+from holdfast.core.events import ActivityScheduled, AnyEvent
+from holdfast.core.execution import Execution
+from holdfast.core.failures import Failure
+from holdfast.core.instants import Instant
+from holdfast.core.payloads import Payload
+
+
+class TimerSet(msgspec.Struct, frozen=True):
+    """An envelope with a due time: a timer of the program, or the next attempt of an activity."""
+
+    number: int
+    due: Instant
+    attempt: int = 0
+    """0 for the program's own timers, else the activity attempt that begins then."""
+
+
+class Outgoing(msgspec.Struct, frozen=True):
+    """An envelope for another execution, addressed by execution id or, where that is empty, by workflow id."""
+
+    execution_id: str
+    workflow_id: str
+    envelope: AnyEnvelope
+
+
+class DeadLetter(msgspec.Struct, frozen=True):
+    """An envelope that could not be handled, whole, with the reason."""
+
+    envelope: AnyEnvelope
+    reason: str
+
+
+class ActivityTask(msgspec.Struct, frozen=True):
+    """One attempt of an activity, ready to run."""
+
+    org: str
+    execution_id: str
+    workflow_id: str
+    workflow: str
+    event: ActivityScheduled
+    scheduled_at: Instant
+    attempt: int
+    heartbeat: Payload | None
+
+
+class Turn:
+    """One step of one execution while it is taken: envelopes in, events and effects out, one atomic write."""
+
+    __slots__ = (
+        "answers",
+        "blocked",
+        "changed",
+        "dead_letters",
+        "dispatched",
+        "ended_timers",
+        "events",
+        "execution",
+        "limits",
+        "now",
+        "outgoing",
+        "position",
+        "started_timers",
+        "stopped",
+        "successor",
+        "successor_envelopes",
+        "unseen_signals",
+    )
+
+    def __init__(self, execution: Execution, now: Instant, limits: Limits) -> None:
+        self.execution = execution
+        self.now = now
+        self.limits = limits
+        self.events: list[AnyEvent] = []
+        self.changed = False
+        """Whether the row changes though no event was recorded."""
+        self.dispatched: list[int] = []
+        """Activities that begin an attempt once this is committed."""
+        self.stopped: list[int] = []
+        """Activities whose function is told to stop."""
+        self.started_timers: list[TimerSet] = []
+        self.ended_timers: list[int] = []
+        self.outgoing: list[Outgoing] = []
+        self.dead_letters: list[DeadLetter] = []
+        self.position = 0
+        """Which envelope is being handled."""
+        self.answers: dict[int, Any] = {}
+        """By position of the envelope: what to answer whoever sent it. An exception is a refusal."""
+        self.successor: Start | None = None
+        self.successor_envelopes: list[AnyEnvelope] = []
+        self.blocked: Failure | None = None
+        self.unseen_signals = False
+        """The program ended before it was given all accepted signals: the turn must be taken again, holding them."""
+
+    def send(self, execution_id: str, envelope: AnyEnvelope, workflow_id: str = "") -> None:
+        """Queue an envelope for another execution; it goes out with the commit."""
+        self.outgoing.append(Outgoing(execution_id, workflow_id, envelope))
+
+    def answer(self, value: Any) -> None:
+        """Say what whoever sent the present envelope is told."""
+        self.answers[self.position] = value
+
+    @property
+    def writes(self) -> bool:
+        """Whether there is anything to commit."""
+        return bool(self.events) or self.changed or bool(self.dead_letters) or bool(self.outgoing)
+
+
+class Limits(msgspec.Struct, frozen=True):
+    """Bounds that a turn enforces."""
+
+    max_signals: int = 10_000
+
+
+def make_task(execution: Execution, number: int) -> ActivityTask:
+    """The present attempt of an open activity, as the runner takes it."""
+    activity = execution.activities[number]
+    attempt = execution.attempt_of(number)
+    return ActivityTask(
+        execution.org,
+        execution.execution_id,
+        execution.workflow_id,
+        execution.workflow,
+        activity.event,
+        activity.scheduled_at,
+        attempt.attempt,
+        attempt.heartbeat,
+    )

@@ -1,0 +1,157 @@
+"""What can arrive for an execution, all of it. Envelopes carry ids and values, never snapshots of state."""
+
+from __future__ import annotations
+
+from typing import TypeAlias
+
+import msgspec
+
+from holdfast.core.events import Parent
+from holdfast.core.failures import Failure
+from holdfast.core.ids import DEFAULT_QUEUE
+from holdfast.core.options import OnClosed, OnOpen, TimeoutKind
+from holdfast.core.payloads import Payload
+
+
+class Envelope(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True, tag_field="type"):
+    """The root of all envelopes."""
+
+
+class Start(Envelope, frozen=True, kw_only=True, tag="start"):
+    """Open an execution. `execution_id` is the one to use if a new one is made."""
+
+    execution_id: str
+    workflow_id: str
+    workflow: str
+    input: Payload
+    queue: str = DEFAULT_QUEUE
+    code_version: str = ""
+    on_open: OnOpen = OnOpen.USE_EXISTING
+    on_closed: OnClosed = OnClosed.ALLOW
+    metadata: dict[str, str] = {}
+    parent: Parent | None = None
+    continued_from: str | None = None
+
+
+class Sender(msgspec.Struct, frozen=True):
+    """The execution that sent a signal, and as which of its commands; it is told how that went."""
+
+    execution_id: str
+    number: int
+
+
+class Signal(Envelope, frozen=True, kw_only=True, tag="signal"):
+    """A signal for the execution."""
+
+    name: str
+    value: Payload
+    sender: Sender | None = None
+
+
+class Cancel(Envelope, frozen=True, kw_only=True, tag="cancel"):
+    """A request to cancel."""
+
+    reason: str = ""
+
+
+class Terminate(Envelope, frozen=True, kw_only=True, tag="terminate"):
+    """An order to end at once."""
+
+    reason: str = ""
+
+
+class TimerDue(Envelope, frozen=True, kw_only=True, tag="timer_due"):
+    """A timer of the execution came due; its number is the token."""
+
+    number: int
+
+
+class RetryDue(Envelope, frozen=True, kw_only=True, tag="retry_due"):
+    """It is time for an activity's next attempt; stale unless `attempt` is still the one that waits."""
+
+    number: int
+    attempt: int
+
+
+class ActivityReturned(Envelope, frozen=True, kw_only=True, tag="activity_returned"):
+    """An attempt of an activity returned; stale unless it is the present attempt."""
+
+    number: int
+    attempt: int
+    result: Payload
+
+
+class ActivityRaised(Envelope, frozen=True, kw_only=True, tag="activity_raised"):
+    """An attempt of an activity raised."""
+
+    number: int
+    attempt: int
+    failure: Failure
+    heartbeat: Payload | None = None
+
+
+class ActivityExpired(Envelope, frozen=True, kw_only=True, tag="activity_expired"):
+    """A timeout of an activity passed."""
+
+    number: int
+    attempt: int
+    timeout: TimeoutKind
+    heartbeat: Payload | None = None
+
+
+class ActivityStopped(Envelope, frozen=True, kw_only=True, tag="activity_stopped"):
+    """An attempt of an activity ended as cancelled."""
+
+    number: int
+    attempt: int
+
+
+class ActivityBeat(Envelope, frozen=True, kw_only=True, tag="activity_beat"):
+    """A running attempt reported details that the next attempt will get."""
+
+    number: int
+    attempt: int
+    details: Payload
+
+
+class Redispatch(Envelope, frozen=True, kw_only=True, tag="redispatch"):
+    """The node that ran the execution's activities is gone, or hands them back: each open one gets a new attempt."""
+
+    node: str
+
+
+class ChildClosed(Envelope, frozen=True, kw_only=True, tag="child_closed"):
+    """A child ended: with a result, a failure, by cancellation or by termination."""
+
+    number: int
+    execution_id: str
+    result: Payload | None = None
+    failure: Failure | None = None
+    cancelled: bool = False
+    terminated: bool = False
+    reason: str = ""
+
+
+class SignalAnswered(Envelope, frozen=True, kw_only=True, tag="signal_answered"):
+    """The receiver of a signal that this execution sent took it, or could not."""
+
+    number: int
+    failure: Failure | None = None
+
+
+AnyEnvelope: TypeAlias = (
+    Start
+    | Signal
+    | Cancel
+    | Terminate
+    | TimerDue
+    | RetryDue
+    | ActivityReturned
+    | ActivityRaised
+    | ActivityExpired
+    | ActivityStopped
+    | ActivityBeat
+    | Redispatch
+    | ChildClosed
+    | SignalAnswered
+)

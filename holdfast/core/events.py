@@ -1,0 +1,306 @@
+"""The facts of an execution's history, all of them. Past tense, never changed, never reinterpreted.
+
+An event is either *given* to the program (something arrived) or *recorded* for it (the program asked for something).
+`number` identifies what a command asked for: the program counts its commands, so the same one has the same number on every
+replay. To change a stored shape, raise `codec.SCHEMA` and add an upcaster.
+"""
+
+from __future__ import annotations
+
+from typing import TypeAlias
+
+import msgspec
+
+from holdfast.core.failures import Failure
+from holdfast.core.instants import Instant
+from holdfast.core.options import ActivityOptions, ParentClose, TimeoutKind
+from holdfast.core.payloads import Payload
+
+
+class Event(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True, tag_field="type"):
+    """The root of all events."""
+
+
+class Parent(msgspec.Struct, frozen=True, omit_defaults=True):
+    """Who started an execution as a child, and as which of its commands."""
+
+    execution_id: str
+    number: int
+    policy: ParentClose = ParentClose.ABANDON
+
+
+# --- given to the program: the beginning and what arrives ---------------------------------------------------------------
+
+
+class WorkflowStarted(Event, frozen=True, kw_only=True, tag="workflow_started"):
+    """The execution began.
+
+    If it was `cancelled` before its first turn, none of its code runs. If `held`, its code begins with the next event, as
+    for held signals.
+    """
+
+    workflow: str
+    workflow_id: str
+    input: Payload
+    code_version: str = ""
+    parent: Parent | None = None
+    continued_from: str | None = None
+    cancelled: bool = False
+    held: bool = False
+
+
+class SignalReceived(Event, frozen=True, kw_only=True, tag="signal_received"):
+    """A signal was accepted; it waits in its queue until the workflow takes it.
+
+    `held` ones are put into the queue without running the program: the next event runs it. They occur only where the
+    program would otherwise have ended before it saw signals that were already accepted.
+    """
+
+    name: str
+    value: Payload
+    held: bool = False
+
+
+class CancelRequested(Event, frozen=True, kw_only=True, tag="cancel_requested"):
+    """Somebody asked for the execution to be cancelled."""
+
+    reason: str = ""
+
+
+class ActivityCompleted(Event, frozen=True, kw_only=True, tag="activity_completed"):
+    """The activity returned."""
+
+    number: int
+    result: Payload
+    attempt: int = 1
+
+
+class ActivityFailed(Event, frozen=True, kw_only=True, tag="activity_failed"):
+    """The activity's last allowed attempt raised."""
+
+    number: int
+    failure: Failure
+    attempt: int = 1
+
+
+class ActivityTimedOut(Event, frozen=True, kw_only=True, tag="activity_timed_out"):
+    """A timeout passed and no attempt is left."""
+
+    number: int
+    timeout: TimeoutKind
+    attempt: int = 1
+
+
+class ActivityCancelled(Event, frozen=True, kw_only=True, tag="activity_cancelled"):
+    """The activity ended as cancelled, though the workflow had not asked for it."""
+
+    number: int
+    attempt: int = 1
+
+
+class TimerFired(Event, frozen=True, kw_only=True, tag="timer_fired"):
+    """The timer came due."""
+
+    number: int
+
+
+class ChildCompleted(Event, frozen=True, kw_only=True, tag="child_completed"):
+    """The child returned."""
+
+    number: int
+    result: Payload
+
+
+class ChildFailed(Event, frozen=True, kw_only=True, tag="child_failed"):
+    """The child failed, or could not be started."""
+
+    number: int
+    failure: Failure
+
+
+class ChildCancelled(Event, frozen=True, kw_only=True, tag="child_cancelled"):
+    """The child closed as cancelled."""
+
+    number: int
+
+
+class ChildTerminated(Event, frozen=True, kw_only=True, tag="child_terminated"):
+    """The child was terminated."""
+
+    number: int
+    reason: str = ""
+
+
+class ExternalSignalCompleted(Event, frozen=True, kw_only=True, tag="external_signal_completed"):
+    """The other execution has accepted the signal."""
+
+    number: int
+
+
+class ExternalSignalFailed(Event, frozen=True, kw_only=True, tag="external_signal_failed"):
+    """The other execution could not take the signal."""
+
+    number: int
+    failure: Failure
+
+
+# --- recorded for the program: what it asked for -------------------------------------------------------------------------
+
+
+class ActivityScheduled(Event, frozen=True, kw_only=True, tag="activity_scheduled"):
+    """The workflow asked for an activity."""
+
+    number: int
+    name: str
+    input: Payload
+    options: ActivityOptions = ActivityOptions()
+
+
+class ActivityCancelRequested(Event, frozen=True, kw_only=True, tag="activity_cancel_requested"):
+    """The workflow no longer wants the activity's result."""
+
+    number: int
+
+
+class TimerStarted(Event, frozen=True, kw_only=True, tag="timer_started"):
+    """The workflow began to wait for a point in time."""
+
+    number: int
+    due: Instant
+
+
+class TimerCancelled(Event, frozen=True, kw_only=True, tag="timer_cancelled"):
+    """The workflow stopped waiting for it; a late fire is ignored."""
+
+    number: int
+
+
+class ChildStarted(Event, frozen=True, kw_only=True, tag="child_started"):
+    """The workflow asked for a child execution."""
+
+    number: int
+    workflow: str
+    workflow_id: str
+    execution_id: str
+    input: Payload
+    policy: ParentClose = ParentClose.ABANDON
+
+
+class ChildCancelRequested(Event, frozen=True, kw_only=True, tag="child_cancel_requested"):
+    """The workflow asked for its child to be cancelled."""
+
+    number: int
+
+
+class ExternalSignalInitiated(Event, frozen=True, kw_only=True, tag="external_signal_initiated"):
+    """The workflow sent a signal to another execution."""
+
+    number: int
+    workflow_id: str
+    name: str
+    value: Payload
+
+
+class SignalRejected(Event, frozen=True, kw_only=True, tag="signal_rejected"):
+    """A signal's value did not fit the awaited type: it went to the dead letters."""
+
+    name: str
+    reason: str
+
+
+class SideEffectRecorded(Event, frozen=True, kw_only=True, tag="side_effect_recorded"):
+    """The value of a side effect, taken once."""
+
+    number: int
+    value: Payload
+
+
+class PatchRecorded(Event, frozen=True, kw_only=True, tag="patch_recorded"):
+    """The code took the new path of a patch for the first time."""
+
+    patch: str
+
+
+# --- recorded: the end --------------------------------------------------------------------------------------------------
+
+
+class WorkflowCompleted(Event, frozen=True, kw_only=True, tag="workflow_completed"):
+    """The workflow returned."""
+
+    result: Payload
+
+
+class WorkflowFailed(Event, frozen=True, kw_only=True, tag="workflow_failed"):
+    """The workflow raised."""
+
+    failure: Failure
+
+
+class WorkflowCancelled(Event, frozen=True, kw_only=True, tag="workflow_cancelled"):
+    """The workflow let its cancellation through, or was cancelled before it ran."""
+
+    reason: str = ""
+
+
+class WorkflowTerminated(Event, frozen=True, kw_only=True, tag="workflow_terminated"):
+    """The execution was ended from outside; its code had no say."""
+
+    reason: str = ""
+
+
+class ContinuedAs(Event, frozen=True, kw_only=True, tag="continued_as"):
+    """The workflow ended this run and began the next one under the same workflow id."""
+
+    execution_id: str
+    workflow: str
+    input: Payload
+
+
+Given: TypeAlias = (
+    WorkflowStarted
+    | SignalReceived
+    | CancelRequested
+    | ActivityCompleted
+    | ActivityFailed
+    | ActivityTimedOut
+    | ActivityCancelled
+    | TimerFired
+    | ChildCompleted
+    | ChildFailed
+    | ChildCancelled
+    | ChildTerminated
+    | ExternalSignalCompleted
+    | ExternalSignalFailed
+)
+Closing: TypeAlias = WorkflowCompleted | WorkflowFailed | WorkflowCancelled | WorkflowTerminated | ContinuedAs
+Recorded: TypeAlias = (
+    ActivityScheduled
+    | ActivityCancelRequested
+    | TimerStarted
+    | TimerCancelled
+    | ChildStarted
+    | ChildCancelRequested
+    | ExternalSignalInitiated
+    | SignalRejected
+    | SideEffectRecorded
+    | PatchRecorded
+    | Closing
+)
+AnyEvent: TypeAlias = Given | Recorded
+
+GIVEN: frozenset[type[Event]] = frozenset(Given.__args__)
+CLOSING: frozenset[type[Event]] = frozenset(Closing.__args__)
+RECORDED: frozenset[type[Event]] = frozenset(Recorded.__args__)
+
+
+class HistoryTurn(msgspec.Struct, frozen=True):
+    """The events of one turn: one row of history. All of them happened at `at`; the first is number `first`."""
+
+    first: int
+    at: Instant
+    events: tuple[AnyEvent, ...]
+
+    @property
+    def last(self) -> int:
+        """The sequence of the turn's last event."""
+        return self.first + len(self.events) - 1

@@ -1,0 +1,174 @@
+"""One execution in memory: its row, what is open in it, and the named operations on its state."""
+
+from __future__ import annotations
+
+import msgspec
+
+from holdfast.core.envelopes import Start
+from holdfast.core.events import ActivityScheduled, ChildStarted, Parent
+from holdfast.core.failures import Failure
+from holdfast.core.instants import Instant
+from holdfast.core.lifecycle import Operation, Status, next_status
+from holdfast.core.payloads import Payload
+
+
+class Attempt(msgspec.Struct, frozen=True, omit_defaults=True):
+    """How far an activity has come when that is more than its plain first attempt.
+
+    `attempt` numbers the runs of the function and fences late results; only `failures` count against the retry policy.
+    """
+
+    attempt: int = 1
+    failures: int = 0
+    retry_at: Instant | None = None
+    failure: Failure | None = None
+    heartbeat: Payload | None = None
+    node: str | None = None
+    """Set where another node runs it than the first that the execution names."""
+
+
+FIRST_ATTEMPT = Attempt()
+
+
+class OpenActivity(msgspec.Struct, frozen=True):
+    """An activity without a recorded end."""
+
+    event: ActivityScheduled
+    scheduled_at: Instant
+
+
+class Waiting(msgspec.Struct, frozen=True, omit_defaults=True):
+    """What a suspended execution waits for, for people to read."""
+
+    kind: str
+    token: str = ""
+    until: Instant | None = None
+
+
+class Details(msgspec.Struct, omit_defaults=True):
+    """What the row keeps beside its columns; nothing is searched by it."""
+
+    parent: Parent | None = None
+    continued_from: str | None = None
+    metadata: dict[str, str] = {}
+    signals: int = 0
+    cancel_requested: bool = False
+    attempts: dict[int, Attempt] = {}
+    waiting: Waiting | None = None
+    state: Payload | None = None
+    last_signal: str = ""
+    last_error: Failure | None = None
+    last_node: str = ""
+    """The node that committed its last turn."""
+    blocked_version: str | None = None
+
+
+class Execution(msgspec.Struct, kw_only=True):
+    """The state of one run. Columns first, then details, then what is open (folded from history, never stored)."""
+
+    org: str
+    execution_id: str
+    workflow_id: str
+    workflow: str
+    code_version: str
+    queue: str
+    status: Status
+    state_version: int = 0
+    sequence: int = 0
+    """How many events its history has."""
+    node: str | None = None
+    """The node whose memory holds its running activities; where there are several, their ids joined by commas."""
+    created_at: Instant
+    updated_at: Instant
+    closed_at: Instant | None = None
+    details: Details = msgspec.field(default_factory=Details)
+
+    activities: dict[int, OpenActivity] = msgspec.field(default_factory=dict)
+    running: set[int] = msgspec.field(default_factory=set)
+    """The open activities that do not wait for a retry."""
+    timers: dict[int, Instant] = msgspec.field(default_factory=dict)
+    children: dict[int, ChildStarted] = msgspec.field(default_factory=dict)
+    externals: set[int] = msgspec.field(default_factory=set)
+
+    # --- the named operations: the only ways in which a status changes ---
+
+    @classmethod
+    def register(cls, org: str, start: Start, now: Instant) -> Execution:
+        """A new execution, before its first turn."""
+        return cls(
+            org=org,
+            execution_id=start.execution_id,
+            workflow_id=start.workflow_id,
+            workflow=start.workflow,
+            code_version=start.code_version,
+            queue=start.queue,
+            status=next_status(None, Operation.REGISTER),
+            created_at=now,
+            updated_at=now,
+            details=Details(parent=start.parent, continued_from=start.continued_from, metadata=start.metadata),
+        )
+
+    def suspend(self, waiting: Waiting | None) -> None:
+        """It rests: nothing is outstanding, only waits."""
+        self.status = next_status(self.status, Operation.SUSPEND)
+        self.details.waiting = waiting
+
+    def resume(self) -> None:
+        """Something is outstanding again."""
+        self.status = next_status(self.status, Operation.RESUME)
+        self.details.waiting = None
+
+    def finish(self, operation: Operation, now: Instant, error: Failure | None = None) -> None:
+        """It closed: completed, failed, cancelled, terminated or continued. What was open is no longer."""
+        self.status = next_status(self.status, operation)
+        self.closed_at = now
+        self.node = None
+        self.details.waiting = None
+        self.details.attempts = {}
+        self.details.last_error = error
+        self.activities.clear()
+        self.running.clear()
+        self.timers.clear()
+        self.children.clear()
+        self.externals.clear()
+
+    def block(self, error: Failure, code_version: str) -> None:
+        """Its code does not fit its history."""
+        self.status = next_status(self.status, Operation.BLOCK)
+        self.details.last_error = error
+        self.details.blocked_version = code_version
+
+    def unblock(self) -> None:
+        """Somebody, or another version of the code, tries again."""
+        self.status = next_status(self.status, Operation.UNBLOCK)
+        self.details.last_error = None
+        self.details.blocked_version = None
+
+    # --- what is asked about it ---
+
+    @property
+    def is_closed(self) -> bool:
+        """Whether it has ended."""
+        return self.closed_at is not None
+
+    def attempt_of(self, number: int) -> Attempt:
+        """The present attempt of an open activity."""
+        return self.details.attempts.get(number, FIRST_ATTEMPT)
+
+    def runner_of(self, number: int) -> str:
+        """The node that runs an activity."""
+        return self.attempt_of(number).node or (self.node or "").partition(",")[0]
+
+    def describe_wait(self, signal_names: tuple[str, ...]) -> Waiting | None:
+        """What it waits for now, the most telling thing first."""
+        until = min(self.timers.values()) if self.timers else None
+        if signal_names:
+            return Waiting("signal", ", ".join(signal_names), until)
+        if self.children:
+            return Waiting("child", "", until)
+        if self.activities:
+            retry_at = min((a.retry_at for a in self.details.attempts.values() if a.retry_at), default=None)
+            return Waiting("retry", "", retry_at)
+        if self.timers:
+            return Waiting("timer", str(min(self.timers, key=self.timers.__getitem__)), until)
+        return Waiting("signal_answer") if self.externals else None

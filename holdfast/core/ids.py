@@ -1,0 +1,58 @@
+"""Identifiers: how ours are made and what users' may look like."""
+
+from __future__ import annotations
+
+import hashlib
+from typing import Final
+
+from holdfast.errors import InvalidIdentifier
+
+DEFAULT_ORG: Final = "default"
+DEFAULT_QUEUE: Final = "default"
+LONGEST_ID: Final = 255
+
+_VERSION_AND_VARIANT: Final = (0x7 << 76) | (0b10 << 62)
+
+
+def make_execution_id(at_us: int, entropy: int) -> str:
+    """A UUIDv7: 48 bits of milliseconds, then 74 bits taken from `entropy`."""
+    entropy_high = (entropy >> 62) & 0xFFF
+    entropy_low = entropy & 0x3FFF_FFFF_FFFF_FFFF
+    value = ((at_us // 1000) << 80) | _VERSION_AND_VARIANT | (entropy_high << 64) | entropy_low
+    digits = f"{value:032x}"
+    return f"{digits[:8]}-{digits[8:12]}-{digits[12:16]}-{digits[16:20]}-{digits[20:]}"
+
+
+def derive_execution_id(at_us: int, parent_id: str, number: int) -> str:
+    """The id of what an execution starts as its command `number`: the same however often it is asked."""
+    return make_execution_id(at_us, derive_entropy(parent_id, number))
+
+
+def derive_entropy(*parts: object) -> int:
+    """128 bits that depend on `parts` alone, the same in every process."""
+    return int.from_bytes(hashlib.blake2b(repr(parts).encode(), digest_size=16).digest(), "big")
+
+
+def seed_of(execution_id: str) -> int:
+    """A number that is the same for an execution in every process: the random tail of its id."""
+    return int(execution_id[-12:], 16)
+
+
+def check_identifier(value: object, what: str) -> str:
+    """`value` if it can serve as an identifier; raises InvalidIdentifier that says what is wrong with it."""
+    if type(value) is str and 0 < len(value) <= LONGEST_ID and value.isprintable() and value.strip() == value:
+        return value
+    if not isinstance(value, str):
+        found = f"it is {type(value).__name__} {value!r}"
+    elif not value:
+        found = "it is empty"
+    elif len(value) > LONGEST_ID:
+        found = f"it has {len(value)} characters"
+    elif not value.isprintable():
+        found = f"it holds control or unprintable characters: {value!r}"
+    else:
+        found = f"it begins or ends with white space: {value!r}"
+    raise InvalidIdentifier(
+        f"Expected {what} to be text of 1 to {LONGEST_ID} printable characters, but {found}. "
+        "Choose an id such as 'order-1042'."
+    )

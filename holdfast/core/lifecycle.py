@@ -1,0 +1,95 @@
+"""The life of an execution as one table. Nobody else decides what status follows."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from enum import StrEnum
+from typing import Final
+
+from holdfast.errors import CorruptStore
+
+
+class Status(StrEnum):
+    """Where an execution stands."""
+
+    RUNNING = "running"
+    """An activity is outstanding, or a turn."""
+    SUSPENDED = "suspended"
+    """It waits for something to arrive."""
+    BLOCKED = "blocked"
+    """Its code does not fit its history; it can be retried after a fix."""
+    PAUSED = "paused"
+    """Somebody halted it."""
+    COMPLETED = "completed"
+    FAILED = "failed"
+    CANCELLED = "cancelled"
+    TERMINATED = "terminated"
+    CONTINUED = "continued"
+
+    @property
+    def is_closed(self) -> bool:
+        """Whether nothing can happen to it any more."""
+        return self in CLOSED
+
+
+class Operation(StrEnum):
+    """What can happen to an execution's status."""
+
+    REGISTER = "register"
+    SUSPEND = "suspend"
+    RESUME = "resume"
+    BLOCK = "block"
+    UNBLOCK = "unblock"
+    PAUSE = "pause"
+    UNPAUSE = "unpause"
+    COMPLETE = "complete"
+    FAIL = "fail"
+    CANCEL = "cancel"
+    TERMINATE = "terminate"
+    CONTINUE = "continue"
+
+
+CLOSED: Final = frozenset({Status.COMPLETED, Status.FAILED, Status.CANCELLED, Status.TERMINATED, Status.CONTINUED})
+CLOSING: Final = frozenset(
+    {Operation.COMPLETE, Operation.FAIL, Operation.CANCEL, Operation.TERMINATE, Operation.CONTINUE}
+)
+
+_R, _S, _B, _P = Status.RUNNING, Status.SUSPENDED, Status.BLOCKED, Status.PAUSED
+
+TRANSITIONS: Final[Mapping[tuple[Status | None, Operation], Status]] = {
+    (None, Operation.REGISTER): _R,
+    (_R, Operation.SUSPEND): _S,
+    (_S, Operation.SUSPEND): _S,
+    (_S, Operation.RESUME): _R,
+    (_R, Operation.RESUME): _R,
+    (_R, Operation.BLOCK): _B,
+    (_S, Operation.BLOCK): _B,
+    (_B, Operation.BLOCK): _B,
+    (_B, Operation.UNBLOCK): _R,
+    (_R, Operation.PAUSE): _P,
+    (_S, Operation.PAUSE): _P,
+    (_P, Operation.UNPAUSE): _R,
+    (_R, Operation.COMPLETE): Status.COMPLETED,
+    (_S, Operation.COMPLETE): Status.COMPLETED,
+    (_R, Operation.FAIL): Status.FAILED,
+    (_S, Operation.FAIL): Status.FAILED,
+    (_R, Operation.CANCEL): Status.CANCELLED,
+    (_S, Operation.CANCEL): Status.CANCELLED,
+    (_R, Operation.CONTINUE): Status.CONTINUED,
+    (_S, Operation.CONTINUE): Status.CONTINUED,
+    (_R, Operation.TERMINATE): Status.TERMINATED,
+    (_S, Operation.TERMINATE): Status.TERMINATED,
+    (_B, Operation.TERMINATE): Status.TERMINATED,
+    (_P, Operation.TERMINATE): Status.TERMINATED,
+}
+
+
+def next_status(status: Status | None, operation: Operation) -> Status:
+    """The status that follows. Raises CorruptStore for a transition that does not exist."""
+    try:
+        return TRANSITIONS[status, operation]
+    except KeyError:
+        raise CorruptStore(
+            f"Expected to {operation} an execution, but it is {status}, from where that cannot happen. "
+            "This is a defect of Holdfast, or the database was changed by other hands: run `holdfast check`."
+        ) from None

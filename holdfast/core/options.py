@@ -1,0 +1,58 @@
+"""Options of activities and children, as history records them."""
+
+from __future__ import annotations
+
+from enum import StrEnum
+
+import msgspec
+
+from holdfast.core.ids import DEFAULT_QUEUE
+from holdfast.core.instants import Micros
+from holdfast.core.retry import DEFAULT_RETRY, RetryPolicy
+
+
+class ActivityOptions(msgspec.Struct, frozen=True, omit_defaults=True):
+    """How one activity is run. Timeouts in microseconds; None means no limit."""
+
+    queue: str = DEFAULT_QUEUE
+    retry: RetryPolicy = DEFAULT_RETRY
+    start_to_close_us: Micros | None = None
+    schedule_to_start_us: Micros | None = None
+    schedule_to_close_us: Micros | None = None
+    heartbeat_us: Micros | None = None
+
+
+DEFAULT_OPTIONS = ActivityOptions()
+
+
+class ParentClose(StrEnum):
+    """What becomes of an open child when its parent closes."""
+
+    ABANDON = "abandon"
+    CANCEL = "cancel"
+    TERMINATE = "terminate"
+
+
+class OnOpen(StrEnum):
+    """What a start does when an open execution has the workflow id."""
+
+    USE_EXISTING = "use_existing"
+    FAIL = "fail"
+    TERMINATE_EXISTING = "terminate_existing"
+
+
+class OnClosed(StrEnum):
+    """What a start does when only closed executions have the workflow id."""
+
+    ALLOW = "allow"
+    ALLOW_IF_FAILED = "allow_if_failed"
+    REJECT = "reject"
+
+
+class TimeoutKind(StrEnum):
+    """Which of an activity's four timeouts passed."""
+
+    START_TO_CLOSE = "start_to_close"
+    SCHEDULE_TO_START = "schedule_to_start"
+    SCHEDULE_TO_CLOSE = "schedule_to_close"
+    HEARTBEAT = "heartbeat"

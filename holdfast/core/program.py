@@ -1,0 +1,47 @@
+"""The seam between the engine and what decides: user code being replayed, or the BPMN interpreter."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Sequence
+from typing import Protocol
+
+import msgspec
+
+from holdfast.core.commands import AnyCommand
+from holdfast.core.events import AnyEvent, Given, HistoryTurn
+from holdfast.core.instants import Instant
+
+
+class Step(msgspec.Struct, frozen=True):
+    """What a program answered to one event: events of its own, and commands, in order."""
+
+    commands: Sequence[AnyCommand] = ()
+    events: Sequence[AnyEvent] = ()
+
+
+class Program(Protocol):
+    """Turns events into commands. Pure: the same events give the same commands. Never raises: a failure is a command.
+
+    It is provisional until the turn that advanced it is committed; after anything else it is thrown away and rebuilt.
+    """
+
+    @property
+    def code_version(self) -> str:
+        """The version of the code behind it, as the user named it."""
+        ...
+
+    def advance(self, event: Given, now: Instant) -> Step:
+        """Take one event, run to rest, and say what is wanted."""
+        ...
+
+    def apply(self, turns: Iterable[HistoryTurn]) -> Step:
+        """Take what has already happened. The step holds a Block if the program does not agree with it."""
+        ...
+
+    def waiting_signals(self) -> tuple[str, ...]:
+        """The names of the signals it waits for now."""
+        ...
+
+    def close(self) -> None:
+        """Free what it holds, without any further effect. Idempotent."""
+        ...

@@ -1,0 +1,98 @@
+"""Signals: accepting them, sending them to other workflows, and refusing what does not fit."""
+
+from __future__ import annotations
+
+from holdfast.core import commands, envelopes, events
+from holdfast.core.effects import DeadLetter, Turn
+from holdfast.core.execution import Execution
+from holdfast.core.failures import Failure, describe_exception
+from holdfast.core.instants import Instant
+from holdfast.errors import ExecutionClosed, ExecutionNotFound, SignalLimitReached
+
+
+def decide_signal(turn: Turn, envelope: envelopes.Signal) -> events.SignalReceived | None:
+    """Each signal is one event, up to the limit of a run."""
+    execution, details = turn.execution, turn.execution.details
+    if details.signals >= turn.limits.max_signals:
+        refusal = SignalLimitReached(
+            f"Expected to signal {describe(execution)}, but it has received {details.signals} signals, the most one run may. "
+            "Let the workflow continue_as a new run, or raise the engine's max_signals."
+        )
+        answer_sender(turn, envelope, describe_exception(refusal))
+        turn.answer(refusal)
+        return None
+    details.last_signal = envelope.name
+    answer_sender(turn, envelope, None)
+    return events.SignalReceived(name=envelope.name, value=envelope.value)
+
+
+def answer_sender(turn: Turn, envelope: envelopes.Signal, failure: Failure | None) -> None:
+    """A workflow that sent the signal hears how it went."""
+    if envelope.sender is not None:
+        turn.send(
+            envelope.sender.execution_id, envelopes.SignalAnswered(number=envelope.sender.number, failure=failure)
+        )
+
+
+def record_external(turn: Turn, command: commands.SignalExternal) -> events.ExternalSignalInitiated:
+    """A signal to another workflow goes out with the commit."""
+    sender = envelopes.Sender(turn.execution.execution_id, command.number)
+    turn.send("", envelopes.Signal(name=command.name, value=command.value, sender=sender), command.workflow_id)
+    return events.ExternalSignalInitiated(
+        number=command.number, workflow_id=command.workflow_id, name=command.name, value=command.value
+    )
+
+
+def decide_answered(
+    turn: Turn, envelope: envelopes.SignalAnswered
+) -> events.ExternalSignalCompleted | events.ExternalSignalFailed | None:
+    """The receiver's answer arrives once."""
+    if envelope.number not in turn.execution.externals:
+        return None
+    if envelope.failure is None:
+        return events.ExternalSignalCompleted(number=envelope.number)
+    return events.ExternalSignalFailed(number=envelope.number, failure=envelope.failure)
+
+
+def record_rejected(turn: Turn, command: commands.RejectSignal) -> events.SignalRejected:
+    """A value that does not fit the awaited type goes to the dead letters; the workflow goes on waiting."""
+    turn.dead_letters.append(DeadLetter(envelopes.Signal(name=command.name, value=command.value), command.reason))
+    return events.SignalRejected(name=command.name, reason=command.reason)
+
+
+def evolve_received(execution: Execution, _event: events.SignalReceived, _now: Instant) -> None:
+    """One more was received."""
+    execution.details.signals += 1
+
+
+def evolve_initiated(execution: Execution, event: events.ExternalSignalInitiated, _now: Instant) -> None:
+    """Its answer is awaited."""
+    execution.externals.add(event.number)
+
+
+def evolve_answered(
+    execution: Execution, event: events.ExternalSignalCompleted | events.ExternalSignalFailed, _now: Instant
+) -> None:
+    """Its answer has come."""
+    execution.externals.discard(event.number)
+
+
+def describe(execution: Execution) -> str:
+    """An execution as messages name it."""
+    return f"execution '{execution.workflow_id}' ({execution.execution_id})"
+
+
+def closed_error(execution: Execution, verb: str) -> ExecutionClosed:
+    """The refusal for a closed receiver."""
+    return ExecutionClosed(
+        f"Expected to {verb} {describe(execution)}, but it is {execution.status}. "
+        "Start a new one, or use signal_with_start_workflow."
+    )
+
+
+def missing_error(org: str, target: str, verb: str) -> ExecutionNotFound:
+    """The refusal for an unknown receiver."""
+    return ExecutionNotFound(
+        f"Expected to {verb} '{target}', but org '{org}' has no such execution. "
+        "Check the id, or use signal_with_start_workflow to create it."
+    )

@@ -1,0 +1,233 @@
+"""The turn: envelopes in, events and effects out. Pure; the engine writes what comes out in one commit.
+
+Events are given to the program one at a time, and it runs to rest after each; so two nodes that batch differently agree.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping, Sequence
+from typing import Any, Final
+
+import msgspec
+
+from holdfast.core import activities, children, closing, commands, envelopes, events, signals, timers
+from holdfast.core.effects import Limits, Turn
+from holdfast.core.envelopes import AnyEnvelope
+from holdfast.core.events import AnyEvent, HistoryTurn
+from holdfast.core.execution import Execution
+from holdfast.core.failures import describe_exception
+from holdfast.core.instants import Instant
+from holdfast.core.program import Program, Step
+
+NO_LIMITS: Final = Limits()
+
+
+def decide_start(turn: Turn, envelope: envelopes.Start) -> events.WorkflowStarted:
+    """The first event of an execution."""
+    return events.WorkflowStarted(
+        workflow=envelope.workflow,
+        workflow_id=envelope.workflow_id,
+        input=envelope.input,
+        code_version=turn.execution.code_version,
+        parent=envelope.parent,
+        continued_from=envelope.continued_from,
+    )
+
+
+def record_side_effect(_turn: Turn, command: commands.RecordSideEffect) -> events.SideEffectRecorded:
+    """A value that the code took once."""
+    return events.SideEffectRecorded(number=command.number, value=command.value)
+
+
+def record_patch(_turn: Turn, command: commands.RecordPatch) -> events.PatchRecorded:
+    """The code takes a patch's new path in this execution."""
+    return events.PatchRecorded(patch=command.patch)
+
+
+def record_state(turn: Turn, command: commands.SetState) -> None:
+    """What the console shows; leaves no event."""
+    turn.execution.details.state = command.value
+    turn.changed = True
+
+
+DECIDE: Final[Mapping[type[envelopes.Envelope], Callable[[Turn, Any], AnyEvent | None]]] = {
+    envelopes.Start: decide_start,
+    envelopes.Signal: signals.decide_signal,
+    envelopes.Cancel: closing.decide_cancel,
+    envelopes.Terminate: closing.decide_terminate,
+    envelopes.TimerDue: timers.decide_due,
+    envelopes.RetryDue: activities.decide_retry_due,
+    envelopes.ActivityReturned: activities.decide_returned,
+    envelopes.ActivityRaised: activities.decide_raised,
+    envelopes.ActivityExpired: activities.decide_expired,
+    envelopes.ActivityStopped: activities.decide_stopped,
+    envelopes.ActivityBeat: activities.decide_beat,
+    envelopes.Redispatch: activities.decide_redispatch,
+    envelopes.ChildClosed: children.decide_closed,
+    envelopes.SignalAnswered: signals.decide_answered,
+}
+"""What an envelope becomes: an event that is given to the program, or none if it is stale or handled without one."""
+
+RECORD: Final[Mapping[type[commands.Command], Callable[[Turn, Any], AnyEvent | None]]] = {
+    commands.RunActivity: activities.record_activity,
+    commands.CancelActivity: activities.record_activity_cancel,
+    commands.StartTimer: timers.record_timer,
+    commands.CancelTimer: timers.record_timer_cancel,
+    commands.StartChild: children.record_child,
+    commands.CancelChild: children.record_child_cancel,
+    commands.SignalExternal: signals.record_external,
+    commands.RejectSignal: signals.record_rejected,
+    commands.RecordSideEffect: record_side_effect,
+    commands.RecordPatch: record_patch,
+    commands.SetState: record_state,
+    commands.Complete: closing.record_complete,
+    commands.Fail: closing.record_fail,
+    commands.EndCancelled: closing.record_cancelled,
+    commands.ContinueAs: closing.record_continued,
+}
+"""What a command becomes: a recorded event, with its effects noted in the turn."""
+
+EVOLVE: Final[Mapping[type[events.Event], Callable[[Execution, Any, Instant], None]]] = {
+    events.SignalReceived: signals.evolve_received,
+    events.CancelRequested: closing.evolve_cancel_requested,
+    events.ActivityScheduled: activities.evolve_scheduled,
+    events.ActivityCompleted: activities.evolve_ended,
+    events.ActivityFailed: activities.evolve_ended,
+    events.ActivityTimedOut: activities.evolve_ended,
+    events.ActivityCancelled: activities.evolve_ended,
+    events.ActivityCancelRequested: activities.evolve_ended,
+    events.TimerStarted: timers.evolve_started,
+    events.TimerFired: timers.evolve_ended,
+    events.TimerCancelled: timers.evolve_ended,
+    events.ChildStarted: children.evolve_started,
+    events.ChildCompleted: children.evolve_ended,
+    events.ChildFailed: children.evolve_ended,
+    events.ChildCancelled: children.evolve_ended,
+    events.ChildTerminated: children.evolve_ended,
+    events.ExternalSignalInitiated: signals.evolve_initiated,
+    events.ExternalSignalCompleted: signals.evolve_answered,
+    events.ExternalSignalFailed: signals.evolve_answered,
+}
+"""What an event changes in the execution's open things; events that are not named change none."""
+
+WITHOUT_EFFECT: Final[frozenset[type[events.Event]]] = frozenset(
+    {
+        events.WorkflowStarted,
+        events.ChildCancelRequested,
+        events.SignalRejected,
+        events.SideEffectRecorded,
+        events.PatchRecorded,
+        *events.CLOSING,
+    }
+)
+
+
+def take_turn(
+    execution: Execution,
+    program: Program,
+    arrived: Sequence[AnyEnvelope],
+    now: Instant,
+    limits: Limits = NO_LIMITS,
+    *,
+    hold_signals: bool = False,
+) -> Turn:
+    """Take one turn. Changes `execution` and `program`, which are provisional until what comes out is committed.
+
+    With `hold_signals`, the signals among `arrived` come first and are all in their queues before the program runs again:
+    for a turn that has to be taken again because the program ended before it was given them.
+    """
+    turn = Turn(execution, max(now, execution.updated_at), limits)
+    order: Sequence[int] = range(len(arrived))
+    last_held = -1
+    if hold_signals:
+        order = sorted(order, key=lambda index: _holding_rank(arrived[index]))
+        signal_places = [place for place, index in enumerate(order) if type(arrived[index]) is envelopes.Signal]
+        last_held = max(signal_places, default=-1)
+    for place, index in enumerate(order):
+        envelope = arrived[index]
+        turn.position = index
+        kind = type(envelope)
+        event = DECIDE[kind](turn, envelope)
+        if place < last_held and event is not None:
+            event = msgspec.structs.replace(event, held=True)
+        if kind is envelopes.Start and event is not None and len(arrived) > 1 and any(type(one) is envelopes.Cancel for one in arrived):
+            event = msgspec.structs.replace(event, cancelled=True)  # it is closed without running any code
+        if event is not None:
+            _record(turn, event)
+            if kind is envelopes.Signal:
+                turn.answer(execution.sequence + len(turn.events))
+            _carry_out(turn, program.advance(event, turn.now))  # type: ignore[arg-type]
+        if turn.blocked is not None:
+            break
+        if execution.closed_at is not None:
+            _settle_rest(turn, [(i, arrived[i]) for i in order[place + 1 :]])
+            break
+    if turn.events or turn.changed:
+        _settle_status(turn, program)
+    return turn
+
+
+def fold(execution: Execution, turns: Sequence[HistoryTurn]) -> None:
+    """Bring a freshly loaded execution's open things up to its history."""
+    received = execution.details.signals  # the row counts them already
+    for turn in turns:
+        for event in turn.events:
+            evolve = EVOLVE.get(type(event))
+            if evolve is not None:
+                evolve(execution, event, turn.at)
+    execution.details.signals = received
+
+
+def _holding_rank(envelope: AnyEnvelope) -> int:
+    kind = type(envelope)
+    return 0 if kind is envelopes.Start else 1 if kind is envelopes.Signal else 2
+
+
+def _record(turn: Turn, event: AnyEvent) -> None:
+    turn.events.append(event)
+    evolve = EVOLVE.get(type(event))
+    if evolve is not None:
+        evolve(turn.execution, event, turn.now)
+
+
+def _carry_out(turn: Turn, step: Step) -> None:
+    for event in step.events:
+        _record(turn, event)
+    for command in step.commands:
+        if type(command) is commands.Block:
+            turn.blocked = command.error
+            return
+        event_or_none = RECORD[type(command)](turn, command)
+        if event_or_none is not None:
+            _record(turn, event_or_none)
+
+
+def _settle_rest(turn: Turn, rest: Sequence[tuple[int, AnyEnvelope]]) -> None:
+    """What arrived behind the event that closed the execution."""
+    execution = turn.execution
+    for index, envelope in rest:
+        turn.position = index
+        if turn.successor is not None and not isinstance(envelope, envelopes.TimerDue | envelopes.RetryDue):
+            turn.successor_envelopes.append(envelope)
+            turn.answer(turn.successor)
+        elif type(envelope) is envelopes.Signal:
+            # It was accepted and must be given before the end. After a termination there is no program to give it to.
+            if execution.status == "terminated":
+                error = signals.closed_error(execution, "signal")
+                signals.answer_sender(turn, envelope, describe_exception(error))
+                turn.answer(error)
+            else:
+                turn.unseen_signals = True
+        elif isinstance(envelope, envelopes.Cancel | envelopes.Terminate):
+            turn.answer(False)
+
+
+def _settle_status(turn: Turn, program: Program) -> None:
+    execution = turn.execution
+    execution.updated_at = turn.now
+    if execution.closed_at is not None or turn.blocked is not None:
+        return
+    if execution.running:
+        execution.resume()
+    else:
+        execution.suspend(execution.describe_wait(program.waiting_signals()))

@@ -1,0 +1,319 @@
+"""Every error that Holdfast raises, in one tree.
+
+    HoldfastError
+    ├── InvalidRequest              what was asked for cannot be right; nothing was stored
+    │   ├── InvalidIdentifier       a workflow id, name, org or queue
+    │   ├── InvalidDuration         negative, absurd, not a number
+    │   ├── InvalidTime             a date-time without a zone
+    │   ├── InvalidArguments        arguments that do not fit the function's signature or hints
+    │   ├── InvalidDefinition       a function that cannot be a workflow or an activity
+    │   │   └── DuplicateName
+    │   ├── InvalidConfiguration    an engine option
+    │   ├── UnknownWorkflow
+    │   ├── UnknownActivity
+    │   └── PayloadError
+    │       ├── EncodingError       a value that JSON cannot hold
+    │       ├── DecodingError       JSON that does not fit the type hint
+    │       └── PayloadTooLarge
+    ├── NotFound
+    │   └── ExecutionNotFound
+    ├── Conflict                    the request is fine, the moment is not; nothing was stored
+    │   ├── ExecutionClosed
+    │   ├── WorkflowAlreadyOpen
+    │   ├── WorkflowAlreadyClosed
+    │   └── SignalLimitReached
+    ├── StoreError
+    │   ├── StoreOwned              another process owns the database
+    │   ├── NotOurDatabase
+    │   ├── NewerDatabase
+    │   ├── CorruptStore
+    │   └── StoreUnavailable        read-only, disk full, connection lost
+    │       └── OutcomeUnknown      the commit may or may not have happened
+    ├── EngineClosed
+    ├── DeterminismError
+    │   ├── NonDeterminismError     replay issued another command than history records
+    │   ├── ForbiddenInWorkflow     the guard caught a clock, random source, file, socket, thread
+    │   └── TurnTooLong             a turn that does not come to rest
+    ├── WorkflowError               how an execution ended, raised by `result()`
+    │   ├── WorkflowFailed
+    │   ├── WorkflowCancelled
+    │   └── WorkflowTerminated
+    └── StepError                   what a workflow's own code can catch
+        ├── ActivityError
+        │   ├── ActivityFailed
+        │   ├── ActivityTimedOut
+        │   └── ActivityCancelled
+        ├── ChildWorkflowFailed
+        │   ├── ChildWorkflowCancelled
+        │   └── ChildWorkflowTerminated
+        └── ExternalSignalFailed
+
+    ApplicationFailure              raised by user code to name a failure's type, details and whether to retry
+    SimulationFailed                a simulated run that did not end as the undisturbed one did
+
+One formula for messages: "Expected to …, but …." and then what to do about it.
+`STATUS_CODES` maps the tree to HTTP; the nearest class up the tree counts.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping
+
+
+class HoldfastError(Exception):
+    """The root of the tree."""
+
+    def __init__(self, message: str) -> None:
+        super().__init__(message)
+        self.message = message
+
+
+class InvalidRequest(HoldfastError):
+    """The request cannot be right, whenever it is made; nothing was stored."""
+
+
+class InvalidIdentifier(InvalidRequest):
+    """A workflow id, name, org or queue is empty, too long or has control characters."""
+
+
+class InvalidDuration(InvalidRequest):
+    """A duration is negative, longer than a century, or not a number."""
+
+
+class InvalidTime(InvalidRequest):
+    """A date-time has no zone or lies outside what can be stored."""
+
+
+class InvalidArguments(InvalidRequest):
+    """Arguments do not fit the function's signature or type hints."""
+
+
+class InvalidDefinition(InvalidRequest):
+    """A function cannot serve as a workflow or an activity."""
+
+
+class DuplicateName(InvalidDefinition):
+    """Two different functions claim one name."""
+
+
+class InvalidConfiguration(InvalidRequest):
+    """An option of the engine, the store or the command line has no such value."""
+
+
+class UnknownWorkflow(InvalidRequest):
+    """No workflow of that name is registered here."""
+
+
+class UnknownActivity(InvalidRequest):
+    """No activity of that name is registered here."""
+
+
+class PayloadError(InvalidRequest):
+    """A value cannot travel as a payload."""
+
+
+class EncodingError(PayloadError):
+    """JSON cannot hold the value."""
+
+
+class DecodingError(PayloadError):
+    """The JSON does not fit the type hint."""
+
+
+class PayloadTooLarge(PayloadError):
+    """The encoded value is larger than the engine's limit."""
+
+
+class NotFound(HoldfastError):
+    """Nothing has that id."""
+
+
+class ExecutionNotFound(NotFound):
+    """No execution has that id in this org."""
+
+
+class Conflict(HoldfastError):
+    """The request is fine, the moment is not; nothing was stored."""
+
+
+class ExecutionClosed(Conflict):
+    """The execution has ended."""
+
+
+class WorkflowAlreadyOpen(Conflict):
+    """An open execution has that workflow id, and the start policy says `fail`."""
+
+
+class WorkflowAlreadyClosed(Conflict):
+    """A closed execution has that workflow id, and the policy for closed ones forbids another."""
+
+
+class SignalLimitReached(Conflict):
+    """The execution has received as many signals as one run may."""
+
+
+class StoreError(HoldfastError):
+    """The database cannot be used as asked."""
+
+
+class StoreOwned(StoreError):
+    """Another process owns the database file."""
+
+
+class NotOurDatabase(StoreError):
+    """The file is no Holdfast database."""
+
+
+class NewerDatabase(StoreError):
+    """A newer Holdfast wrote the database."""
+
+
+class CorruptStore(StoreError):
+    """What is stored contradicts itself or cannot be decoded."""
+
+
+class StoreUnavailable(StoreError):
+    """The database cannot take a write now: read-only, full, or out of reach."""
+
+
+class OutcomeUnknown(StoreUnavailable):
+    """The connection broke during a commit: it may or may not have happened."""
+
+
+class EngineClosed(HoldfastError):
+    """The engine is not open."""
+
+
+class DeterminismError(HoldfastError):
+    """Workflow code did something that a replay could not repeat."""
+
+
+class NonDeterminismError(DeterminismError):
+    """Replay issued another command than history records."""
+
+
+class ForbiddenInWorkflow(DeterminismError):
+    """Workflow code reached for a clock, a random source, a file, a socket, a process or a thread."""
+
+
+class TurnTooLong(DeterminismError):
+    """Workflow code did not come to rest within the bound of one turn."""
+
+
+class WorkflowError(HoldfastError):
+    """An execution ended without a result."""
+
+    def __init__(self, message: str, *, workflow_id: str = "", execution_id: str = "") -> None:
+        super().__init__(message)
+        self.workflow_id = workflow_id
+        self.execution_id = execution_id
+
+
+class WorkflowFailed(WorkflowError):
+    """The workflow raised; `type`, `details` and `message` say what."""
+
+    def __init__(
+        self, message: str, *, type: str = "", details: Any = None, workflow_id: str = "", execution_id: str = ""
+    ) -> None:
+        super().__init__(message, workflow_id=workflow_id, execution_id=execution_id)
+        self.type = type
+        self.details = details
+
+
+class WorkflowCancelled(WorkflowError):
+    """The workflow was cancelled."""
+
+
+class WorkflowTerminated(WorkflowError):
+    """The workflow was terminated; its code had no say."""
+
+
+class StepError(HoldfastError):
+    """Something that the workflow asked for did not succeed.
+
+    Built from history alone, so that `except` matches on replay as it did at first.
+    `type` is the name of the original exception's class.
+    """
+
+    def __init__(self, message: str, *, name: str = "", type: str = "", details: Any = None, attempt: int = 0) -> None:
+        super().__init__(message)
+        self.name = name
+        self.type = type
+        self.details = details
+        self.attempt = attempt
+
+
+class ActivityError(StepError):
+    """An activity did not succeed."""
+
+
+class ActivityFailed(ActivityError):
+    """The activity raised, and no attempt is left."""
+
+
+class ActivityTimedOut(ActivityError):
+    """A timeout of the activity passed; `type` names which."""
+
+
+class ActivityCancelled(ActivityError):
+    """The activity ended as cancelled without the workflow having asked for it."""
+
+
+class ChildWorkflowFailed(StepError):
+    """The child ended without a result."""
+
+
+class ChildWorkflowCancelled(ChildWorkflowFailed):
+    """The child was cancelled."""
+
+
+class ChildWorkflowTerminated(ChildWorkflowFailed):
+    """The child was terminated."""
+
+
+class ExternalSignalFailed(StepError):
+    """The signal to another workflow was refused."""
+
+
+class ApplicationFailure(Exception):
+    """Raise it in an activity or a workflow to control what is recorded.
+
+    `type` is what a workflow compares; `details` is any JSON value; `non_retryable` ends the attempts at once.
+    """
+
+    def __init__(
+        self, message: str, *, type: str = "ApplicationFailure", details: Any = None, non_retryable: bool = False
+    ) -> None:
+        super().__init__(message)
+        self.type = type
+        self.details = details
+        self.non_retryable = non_retryable
+
+
+class SimulationFailed(HoldfastError):
+    """A simulated run did not end as the undisturbed one did; the message names the seed."""
+
+
+STATUS_CODES: Mapping[type[HoldfastError], int] = {
+    InvalidRequest: 422,
+    PayloadTooLarge: 413,
+    UnknownWorkflow: 404,
+    UnknownActivity: 404,
+    NotFound: 404,
+    Conflict: 409,
+    EngineClosed: 503,
+    StoreError: 500,
+    StoreUnavailable: 503,
+    HoldfastError: 500,
+}
+
+
+def status_code(error: HoldfastError) -> int:
+    """The HTTP status of an error: that of the nearest class up the tree."""
+    for cls in type(error).__mro__:
+        if cls in STATUS_CODES:
+            return STATUS_CODES[cls]
+    return 500
