@@ -1,0 +1,1 @@
+"""Workflows as async functions: a deterministic event loop, the context, and matching against history. Pure."""

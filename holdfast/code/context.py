@@ -1,0 +1,301 @@
+"""What workflow code sees: everything it may ask for, and nothing else.
+
+Methods that take time return futures: the request is made when they are called, the result comes when they are awaited. So
+`a, b = ctx.run(f), ctx.run(g)` runs both at once.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import random
+import uuid
+from collections.abc import Callable, Generator
+from typing import TYPE_CHECKING, Any, Generic, NoReturn, ParamSpec, TypeVar, overload
+
+import msgspec
+
+from holdfast.code.definitions import Activity, Workflow
+from holdfast.core import payloads
+from holdfast.core.ids import check_identifier, derive_entropy
+from holdfast.core.instants import Duration, from_datetime, to_datetime, to_micros
+from holdfast.core.options import DEFAULT_OPTIONS, ParentClose
+from holdfast.errors import InvalidArguments, InvalidConfiguration
+
+if TYPE_CHECKING:
+    from datetime import datetime
+
+    from holdfast.code.instance import CodeProgram
+    from holdfast.code.logger import WorkflowLogger
+
+P = ParamSpec("P")
+R = TypeVar("R")
+T = TypeVar("T")
+
+
+class Info(msgspec.Struct, frozen=True):
+    """What an execution knows about itself."""
+
+    org: str
+    workflow: str
+    workflow_id: str
+    execution_id: str
+    code_version: str
+    parent_execution_id: str | None
+    continued_from: str | None
+
+
+class SignalWait(msgspec.Struct, frozen=True):
+    """For `wait_any`: the next signal of a name."""
+
+    name: str
+    type: Any = Any
+
+
+class TimerWait(msgspec.Struct, frozen=True):
+    """For `wait_any`: a length of time."""
+
+    duration: Duration
+
+
+class Winner(msgspec.Struct, frozen=True):
+    """Which of the things awaited by `wait_any` came first (its position), and its value."""
+
+    index: int
+    value: Any
+
+
+class ChildHandle(Generic[R]):
+    """A child that was started. Await it for its result."""
+
+    def __init__(self, context: Context, workflow_id: str, execution_id: str, future: asyncio.Future[R]) -> None:
+        self._context = context
+        self._future = future
+        self.workflow_id = workflow_id
+        self.execution_id = execution_id
+
+    def __await__(self) -> Generator[Any, None, R]:
+        return self._future.__await__()
+
+    def result(self) -> asyncio.Future[R]:
+        """The child's result, or ChildWorkflowFailed. Cancelling this future cancels the child."""
+        return self._future
+
+    def cancel(self) -> bool:
+        """Ask the child to cancel."""
+        return self._future.cancel()
+
+    def signal(self, name: str, value: Any = None) -> asyncio.Future[None]:
+        """Send the child a signal."""
+        return self._context.signal_external_workflow(self.workflow_id, name, value)
+
+
+class Context:
+    """The first parameter of every workflow."""
+
+    def __init__(self, program: CodeProgram, info: Info) -> None:
+        self._program = program
+        self.info = info
+        self._random: random.Random | None = None
+        self._uuids: random.Random | None = None
+        self._logger: WorkflowLogger | None = None
+
+    # --- activities ---
+
+    @overload
+    def run(self, activity: Activity[P, R], *args: P.args, **kwargs: P.kwargs) -> asyncio.Future[R]: ...
+    @overload
+    def run(self, activity: str, *args: Any, **kwargs: Any) -> asyncio.Future[Any]: ...
+    def run(self, activity: Any, *args: Any, **kwargs: Any) -> asyncio.Future[Any]:
+        """Run an activity and give its result.
+
+        Raises ActivityFailed, ActivityTimedOut or ActivityCancelled when awaited. Cancelling the future cancels the activity.
+        An activity that other nodes have can be named by a string; its result is then plain JSON.
+        """
+        program = self._program
+        if isinstance(activity, Activity):
+            encoded = activity.signature.encode_arguments(args, kwargs, program.payload_limit)
+            return program.run_activity(activity.name, encoded, activity.options, activity.signature.result_hint)
+        if isinstance(activity, str):
+            if kwargs:
+                raise InvalidArguments(
+                    f"Expected only positional arguments for activity '{activity}' called by name, "
+                    f"but got {sorted(kwargs)}. Pass them by position, or pass the decorated function."
+                )
+            check_identifier(activity, "the name of an activity")
+            encoded = payloads.encode(args, f"the arguments of activity '{activity}'", program.payload_limit)
+            return program.run_activity(activity, encoded, DEFAULT_OPTIONS, Any)
+        raise InvalidArguments(
+            f"Expected ctx.run to get a function decorated with @activity, but got {activity!r}. Decorate it, or pass its name."
+        )
+
+    # --- children ---
+
+    def start_child(
+        self,
+        workflow: Workflow[..., R] | str,
+        *args: Any,
+        workflow_id: str | None = None,
+        parent_close: ParentClose | str = ParentClose.ABANDON,
+    ) -> ChildHandle[R]:
+        """Start a child that is independent of this workflow unless it is awaited or `parent_close` says otherwise."""
+        return self._child(workflow, args, workflow_id, parent_close)
+
+    def run_child(
+        self,
+        workflow: Workflow[..., R] | str,
+        *args: Any,
+        workflow_id: str | None = None,
+        parent_close: ParentClose | str = ParentClose.CANCEL,
+    ) -> asyncio.Future[R]:
+        """Run a child and give its result; raises ChildWorkflowFailed. If this workflow closes first, the child is cancelled."""
+        return self._child(workflow, args, workflow_id, parent_close).result()
+
+    def _child(
+        self, workflow: Workflow[..., Any] | str, args: Any, workflow_id: str | None, parent_close: ParentClose | str
+    ) -> ChildHandle[Any]:
+        program = self._program
+        name, encoded, hint = _describe_workflow(workflow, args, program.payload_limit)
+        if workflow_id is not None:
+            check_identifier(workflow_id, "the workflow id of a child")
+        try:
+            policy = ParentClose(parent_close)
+        except ValueError:
+            raise InvalidConfiguration(
+                f"Expected parent_close to be 'abandon', 'cancel' or 'terminate', but it is {parent_close!r}."
+            ) from None
+        child_id, future = program.start_child(name, encoded, workflow_id, policy, hint)
+        return ChildHandle(self, workflow_id or child_id, child_id, future)
+
+    # --- time ---
+
+    def now(self) -> datetime:
+        """The time of the event that is being handled; it never goes back."""
+        return to_datetime(self._program.now)
+
+    def sleep(self, duration: Duration) -> asyncio.Future[None]:
+        """Wait for a timedelta or a number of seconds, however often the process ends meanwhile."""
+        return self._program.start_sleep(self._program.now + to_micros(duration, "the length of a sleep"))
+
+    def sleep_until(self, when: datetime) -> asyncio.Future[None]:
+        """Wait for a point in time, which must have a time zone. One in the past is over at once."""
+        return self._program.start_sleep(from_datetime(when, "the end of a sleep"))
+
+    # --- signals ---
+
+    @overload
+    def wait_for_signal(self, name: str, type: type[T], *, timeout: Duration | None = None) -> asyncio.Future[T]: ...
+    @overload
+    def wait_for_signal(self, name: str, type: Any = Any, *, timeout: Duration | None = None) -> asyncio.Future[Any]: ...
+    def wait_for_signal(self, name: str, type: Any = Any, *, timeout: Duration | None = None) -> asyncio.Future[Any]:
+        """The next signal of that name, decoded as `type`; raises TimeoutError if none comes within `timeout`."""
+        limit = None if timeout is None else to_micros(timeout, "the timeout of wait_for_signal")
+        return self._program.signals.wait(check_identifier(name, "the name of a signal"), type, limit)
+
+    def has_signal(self, name: str) -> bool:
+        """Whether a signal of that name waits to be taken."""
+        return self._program.signals.count(name) > 0
+
+    def pending_signal_count(self, name: str) -> int:
+        """How many signals of that name wait to be taken."""
+        return self._program.signals.count(name)
+
+    def drain_signals(self, name: str, type: Any = Any) -> list[Any]:
+        """Every signal of that name that waits, in order."""
+        return self._program.signals.drain(name, type)
+
+    def signal_external_workflow(self, workflow_id: str, name: str, value: Any = None) -> asyncio.Future[None]:
+        """Signal another open workflow, exactly once; raises ExternalSignalFailed if it cannot take it."""
+        check_identifier(workflow_id, "the workflow id of a receiver")
+        check_identifier(name, "the name of a signal")
+        encoded = payloads.encode(value, f"the value of signal '{name}'", self._program.payload_limit)
+        return self._program.signal_external(workflow_id, name, encoded)
+
+    # --- several at once ---
+
+    def signal(self, name: str, type: Any = Any) -> SignalWait:
+        """For `wait_any`: the next signal of that name."""
+        return SignalWait(check_identifier(name, "the name of a signal"), type)
+
+    def timer(self, duration: Duration) -> TimerWait:
+        """For `wait_any`: a length of time."""
+        to_micros(duration, "the length of a timer")
+        return TimerWait(duration)
+
+    def wait_any(
+        self, *waits: SignalWait | TimerWait | asyncio.Future[Any] | ChildHandle[Any]
+    ) -> asyncio.Future[Winner]:
+        """The first of several: signals, timers, and whatever was already asked for (activities, children, tasks).
+
+        When one wins, the waits for the other signals and timers end; signals that were not taken stay. Activities,
+        children and tasks go on.
+        """
+        if not waits:
+            raise InvalidArguments("Expected wait_any to get something to wait for, but it got nothing. Pass at least one wait.")
+        return self._program.wait_any(waits)
+
+    # --- the rest ---
+
+    def side_effect(self, function: Callable[[], T]) -> T:
+        """Call a function once and keep what it returned: on replay the kept value is given and nothing is called.
+
+        For small things that need no retry, such as reading a setting. It must return what JSON can hold.
+        """
+        return self._program.side_effect(function)
+
+    def patched(self, patch: str) -> bool:
+        """Whether this execution takes the new path of a change: true for those that reach it first with the new code."""
+        return self._program.patched(check_identifier(patch, "the id of a patch"))
+
+    def continue_as(self, *args: Any, workflow: Workflow[..., Any] | str | None = None) -> NoReturn:
+        """End this run and begin the next with a fresh history; signals that were not taken go along."""
+        program = self._program
+        name, encoded, _ = _describe_workflow(workflow or program.definition, args, program.payload_limit)
+        program.continue_as(name, encoded)
+
+    def set_state(self, value: Any) -> None:
+        """What the console and `query_status` show of this execution."""
+        self._program.set_state(payloads.encode(value, "the state of the workflow", self._program.payload_limit))
+
+    @property
+    def random(self) -> random.Random:
+        """A random source that gives the same numbers on every replay."""
+        if self._random is None:  # seeding one costs as much as a small turn: most workflows never ask
+            self._random = random.Random(derive_entropy(self.info.execution_id, "random"))  # noqa: S311 - deterministic
+        return self._random
+
+    def uuid4(self) -> uuid.UUID:
+        """A random UUID that is the same on every replay."""
+        if self._uuids is None:
+            self._uuids = random.Random(derive_entropy(self.info.execution_id, "uuid"))  # noqa: S311 - deterministic
+        return uuid.UUID(int=self._uuids.getrandbits(128), version=4)
+
+    @property
+    def is_replaying(self) -> bool:
+        """Whether history is being replayed. For diagnostics only: code that branches on it is not deterministic."""
+        return self._program.is_replaying
+
+    @property
+    def logger(self) -> WorkflowLogger:
+        """A logger that is silent while history is replayed."""
+        if self._logger is None:
+            from holdfast.code.logger import WorkflowLogger  # noqa: PLC0415 - most workflows do not log
+
+            info = self.info
+            self._logger = WorkflowLogger(
+                info.workflow, info.workflow_id, info.execution_id, lambda: self._program.is_replaying
+            )
+        return self._logger
+
+
+def _describe_workflow(workflow: Any, args: Any, limit: int) -> tuple[str, payloads.Payload, Any]:
+    """The name, the encoded arguments and the result's hint of a workflow given by function or name."""
+    if isinstance(workflow, Workflow):
+        encoded = workflow.signature.encode_arguments(args, {}, limit)
+        workflow.signature.check_arguments(encoded)
+        return workflow.name, encoded, workflow.signature.result_hint
+    if isinstance(workflow, str):
+        check_identifier(workflow, "the name of a workflow")
+        return workflow, payloads.encode(args, f"the arguments of workflow '{workflow}'", limit), Any
+    raise InvalidArguments(
+        f"Expected a function decorated with @workflow, or its name, but got {workflow!r}. Decorate it, or pass its name."
+    )

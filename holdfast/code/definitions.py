@@ -1,0 +1,190 @@
+"""What the decorators make of users' functions: workflows and activities with a name, a signature and options."""
+
+from __future__ import annotations
+
+import inspect
+from enum import StrEnum
+from typing import TYPE_CHECKING, Any, Generic, ParamSpec, TypeVar
+
+import msgspec
+
+from holdfast.core.ids import check_identifier
+from holdfast.core.instants import Duration, to_micros
+from holdfast.core.options import ActivityOptions
+from holdfast.core.retry import RetryPolicy
+from holdfast.core.signatures import Signature
+from holdfast.errors import DuplicateName, InvalidConfiguration, InvalidDefinition
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Iterable
+
+P = ParamSpec("P")
+R = TypeVar("R")
+D = TypeVar("D", "Workflow[..., Any]", "Activity[..., Any]")
+
+
+class Executor(StrEnum):
+    """Where an activity's function runs."""
+
+    LOOP = "loop"
+    THREAD = "thread"
+    PROCESS = "process"
+
+
+class Workflow(Generic[P, R]):
+    """A workflow: an async function whose first parameter is the context."""
+
+    def __init__(self, function: Callable[..., Any], name: str, version: str = "") -> None:
+        self.name = check_identifier(name, "the name of a workflow")
+        self.version = version
+        self.function = _check_workflow(function, name)
+        self.signature = Signature(function, f"workflow '{name}'", skip=1)
+        self.__doc__ = function.__doc__
+
+    def __call__(self, *args: Any, **kwargs: Any) -> Any:
+        """Call the function itself, for unit tests of its logic."""
+        return self.function(*args, **kwargs)
+
+    def __repr__(self) -> str:
+        return f"<workflow {self.name!r}>"
+
+
+class Activity(Generic[P, R]):
+    """An activity: a function with side effects, sync or async."""
+
+    def __init__(
+        self,
+        function: Callable[..., Any],
+        name: str,
+        options: ActivityOptions,
+        executor: Executor,
+        max_concurrent: int | None = None,
+        rate_per_second: float | None = None,
+    ) -> None:
+        self.name = check_identifier(name, "the name of an activity")
+        self.function = function
+        self.options = options
+        self.executor = executor
+        self.max_concurrent = max_concurrent
+        self.rate_per_second = rate_per_second
+        self.signature = Signature(function, f"activity '{name}'", skip=0)
+        self.__doc__ = function.__doc__
+
+    def __call__(self, *args: Any, **kwargs: Any) -> Any:
+        """Call the function itself, for unit tests of its logic."""
+        return self.function(*args, **kwargs)
+
+    def with_options(
+        self,
+        *,
+        retry: RetryPolicy | None = None,
+        queue: str | None = None,
+        start_to_close: Duration | None = None,
+        schedule_to_start: Duration | None = None,
+        schedule_to_close: Duration | None = None,
+        heartbeat: Duration | None = None,
+    ) -> Activity[P, R]:
+        """The same activity with other options, for one call: `ctx.run(charge.with_options(retry=…), order)`."""
+        given = make_options(
+            retry=retry,
+            queue=queue,
+            start_to_close=start_to_close,
+            schedule_to_start=schedule_to_start,
+            schedule_to_close=schedule_to_close,
+            heartbeat=heartbeat,
+            base=self.options,
+        )
+        other: Activity[P, R] = Activity.__new__(Activity)
+        other.__dict__.update(self.__dict__)
+        other.options = given
+        return other
+
+    def __repr__(self) -> str:
+        return f"<activity {self.name!r}>"
+
+
+def make_options(
+    *,
+    retry: RetryPolicy | None = None,
+    queue: str | None = None,
+    start_to_close: Duration | None = None,
+    schedule_to_start: Duration | None = None,
+    schedule_to_close: Duration | None = None,
+    heartbeat: Duration | None = None,
+    base: ActivityOptions | None = None,
+) -> ActivityOptions:
+    """Options as history records them; what is not given comes from `base`."""
+    if retry is not None and not isinstance(retry, RetryPolicy):
+        raise InvalidConfiguration(
+            f"Expected retry=… to be a Retry(...), but it is {retry!r}. Write for instance Retry(max_attempts=5)."
+        )
+    changes: dict[str, Any] = {}
+    if retry is not None:
+        changes["retry"] = retry
+    if queue is not None:
+        changes["queue"] = check_identifier(queue, "the queue of an activity")
+    durations = {
+        "start_to_close": start_to_close,
+        "schedule_to_start": schedule_to_start,
+        "schedule_to_close": schedule_to_close,
+        "heartbeat": heartbeat,
+    }
+    for name, value in durations.items():
+        if value is not None:
+            changes[f"{name}_us"] = to_micros(value, f"the {name} timeout")
+    return msgspec.structs.replace(base or ActivityOptions(), **changes)
+
+
+def choose_executor(function: Callable[..., Any], executor: str | None, name: str) -> Executor:
+    """Async functions run in the loop, sync ones in threads, others in processes when asked."""
+    is_async = inspect.iscoroutinefunction(function)
+    if executor is None:
+        return Executor.LOOP if is_async else Executor.THREAD
+    try:
+        chosen = Executor(executor)
+    except ValueError:
+        raise InvalidConfiguration(
+            f"Expected executor=… of activity '{name}' to be 'loop', 'thread' or 'process', but it is {executor!r}."
+        ) from None
+    if is_async != (chosen is Executor.LOOP):
+        kind = "an async function runs in the loop" if is_async else "a sync function needs a thread or a process"
+        raise InvalidDefinition(f"Expected activity '{name}' to run in a {chosen}, but {kind}. Leave executor out.")
+    return chosen
+
+
+def index_by_name(definitions: Iterable[D], what: str) -> dict[str, D]:
+    """Definitions by name. Raises DuplicateName, or InvalidDefinition for what is not a `what`."""
+    found: dict[str, D] = {}
+    wanted = Workflow if what == "workflow" else Activity
+    for definition in definitions:
+        if not isinstance(definition, wanted):
+            raise InvalidDefinition(
+                f"Expected every {what} given to the engine to be decorated with @{what}, "
+                f"but found {getattr(definition, '__name__', definition)!r}. Add the decorator."
+            )
+        other = found.setdefault(definition.name, definition)
+        if other is not definition and other.function is not definition.function:
+            raise DuplicateName(
+                f"Expected each {what} to have its own name, but two are called '{definition.name}': "
+                f"{_place(other)} and {_place(definition)}. Rename one: @{what}(name='…')."
+            )
+    return found
+
+
+def _check_workflow(function: Callable[..., Any], name: str) -> Callable[..., Any]:
+    if not inspect.iscoroutinefunction(function):
+        kind = "an async generator" if inspect.isasyncgenfunction(function) else "not an async function"
+        raise InvalidDefinition(f"Expected workflow '{name}' to be `async def`, but it is {kind}. Write `async def {name}(ctx, …)`.")
+    parameters = list(inspect.signature(function).parameters)
+    if not parameters:
+        raise InvalidDefinition(
+            f"Expected workflow '{name}' to take the context as its first parameter, but it takes none. "
+            f"Write `async def {name}(ctx: Context, …)`."
+        )
+    return function
+
+
+def _place(definition: Workflow[..., Any] | Activity[..., Any]) -> str:
+    code = getattr(definition.function, "__code__", None)
+    where = f"{code.co_filename}:{code.co_firstlineno}" if code is not None else "unknown place"
+    return f"{getattr(definition.function, '__qualname__', definition.function)} ({where})"

@@ -1,0 +1,539 @@
+"""One execution of an async function: gives it events, lets it run to rest, and collects what it asks for.
+
+Live and on replay the same code runs. The only difference: on replay the commands are compared with the recorded ones, and
+the values of side effects and patches are taken from there.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import contextvars
+import functools
+import sys
+from collections.abc import Callable, Iterable, Sequence
+from typing import TYPE_CHECKING, Any, Final, NoReturn, TypeVar
+
+from holdfast.code import guard
+from holdfast.code.context import ChildHandle, Context, Info, SignalWait, TimerWait, Winner
+from holdfast.code.loop import WorkflowFuture, WorkflowLoop, WorkflowTask
+from holdfast.code.matching import describe_command, describe_event, matches
+from holdfast.code.signals import SignalQueues
+from holdfast.core import commands, events, payloads
+from holdfast.core.commands import AnyCommand
+from holdfast.core.events import GIVEN, AnyEvent, Given, HistoryTurn
+from holdfast.core.failures import Failure, decode_details, describe_exception
+from holdfast.core.ids import derive_execution_id, seed_of
+from holdfast.core.instants import Instant, to_micros
+from holdfast.core.options import ActivityOptions, ParentClose
+from holdfast.core.payloads import Payload
+from holdfast.core.program import Step
+from holdfast.errors import (
+    ActivityCancelled,
+    ActivityFailed,
+    ActivityTimedOut,
+    ChildWorkflowCancelled,
+    ChildWorkflowFailed,
+    ChildWorkflowTerminated,
+    DeterminismError,
+    ExternalSignalFailed,
+    HoldfastError,
+    NonDeterminismError,
+    StepError,
+)
+
+if TYPE_CHECKING:
+    from types import FrameType
+
+    from holdfast.code.definitions import Workflow
+
+T = TypeVar("T")
+NOTHING: Final = Step()
+MOST_CALLBACKS: Final = 100_000
+"""How many callbacks one event may cause before the program counts as one that never rests."""
+
+
+class _Continue(BaseException):
+    """Unwinds workflow code that called `continue_as`."""
+
+    def __init__(self, workflow: str, input: Payload) -> None:
+        super().__init__()
+        self.workflow = workflow
+        self.input = input
+
+
+class StepFuture(WorkflowFuture[Any]):
+    """The result of something asked for. Cancelling it withdraws the request."""
+
+    def __init__(self, program: CodeProgram, number: int, label: str, hint: Any, withdraw: type[Any] | None) -> None:
+        super().__init__(program.loop)
+        self.program = program
+        self.number = number
+        self.label = label
+        self.hint = hint
+        self.withdraw = withdraw
+
+    def cancel(self, msg: Any | None = None) -> bool:
+        """Cancel the wait at once, and tell whoever works on it."""
+        if not super().cancel(msg):
+            return False
+        self.program.withdraw(self)
+        return True
+
+
+class CodeProgram:
+    """The program of one execution of an async function."""
+
+    def __init__(
+        self, definition: Workflow[..., Any], org: str, execution_id: str, payload_limit: int = payloads.DEFAULT_LIMIT
+    ) -> None:
+        self.definition = definition
+        self.code_version = definition.version
+        self.org = org
+        self.execution_id = execution_id
+        self.payload_limit = payload_limit
+        self.is_replaying = False
+        self.now: Instant = 0
+        self.loop = WorkflowLoop(  # type: ignore[abstract]  # the rest is set below the class
+            definition.name, seed_of(execution_id), self._start_loop_timer, self._cancel_loop_timer
+        )
+        self.signals = SignalQueues(self)
+        self._main: WorkflowTask[Any] | None = None
+        self._never_runs = False
+        self._ended = False
+        self._cancel_requested = False
+        self._count = 0
+        self._commands: list[AnyCommand] = []
+        self._steps: dict[int, StepFuture] = {}
+        self._patches: dict[str, bool] = {}
+        self._recorded: Sequence[AnyEvent] = ()
+        self._places: dict[int, str] = {}
+
+    # --- the two verbs ---
+
+    def advance(self, event: Given, now: Instant) -> Step:
+        """Take one event, run to rest, and say what is wanted. Never raises."""
+        self.now = self.loop.now = now
+        try:
+            self._give(event)
+        except DeterminismError as error:
+            return self._block(error)
+        if not self._commands:
+            return NOTHING
+        step, self._commands = Step(self._commands), []
+        return step
+
+    def apply(self, turns: Iterable[HistoryTurn]) -> Step:
+        """Replay what happened, comparing each command with the recorded one. A step with a Block if they differ."""
+        self.is_replaying = True
+        try:
+            for turn in turns:
+                self.now = self.loop.now = turn.at
+                self._replay_turn(turn)
+        except DeterminismError as error:
+            return self._block(error)
+        finally:
+            self.is_replaying = False
+            self._recorded = ()
+            self._places.clear()
+        return NOTHING
+
+    def waiting_signals(self) -> tuple[str, ...]:
+        """The names of the signals it waits for."""
+        return self.signals.waiting()
+
+    def close(self) -> None:
+        """End the coroutines; nothing that user code does on the way out has an effect."""
+        if self.loop.dead:
+            return
+        outer = asyncio._get_running_loop()
+        asyncio._set_running_loop(self.loop)
+        guard.enter(self.definition.name)
+        try:
+            self.loop.close_tasks()
+        finally:
+            guard.leave()
+            asyncio._set_running_loop(outer)
+        self._steps.clear()
+
+    # --- giving events ---
+
+    def _give(self, event: AnyEvent) -> None:
+        GIVE[type(event)](self, event)
+        if getattr(event, "held", False):
+            return
+        outer = asyncio._get_running_loop()
+        asyncio._set_running_loop(self.loop)
+        guard.enter(self.definition.name)
+        try:
+            self.loop.run_ready(MOST_CALLBACKS)
+        finally:
+            guard.leave()
+            asyncio._set_running_loop(outer)
+        if self._main is not None and not self._ended and self._main.done():
+            self._end(self._main)
+
+    def _start(self, event: events.WorkflowStarted) -> None:
+        if event.cancelled:
+            self._never_runs = True
+            return
+        info = Info(
+            org=self.org,
+            workflow=event.workflow,
+            workflow_id=event.workflow_id,
+            execution_id=self.execution_id,
+            code_version=event.code_version,
+            parent_execution_id=event.parent.execution_id if event.parent else None,
+            continued_from=event.continued_from,
+        )
+        try:
+            args = self.definition.signature.decode_arguments(event.input)
+        except HoldfastError as error:
+            self._ended = True
+            self.issue(commands.Fail(failure=describe_exception(error)))
+            return
+        coro = self.definition.function(Context(self, info), *args)
+        self._main = self.loop.create_task(coro, context=contextvars.Context())
+
+    def _receive(self, event: events.SignalReceived) -> None:
+        self.signals.receive(event.name, event.value)
+
+    def _cancel(self, _event: events.CancelRequested) -> None:
+        self._cancel_requested = True
+        if self._main is not None:
+            self._main.cancel()
+        elif self._never_runs:
+            self._ended = True
+            self.issue(commands.EndCancelled())
+
+    def _resolve(self, event: events.ActivityCompleted | events.ChildCompleted) -> None:
+        future = self._steps.pop(event.number, None)
+        if future is None or future.done():
+            return
+        try:
+            future.set_result(payloads.decode(event.result, future.hint, f"the result of {future.label}"))
+        except HoldfastError as error:
+            future.set_exception(error)
+
+    def _resolve_signal(self, event: events.ExternalSignalCompleted) -> None:
+        future = self._steps.pop(event.number, None)
+        if future is not None and not future.done():
+            future.set_result(None)
+
+    def _reject(self, event: Any) -> None:
+        future = self._steps.pop(event.number, None)
+        if future is not None and not future.done():
+            future.set_exception(EXCEPTIONS[type(event)](event, future.label))
+
+    def _fire(self, event: events.TimerFired) -> None:
+        if not self.loop.fire_timer(event.number):
+            future = self._steps.pop(event.number, None)
+            if future is not None and not future.done():
+                future.set_result(None)
+
+    def _end(self, main: WorkflowTask[Any]) -> None:
+        """The function returned, raised, or let its cancellation through: that is the last command."""
+        self._ended = True
+        if main.cancelled():
+            if self._cancel_requested:
+                self.issue(commands.EndCancelled())
+            else:
+                self.issue(commands.Fail(failure=Failure(type="CancelledError", message="cancelled from within")))
+            return
+        error = main.exception()
+        if error is None:
+            try:
+                result = payloads.encode(main.result(), f"the result of {self.definition.signature.what}", self.payload_limit)
+            except HoldfastError as refused:
+                self.issue(commands.Fail(failure=describe_exception(refused)))
+            else:
+                self.issue(commands.Complete(result=result))
+        elif isinstance(error, _Continue):
+            self.issue(
+                commands.ContinueAs(workflow=error.workflow, input=error.input, signals=self.signals.untaken())
+            )
+        elif isinstance(error, DeterminismError):
+            raise error
+        else:
+            self.issue(commands.Fail(failure=describe_exception(error)))
+
+    # --- replay ---
+
+    def _replay_turn(self, turn: HistoryTurn) -> None:
+        history, index = turn.events, 0
+        while index < len(history):
+            event = history[index]
+            index += 1
+            if type(event) is events.WorkflowTerminated:
+                return
+            if type(event) not in GIVEN:
+                raise self._unasked(event, turn.first + index - 1)
+            begin = index
+            while index < len(history) and type(history[index]) not in GIVEN:
+                index += 1
+            self._recorded = history[begin:index]
+            self._give(event)
+            self._compare(turn.first + begin)
+
+    def _compare(self, first: int) -> None:
+        issued = [one for one in self._commands if type(one) is not commands.SetState]
+        self._commands = []
+        recorded = [one for one in self._recorded if type(one) is not events.WorkflowTerminated]
+        for offset, event in enumerate(recorded):
+            if offset >= len(issued):
+                raise self._unasked(event, first + offset)
+            if not matches(issued[offset], event):
+                raise NonDeterminismError(
+                    f"Expected {self._name()} to ask for {describe_event(event)} again, which is event {first + offset} of its "
+                    f"history, but it asked for {describe_command(issued[offset])}{self._place(issued[offset])}. "
+                    "Bring the old code path back, or guard the change with ctx.patched(), then retry the execution."
+                )
+        if len(issued) > len(recorded):
+            extra = issued[len(recorded)]
+            raise NonDeterminismError(
+                f"Expected {self._name()} to be at rest after event {first + len(recorded) - 1} of its history, "
+                f"but it asked for {describe_command(extra)}{self._place(extra)}, which history does not hold. "
+                "Bring the old code path back, or guard the change with ctx.patched(), then retry the execution."
+            )
+
+    def _unasked(self, event: AnyEvent, sequence: int) -> NonDeterminismError:
+        return NonDeterminismError(
+            f"Expected {self._name()} to ask for {describe_event(event)} again, which is event {sequence} of its history, "
+            "but it asked for nothing there. "
+            "Bring the old code path back, or guard the change with ctx.patched(), then retry the execution."
+        )
+
+    def _name(self) -> str:
+        return f"workflow '{self.definition.name}' (execution {self.execution_id})"
+
+    def _place(self, command: AnyCommand) -> str:
+        place = self._places.get(id(command))
+        return f" at {place}" if place else ""
+
+    def _block(self, error: DeterminismError) -> Step:
+        self._commands = []
+        return Step([commands.Block(error=describe_exception(error))])
+
+    # --- what the context asks for ---
+
+    def issue(self, command: AnyCommand) -> None:
+        """Ask for something; it is carried out when the turn is committed."""
+        if self.loop.dead:
+            raise GeneratorExit
+        self._commands.append(command)
+        if self.is_replaying:
+            self._places[id(command)] = _user_place()
+
+    def next_number(self) -> int:
+        """The number of the next command."""
+        if self.loop.dead:
+            raise GeneratorExit
+        self._count += 1
+        return self._count
+
+    def run_activity(self, name: str, input: Payload, options: ActivityOptions, hint: Any) -> StepFuture:
+        """Ask for an activity."""
+        number = self.next_number()
+        self.issue(commands.RunActivity(number=number, name=name, input=input, options=options))
+        return self._step(number, f"activity '{name}'", hint, commands.CancelActivity)
+
+    def start_child(
+        self, workflow: str, input: Payload, workflow_id: str | None, policy: ParentClose, hint: Any
+    ) -> tuple[str, StepFuture]:
+        """Ask for a child; its execution id, and the future of its result."""
+        number = self.next_number()
+        self.issue(
+            commands.StartChild(number=number, workflow=workflow, input=input, workflow_id=workflow_id, policy=policy)
+        )
+        child_id = derive_execution_id(self.now, self.execution_id, number)
+        return child_id, self._step(number, f"child workflow '{workflow}'", hint, commands.CancelChild)
+
+    def start_sleep(self, due: Instant) -> StepFuture:
+        """Ask for a timer; one that is due already is over at once."""
+        number = self.next_number()
+        future = self._step(number, "a sleep", None, commands.CancelTimer)
+        if due <= self.now:
+            del self._steps[number]
+            future.set_result(None)
+        else:
+            self.issue(commands.StartTimer(number=number, due=due))
+        return future
+
+    def signal_external(self, workflow_id: str, name: str, value: Payload) -> StepFuture:
+        """Ask for a signal to another workflow."""
+        number = self.next_number()
+        self.issue(commands.SignalExternal(number=number, workflow_id=workflow_id, name=name, value=value))
+        return self._step(number, f"signal '{name}' to '{workflow_id}'", None, None)
+
+    def wait_any(self, waits: Sequence[SignalWait | TimerWait | asyncio.Future[Any] | ChildHandle[Any]]) -> asyncio.Future[Winner]:
+        """The first of several waits; those that were begun for this and lose are withdrawn."""
+        winner: WorkflowFuture[Winner] = WorkflowFuture(self.loop)
+        for index, wait in enumerate(waits):  # what is there already wins, in the order given, and nothing else is taken
+            if isinstance(wait, SignalWait):
+                value = self.signals.take(wait.name, wait.type)
+                if not self.signals.is_missing(value):
+                    winner.set_result(Winner(index, value))
+                    return winner
+            elif not isinstance(wait, TimerWait):
+                future = wait.result() if isinstance(wait, ChildHandle) else wait
+                if future.done():
+                    _settle(winner, index, future)
+                    return winner
+        begun: list[asyncio.Future[Any]] = []
+        for index, wait in enumerate(waits):
+            if isinstance(wait, SignalWait):
+                future = self.signals.wait(wait.name, wait.type, None)
+                begun.append(future)
+            elif isinstance(wait, TimerWait):
+                future = self.start_sleep(self.now + to_micros(wait.duration))
+                begun.append(future)
+            else:
+                future = wait.result() if isinstance(wait, ChildHandle) else wait
+            future.add_done_callback(functools.partial(_settle, winner, index))
+        winner.add_done_callback(lambda _: [one.cancel() for one in begun])
+        return winner
+
+    def side_effect(self, function: Callable[[], T]) -> T:
+        """Call `function` and keep its value; on replay give the kept one."""
+        number = self.next_number()
+        for event in self._recorded:
+            if type(event) is events.SideEffectRecorded and event.number == number:
+                self.issue(commands.RecordSideEffect(number=number, value=event.value))
+                kept: T = payloads.decode(event.value, Any, "a recorded side effect")
+                return kept
+        with guard.allow():
+            value = function()
+        encoded = payloads.encode(value, f"the side effect in {self.definition.signature.what}", self.payload_limit)
+        self.issue(commands.RecordSideEffect(number=number, value=encoded))
+        # What is given must be what replay will give: through JSON and back.
+        given: T = payloads.decode(encoded, Any, "a side effect")
+        return given
+
+    def patched(self, patch: str) -> bool:
+        """Whether this execution takes the patch's new path; decided where it first comes by."""
+        known = self._patches.get(patch)
+        if known is None:
+            known = not self.is_replaying or any(
+                type(event) is events.PatchRecorded and event.patch == patch for event in self._recorded
+            )
+            self._patches[patch] = known
+            if known:
+                self.issue(commands.RecordPatch(patch=patch))
+        return known
+
+    def continue_as(self, workflow: str, input: Payload) -> NoReturn:
+        """Unwind, and begin anew."""
+        raise _Continue(workflow, input)
+
+    def set_state(self, value: Payload) -> None:
+        """What the console shows."""
+        self.issue(commands.SetState(value=value))
+
+    def withdraw(self, future: StepFuture) -> None:
+        """A future was cancelled: what it stood for is wanted no longer."""
+        self._steps.pop(future.number, None)
+        if future.withdraw is None or self.loop.dead:
+            return
+        self._take_back_or(future.number, future.withdraw)
+
+    # --- parts ---
+
+    def _step(self, number: int, label: str, hint: Any, withdraw: type[Any] | None) -> StepFuture:
+        future = self._steps[number] = StepFuture(self, number, label, hint, withdraw)
+        return future
+
+    def _start_loop_timer(self, due: Instant) -> int:
+        number = self.next_number()
+        self.issue(commands.StartTimer(number=number, due=due))
+        return number
+
+    def _cancel_loop_timer(self, number: int) -> None:
+        self._take_back_or(number, commands.CancelTimer)
+
+    def _take_back_or(self, number: int, withdraw: type[Any]) -> None:
+        """What was asked for since the last event is taken back as if it never was; older requests are withdrawn."""
+        for index, command in enumerate(self._commands):
+            if getattr(command, "number", None) == number and isinstance(command, _STARTING):
+                del self._commands[index]
+                return
+        self.issue(withdraw(number=number))
+
+
+_STARTING: Final = (commands.RunActivity, commands.StartTimer, commands.StartChild)
+
+GIVE: Final[dict[type[events.Event], Callable[[CodeProgram, Any], None]]] = {
+    events.WorkflowStarted: CodeProgram._start,
+    events.SignalReceived: CodeProgram._receive,
+    events.CancelRequested: CodeProgram._cancel,
+    events.ActivityCompleted: CodeProgram._resolve,
+    events.ActivityFailed: CodeProgram._reject,
+    events.ActivityTimedOut: CodeProgram._reject,
+    events.ActivityCancelled: CodeProgram._reject,
+    events.TimerFired: CodeProgram._fire,
+    events.ChildCompleted: CodeProgram._resolve,
+    events.ChildFailed: CodeProgram._reject,
+    events.ChildCancelled: CodeProgram._reject,
+    events.ChildTerminated: CodeProgram._reject,
+    events.ExternalSignalCompleted: CodeProgram._resolve_signal,
+    events.ExternalSignalFailed: CodeProgram._reject,
+}
+
+
+def _from_failure(kind: type[StepError]) -> Callable[[Any, str], StepError]:
+    def build(event: Any, label: str) -> StepError:
+        failure: Failure = event.failure
+        return kind(
+            f"Expected {label} to succeed, but it raised {failure.type}: {failure.message}",
+            name=label,
+            type=failure.type,
+            details=decode_details(failure),
+            attempt=getattr(event, "attempt", 0),
+        )
+
+    return build
+
+
+EXCEPTIONS: Final[dict[type[events.Event], Callable[[Any, str], StepError]]] = {
+    events.ActivityFailed: _from_failure(ActivityFailed),
+    events.ActivityTimedOut: lambda event, label: ActivityTimedOut(
+        f"Expected {label} to end in time, but its {event.timeout} timeout passed.",
+        name=label,
+        type=str(event.timeout),
+        attempt=event.attempt,
+    ),
+    events.ActivityCancelled: lambda event, label: ActivityCancelled(
+        f"Expected {label} to end with a result, but it was cancelled.", name=label, type="CancelledError", attempt=event.attempt
+    ),
+    events.ChildFailed: _from_failure(ChildWorkflowFailed),
+    events.ChildCancelled: lambda _event, label: ChildWorkflowCancelled(
+        f"Expected {label} to end with a result, but it was cancelled.", name=label, type="Cancelled"
+    ),
+    events.ChildTerminated: lambda event, label: ChildWorkflowTerminated(
+        f"Expected {label} to end with a result, but it was terminated: {event.reason or 'no reason given'}.",
+        name=label,
+        type="Terminated",
+    ),
+    events.ExternalSignalFailed: _from_failure(ExternalSignalFailed),
+}
+"""Each failing event as the exception that workflow code catches: built from history alone."""
+
+
+def _settle(winner: asyncio.Future[Winner], index: int, done: asyncio.Future[Any]) -> None:
+    if winner.done():
+        return
+    if done.cancelled():
+        winner.cancel()
+    elif (error := done.exception()) is not None:
+        winner.set_exception(error)
+    else:
+        winner.set_result(Winner(index, done.result()))
+
+
+def _user_place() -> str:
+    """Where in the user's code the present command comes from."""
+    frame: FrameType | None = sys._getframe(2)
+    while frame is not None:
+        module = frame.f_globals.get("__name__", "")
+        if not module.startswith(("holdfast.code", "holdfast.core", "asyncio")):
+            return f"{frame.f_code.co_filename}:{frame.f_lineno}"
+        frame = frame.f_back
+    return ""

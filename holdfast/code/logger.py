@@ -1,0 +1,34 @@
+"""A logger for workflow code that speaks once: what was said before a replay is not said again."""
+
+from __future__ import annotations
+
+import logging
+from collections.abc import Callable, MutableMapping
+from typing import Any
+
+from holdfast.code import guard
+
+
+class WorkflowLogger(logging.LoggerAdapter[logging.Logger]):
+    """Adds the execution to each record, and is silent while history is replayed."""
+
+    def __init__(self, workflow: str, workflow_id: str, execution_id: str, is_replaying: Callable[[], bool]) -> None:
+        super().__init__(logging.getLogger(f"holdfast.workflow.{workflow}"), {})
+        self._prefix = f"[{workflow_id}] "
+        self._ids = {"workflow_id": workflow_id, "execution_id": execution_id}
+        self._is_replaying = is_replaying
+
+    def isEnabledFor(self, level: int) -> bool:  # noqa: N802 - logging's name
+        """Never while replaying."""
+        return not self._is_replaying() and super().isEnabledFor(level)
+
+    def log(self, level: int, msg: object, *args: Any, **kwargs: Any) -> None:
+        """Write a record; handlers may open files and read clocks."""
+        if self.isEnabledFor(level):
+            with guard.allow():
+                super().log(level, msg, *args, **kwargs)
+
+    def process(self, msg: Any, kwargs: MutableMapping[str, Any]) -> tuple[Any, MutableMapping[str, Any]]:
+        """Put the workflow id before the message and the ids into the record."""
+        kwargs["extra"] = {**self._ids, **(kwargs.get("extra") or {})}
+        return f"{self._prefix}{msg}", kwargs

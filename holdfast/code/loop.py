@@ -1,0 +1,252 @@
+"""The event loop that workflow code runs on: a ready queue and nothing else.
+
+No selector, no real timers, no threads: callbacks run in the order in which they were made ready, a timer is a durable timer,
+time is history's. Tasks and futures hash by execution and order of creation, so that the sets inside asyncio have the same
+order in every process.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import contextvars
+from collections import deque
+from typing import TYPE_CHECKING, Any, NoReturn, TypeVar
+
+from holdfast.code import ordered
+from holdfast.errors import ForbiddenInWorkflow, TurnTooLong
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Coroutine
+
+    from holdfast.core.instants import Instant
+
+T = TypeVar("T")
+
+_MASK = (1 << 61) - 1
+_STRIDE = 0x9E3779B97F4A7C15
+"""Odd, so that successive orders are spread over the whole range and two executions do not meet in one hash bucket."""
+
+
+class WorkflowFuture(asyncio.Future[T]):
+    """A future whose hash is the same on every replay."""
+
+    def __init__(self, loop: WorkflowLoop) -> None:
+        super().__init__(loop=loop)
+        self._order = loop.next_order()
+
+    def __hash__(self) -> int:
+        return self._order
+
+
+class WorkflowTask(asyncio.Task[T]):
+    """A task whose hash is the same on every replay."""
+
+    def __init__(self, coro: Coroutine[Any, Any, T], loop: WorkflowLoop, **options: Any) -> None:
+        self._order = loop.next_order()  # before the base class puts the task into its set of all tasks
+        super().__init__(coro, loop=loop, **options)
+
+    def __hash__(self) -> int:
+        return self._order
+
+
+class ReadyHandle(asyncio.Handle):
+    """A callback in the ready queue; made without asking for the loop's debug mode, of which there is none."""
+
+    __slots__ = ()
+
+    def __init__(
+        self, callback: Callable[..., object], args: tuple[Any, ...], loop: WorkflowLoop, context: contextvars.Context | None
+    ) -> None:
+        self._callback = callback
+        self._args = args
+        self._loop = loop
+        self._context = contextvars.copy_context() if context is None else context
+        self._cancelled = False
+        self._repr = None
+
+
+class DurableTimerHandle(asyncio.TimerHandle):
+    """What `call_at` gives back: cancelling it cancels the durable timer."""
+
+    number: int = 0
+
+
+class WorkflowLoop(asyncio.AbstractEventLoop):
+    """A deterministic loop for one execution. `start_timer` and `cancel_timer` are how it asks for durable timers."""
+
+    def __init__(
+        self, workflow: str, seed: int, start_timer: Callable[[Instant], int], cancel_timer: Callable[[int], None]
+    ) -> None:
+        self.workflow = workflow
+        self.now: Instant = 0
+        self.dead = False
+        self._ready: deque[asyncio.Handle] = deque()
+        self._timers: dict[int, DurableTimerHandle] = {}
+        self._tasks: list[WorkflowTask[Any]] = []
+        self._prune_at = 64
+        self._named = 0
+        self._order = seed & _MASK
+        self._start_timer = start_timer
+        self._cancel_timer = cancel_timer
+
+    # --- for the program ---
+
+    def next_order(self) -> int:
+        """The hash of the next task or future."""
+        self._order = (self._order + _STRIDE) & _MASK
+        return self._order
+
+    def run_ready(self, limit: int) -> None:
+        """Run callbacks until none is ready. Raises TurnTooLong after `limit` of them."""
+        ready = self._ready
+        left = limit
+        while ready:
+            handle = ready.popleft()
+            if not handle._cancelled:
+                handle._run()
+            left -= 1
+            if left <= 0 and ready:
+                ready.clear()
+                raise TurnTooLong(
+                    f"Expected workflow '{self.workflow}' to come to rest, but it ran {limit} callbacks in one turn. "
+                    "Look for a loop that never waits, such as `while True: await asyncio.sleep(0)`."
+                )
+
+    def fire_timer(self, number: int) -> bool:
+        """Make the callback of a durable timer ready; whether there is one."""
+        handle = self._timers.pop(number, None)
+        if handle is None:
+            return False
+        if not handle._cancelled:
+            self._ready.append(handle)
+        return True
+
+    def _timer_handle_cancelled(self, handle: asyncio.TimerHandle) -> None:
+        """Called by a timer's handle when it is cancelled: its durable timer is wanted no longer."""
+        number = getattr(handle, "number", 0)
+        if self._timers.pop(number, None) is not None and not self.dead:
+            self._cancel_timer(number)
+
+    def close_tasks(self) -> None:
+        """End every coroutine where it stands. Nothing they do on the way out has an effect."""
+        self.dead = True
+        self._ready.clear()
+        self._timers.clear()
+        for task in self._tasks:
+            if not task.done():
+                coro = task.get_coro()
+                try:
+                    if coro is not None:
+                        coro.close()
+                except BaseException:  # noqa: BLE001, S110 - code that awaits in `finally` cannot stop the closing
+                    pass
+        self._tasks.clear()
+
+    # --- for asyncio ---
+
+    def call_soon(  # type: ignore[override]
+        self, callback: Callable[..., object], *args: Any, context: contextvars.Context | None = None
+    ) -> asyncio.Handle:
+        """Run a callback in this turn, after those that are ready already."""
+        handle = ReadyHandle(callback, args, self, context)
+        if not self.dead:
+            self._ready.append(handle)
+        return handle
+
+    def call_later(  # type: ignore[override]
+        self, delay: float, callback: Callable[..., object], *args: Any, context: contextvars.Context | None = None
+    ) -> asyncio.TimerHandle:
+        """Run a callback after a durable timer."""
+        return self.call_at(self.time() + delay, callback, *args, context=context)
+
+    def call_at(  # type: ignore[override]
+        self, when: float, callback: Callable[..., object], *args: Any, context: contextvars.Context | None = None
+    ) -> asyncio.TimerHandle:
+        """Run a callback when a durable timer comes due; at once if `when` is not in the future."""
+        handle = DurableTimerHandle(when, callback, args, self, context)
+        due = round(when * 1_000_000)
+        if self.dead:
+            return handle
+        if due <= self.now:
+            self._ready.append(handle)
+            return handle
+        handle.number = self._start_timer(due)
+        self._timers[handle.number] = handle
+        return handle
+
+    def time(self) -> float:
+        """History's time, in seconds since the epoch."""
+        return self.now / 1_000_000
+
+    def create_future(self) -> WorkflowFuture[Any]:
+        """A future with a deterministic hash."""
+        return WorkflowFuture(self)
+
+    def create_task(self, coro: Any, **options: Any) -> WorkflowTask[Any]:
+        """A task with a deterministic hash, run in the order of creation."""
+        if self.dead:
+            coro.close()
+            raise ForbiddenInWorkflow(
+                f"Expected workflow '{self.workflow}' to be at rest, but it started a task while it was being unloaded. "
+                "Use try/except around awaits instead of starting tasks in `finally`."
+            )
+        options.pop("eager_start", None)
+        if options.get("name") is None:
+            self._named += 1
+            options["name"] = f"Task-{self._named}"  # asyncio's own counter runs on from execution to execution
+        task: WorkflowTask[Any] = WorkflowTask(coro, self, **options)
+        tasks = self._tasks
+        tasks.append(task)
+        if len(tasks) >= self._prune_at:
+            self._tasks = tasks = [one for one in tasks if not one.done()]
+            self._prune_at = max(64, 2 * len(tasks))
+        return task
+
+    def get_debug(self) -> bool:
+        """Debug mode would measure real time."""
+        return False
+
+    def is_running(self) -> bool:
+        """It runs whenever anybody can ask."""
+        return True
+
+    def is_closed(self) -> bool:
+        """Whether the program was unloaded."""
+        return self.dead
+
+    def call_exception_handler(self, context: dict[str, Any]) -> None:
+        """Exceptions that nobody awaited: as in asyncio they do not stop the workflow."""
+
+    def get_exception_handler(self) -> None:
+        """There is none to choose."""
+
+    def default_exception_handler(self, context: dict[str, Any]) -> None:
+        """The same as `call_exception_handler`."""
+
+    async def shutdown_asyncgens(self) -> None:
+        """Nothing to do: generators are closed with their tasks."""
+
+
+def _forbid(name: str) -> Callable[..., NoReturn]:
+    def method(self: WorkflowLoop, *_args: Any, **_kwargs: Any) -> NoReturn:
+        raise ForbiddenInWorkflow(
+            f"Expected workflow '{self.workflow}' to be deterministic, but it called the event loop's {name}(). "
+            "Do it in an activity: await ctx.run(my_activity, …)."
+        )
+
+    method.__name__ = name
+    method.__doc__ = "Not possible in workflow code."
+    return method
+
+
+for _name in (
+    "run_forever run_until_complete stop close run_in_executor set_default_executor call_soon_threadsafe getaddrinfo getnameinfo "
+    "create_connection create_server start_tls sendfile create_unix_connection create_unix_server connect_accepted_socket "
+    "create_datagram_endpoint connect_read_pipe connect_write_pipe subprocess_shell subprocess_exec add_reader remove_reader "
+    "add_writer remove_writer sock_recv sock_recv_into sock_recvfrom sock_recvfrom_into sock_sendall sock_sendto sock_connect "
+    "sock_accept sock_sendfile add_signal_handler remove_signal_handler set_task_factory get_task_factory "
+    "set_exception_handler set_debug shutdown_default_executor"
+).split():
+    setattr(WorkflowLoop, _name, _forbid(_name))
+
+ordered.set_loop_type(WorkflowLoop)

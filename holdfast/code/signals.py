@@ -1,0 +1,110 @@
+"""The signal queues of one program: FIFO per name, buffered before they are asked for."""
+
+from __future__ import annotations
+
+from collections import deque
+from typing import TYPE_CHECKING, Any
+
+from holdfast.code.loop import WorkflowFuture
+from holdfast.core import payloads
+from holdfast.core.commands import RejectSignal
+from holdfast.core.payloads import Payload
+from holdfast.errors import DecodingError
+
+if TYPE_CHECKING:
+    import asyncio
+
+    from holdfast.code.instance import CodeProgram
+    from holdfast.core.instants import Micros
+
+_NOTHING: Any = object()
+
+
+class SignalFuture(WorkflowFuture[Any]):
+    """A wait for the next signal of a name."""
+
+    hint: Any = Any
+
+
+class SignalQueues:
+    """What arrived and was not taken, and who waits."""
+
+    def __init__(self, program: CodeProgram) -> None:
+        self._program = program
+        self._buffers: dict[str, deque[Payload]] = {}
+        self._waiters: dict[str, deque[SignalFuture]] = {}
+
+    def receive(self, name: str, value: Payload) -> None:
+        """A signal arrived: the first who waits gets it, else it is buffered."""
+        waiters = self._waiters.get(name)
+        while waiters:
+            future = waiters[0]
+            if future.done():
+                del waiters[0]
+                continue
+            decoded = self._decode(name, value, future.hint)
+            if decoded is not _NOTHING:
+                del waiters[0]
+                future.set_result(decoded)
+            return
+        self._buffers.setdefault(name, deque()).append(value)
+
+    def wait(self, name: str, hint: Any, timeout: Micros | None) -> asyncio.Future[Any]:
+        """The next signal, at once if one is buffered."""
+        future = SignalFuture(self._program.loop)
+        future.hint = hint
+        value = self.take(name, hint)
+        if value is not _NOTHING:
+            future.set_result(value)
+            return future
+        self._waiters.setdefault(name, deque()).append(future)
+        if timeout is not None:
+            handle = self._program.loop.call_at((self._program.now + timeout) / 1_000_000, _expire, future, name)
+            future.add_done_callback(lambda _: handle.cancel())
+        return future
+
+    def take(self, name: str, hint: Any) -> Any:
+        """The next buffered signal that fits, or `_NOTHING`; those that do not fit go to the dead letters."""
+        buffer = self._buffers.get(name)
+        while buffer:
+            decoded = self._decode(name, buffer.popleft(), hint)
+            if decoded is not _NOTHING:
+                return decoded
+        return _NOTHING
+
+    def drain(self, name: str, hint: Any) -> list[Any]:
+        """Everything buffered under a name that fits."""
+        taken = []
+        while (value := self.take(name, hint)) is not _NOTHING:
+            taken.append(value)
+        return taken
+
+    def count(self, name: str) -> int:
+        """How many are buffered under a name."""
+        return len(self._buffers.get(name, ()))
+
+    def is_missing(self, value: Any) -> bool:
+        """Whether `take` found nothing."""
+        return value is _NOTHING
+
+    def untaken(self) -> tuple[tuple[str, Payload], ...]:
+        """Everything buffered, by name, in order: what a continued run takes along."""
+        return tuple((name, value) for name, buffer in self._buffers.items() for value in buffer)
+
+    def waiting(self) -> tuple[str, ...]:
+        """The names that are waited for."""
+        return tuple(
+            name for name, waiters in self._waiters.items() if any(not future.done() for future in waiters)
+        )
+
+    def _decode(self, name: str, value: Payload, hint: Any) -> Any:
+        try:
+            return payloads.decode(value, hint, f"the value of signal '{name}'")
+        except DecodingError as error:
+            self._program.issue(RejectSignal(name=name, value=value, reason=error.message))
+            return _NOTHING
+
+
+def _expire(future: SignalFuture, name: str) -> None:
+    if not future.done():
+        future.set_exception(TimeoutError(f"no signal '{name}' came in time"))
