@@ -1,0 +1,1 @@
+"""Where executions live: one contract, and the databases that keep it."""

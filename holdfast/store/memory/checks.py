@@ -1,0 +1,75 @@
+"""What a store must not hold: rows that contradict each other, and bytes that nobody can read."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator, Sequence
+
+from holdfast.core.codec import decode_details, decode_envelope, decode_events
+from holdfast.errors import CorruptStore
+from holdfast.store.contract import ExecutionRow, HistoryRow, InboxRow, TimerRow
+from holdfast.store.memory.tables import Pair, Tables, is_closed
+
+
+def check_tables(tables: Tables) -> list[str]:
+    """Everything that is wrong, a sentence each."""
+    problems: list[str] = []
+    for row in tables.executions.values():
+        problems.extend(check_execution(row, tables.histories.get(row.execution_id, [])))
+    problems.extend(check_open_ids(tables.executions.values()))
+    nobodys = sorted(tables.histories.keys() - tables.executions.keys())
+    problems.extend(f"execution {execution_id}: it has a history and no row" for execution_id in nobodys)
+    timers = (timer for of_execution in tables.timers.values() for timer in of_execution.values())
+    problems.extend(check_timers(timers, tables))
+    problems.extend(check_inbox(tables.inbox.values()))
+    return problems
+
+
+def check_execution(row: ExecutionRow, history: Sequence[HistoryRow]) -> Iterator[str]:
+    name = f"execution {row.execution_id}"
+    expected = 1
+    for turn in history:
+        if turn.first != expected:
+            yield f"{name}: expected event {expected} next in its history, found {turn.first}"
+        expected = turn.first + turn.count
+        try:
+            events = decode_events(turn.body, turn.schema)
+        except CorruptStore as error:
+            yield f"{name}: turn {turn.first}: {error.message}"
+            continue
+        if len(events) != turn.count:
+            yield f"{name}: turn {turn.first} holds {len(events)} events, its count says {turn.count}"
+    if expected - 1 != row.sequence:
+        yield f"{name}: its history ends at {expected - 1}, its row says {row.sequence}"
+    if is_closed(row) != (row.closed_at is not None):
+        yield f"{name}: it is {row.status}, and its time of closing is {row.closed_at}"
+    try:
+        decode_details(row.details)
+    except CorruptStore as error:
+        yield f"{name}: {error.message}"
+
+
+def check_open_ids(rows: Iterable[ExecutionRow]) -> Iterator[str]:
+    seen: dict[Pair, str] = {}
+    for row in rows:
+        if is_closed(row):
+            continue
+        other = seen.setdefault((row.org, row.workflow_id), row.execution_id)
+        if other != row.execution_id:
+            yield f"workflow id '{row.workflow_id}' of org '{row.org}' is open twice: {other} and {row.execution_id}"
+
+
+def check_timers(timers: Iterable[TimerRow], tables: Tables) -> Iterator[str]:
+    for timer in timers:
+        row = tables.executions.get(timer.execution_id)
+        if row is None:
+            yield f"timer {timer.number} of execution {timer.execution_id}: there is no such execution"
+        elif is_closed(row):
+            yield f"timer {timer.number} of execution {timer.execution_id}: the execution is {row.status}"
+
+
+def check_inbox(rows: Iterable[InboxRow]) -> Iterator[str]:
+    for row in rows:
+        try:
+            decode_envelope(row.body)
+        except CorruptStore as error:
+            yield f"envelope {row.id}: {error.message}"

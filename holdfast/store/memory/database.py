@@ -1,0 +1,94 @@
+"""One database in memory, shared by the handles of many simulated nodes."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Awaitable, Callable
+from itertools import count
+from typing import Protocol, TypeAlias
+
+from holdfast.store.memory.locks import Locks
+from holdfast.store.memory.tables import Tables
+
+Interleave: TypeAlias = Callable[[str], Awaitable[None]]
+"""Called at each point where a node waits for the database: whoever is let go first goes on first."""
+
+
+class Handle(Protocol):
+    """One node's connection to the database."""
+
+    @property
+    def node(self) -> str:
+        """Whose it is."""
+        ...
+
+    def hear(self) -> None:
+        """A wake-up is on its way to the node."""
+        ...
+
+    def drop_transactions(self) -> None:
+        """The server rolls back whatever this handle has open."""
+        ...
+
+    def die(self) -> None:
+        """The node is gone: nothing works on this handle any more."""
+        ...
+
+
+async def take_turns(_point: str) -> None:
+    """The plain way to interleave: everybody else goes once."""
+    await asyncio.sleep(0)
+
+
+class MemoryDatabase:
+    """What nodes share. It knows no faults; those belong to the handles.
+
+    A statement runs at one moment, between two waits, and sees what is committed then and its own transaction's writes:
+    READ COMMITTED. Nothing of a transaction is seen by others before its commit, which is one moment too.
+    """
+
+    def __init__(self, interleave: Interleave = take_turns) -> None:
+        self.interleave = interleave
+        self.tables = Tables()
+        self.locks = Locks()
+        self._handles: list[Handle] = []
+        self._inbox_ids = count(1)
+        self._dead_letter_ids = count(1)
+
+    def next_inbox_id(self) -> int:
+        """From a sequence: taken when the row is written, so commits may show rows in another order, and with gaps."""
+        return next(self._inbox_ids)
+
+    def next_dead_letter_id(self) -> int:
+        return next(self._dead_letter_ids)
+
+    # --- nodes come and go ---
+
+    def attach(self, handle: Handle) -> None:
+        if handle not in self._handles:
+            self._handles.append(handle)
+
+    def detach(self, handle: Handle) -> None:
+        if handle in self._handles:
+            self._handles.remove(handle)
+
+    def others(self, handle: Handle) -> list[Handle]:
+        """Every handle but this one."""
+        return [other for other in self._handles if other is not handle]
+
+    def crash(self, node: str) -> None:
+        """A node dies: its transactions are rolled back, its locks are free, its handles raise StoreUnavailable.
+
+        A commit that had reached the server by then still happens. A node that comes back opens a new handle.
+        """
+        for handle in [handle for handle in self._handles if handle.node == node]:
+            self.detach(handle)
+            handle.drop_transactions()
+            handle.die()
+        self.locks.stir()
+
+    def drop_transactions(self, node: str) -> None:
+        """The server gives up on a node that was silent for too long; the node finds out when it goes on."""
+        for handle in self._handles:
+            if handle.node == node:
+                handle.drop_transactions()

@@ -1,0 +1,141 @@
+"""Locks as PostgreSQL has them: on rows in three strengths, and on keys. They end with their transaction.
+
+| held        | by              | KEY SHARE | NO KEY UPDATE | UPDATE  |
+|-------------|-----------------|-----------|---------------|---------|
+| KEY SHARE   | a delivery      | goes      | goes          | refused |
+| NO KEY UPD. | a claim         | goes      | refused       | refused |
+| UPDATE      | a closing turn  | waits     | refused       | refused |
+
+Who claims never waits. Who waits (a delivery, a change of status) holds nothing that a claim would wait for.
+So nobody waits in a circle.
+"""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Hashable
+from typing import TypeAlias
+
+Owner: TypeAlias = Hashable
+"""A transaction."""
+Key: TypeAlias = tuple[str, str]
+"""(org, execution id) of a row, or (org, workflow id) of an id."""
+
+
+class _RowLock:
+    """Who holds one row."""
+
+    __slots__ = ("holder", "is_exclusive", "sharers")
+
+    def __init__(self) -> None:
+        self.holder: Owner | None = None
+        self.is_exclusive = False
+        self.sharers: set[Owner] = set()
+
+
+class Locks:
+    """All locks of one database."""
+
+    def __init__(self) -> None:
+        self._rows: dict[Key, _RowLock] = {}
+        self._ids: dict[Key, Owner] = {}
+        self._keys: dict[Hashable, Owner] = {}
+        self._rows_of: dict[Owner, set[Key]] = {}
+        self._ids_of: dict[Owner, set[Key]] = {}
+        self._keys_of: dict[Owner, set[Hashable]] = {}
+        self._waiting: list[asyncio.Future[None]] = []
+
+    # --- rows ---
+
+    def try_update(self, owner: Owner, row: Key) -> bool:
+        """FOR NO KEY UPDATE SKIP LOCKED. The row need not exist: an id that nobody has yet is locked like one that is."""
+        lock = self._lock(row)
+        if lock.holder is not None:
+            return lock.holder is owner
+        lock.holder = owner
+        self._rows_of.setdefault(owner, set()).add(row)
+        return True
+
+    def try_escalate(self, owner: Owner, row: Key) -> bool:
+        """FOR UPDATE SKIP LOCKED: refused while others share the row, so while a delivery to it is under way."""
+        if not self.try_update(owner, row):
+            return False
+        lock = self._rows[row]
+        if lock.sharers - {owner}:
+            return False
+        lock.is_exclusive = True
+        return True
+
+    def try_share(self, owner: Owner, row: Key) -> bool:
+        """FOR KEY SHARE, without its wait: refused while another has escalated."""
+        lock = self._lock(row)
+        if lock.is_exclusive and lock.holder is not owner:
+            return False
+        lock.sharers.add(owner)
+        self._rows_of.setdefault(owner, set()).add(row)
+        return True
+
+    def holds(self, owner: Owner, row: Key) -> bool:
+        """Whether the owner has claimed the row."""
+        lock = self._rows.get(row)
+        return lock is not None and lock.holder is owner
+
+    # --- ids and other keys ---
+
+    def try_id(self, owner: Owner, workflow_id: Key) -> bool:
+        """The advisory lock on (org, workflow id): pg_try_advisory_xact_lock."""
+        if self._ids.setdefault(workflow_id, owner) is not owner:
+            return False
+        self._ids_of.setdefault(owner, set()).add(workflow_id)
+        return True
+
+    def holds_id(self, owner: Owner, workflow_id: Key) -> bool:
+        """Whether the owner has locked the id."""
+        return self._ids.get(workflow_id) is owner
+
+    def try_key(self, owner: Owner, key: Hashable) -> bool:
+        """Any other row by its key, or a unique key before its commit: refused where another's write is not committed."""
+        if self._keys.setdefault(key, owner) is not owner:
+            return False
+        self._keys_of.setdefault(owner, set()).add(key)
+        return True
+
+    # --- the end, and waiting for it ---
+
+    def release(self, owner: Owner) -> None:
+        """The transaction ended: whatever it held is free."""
+        for row in self._rows_of.pop(owner, ()):
+            lock = self._rows[row]
+            lock.sharers.discard(owner)
+            if lock.holder is owner:
+                lock.holder, lock.is_exclusive = None, False
+            if lock.holder is None and not lock.sharers:
+                del self._rows[row]
+        for workflow_id in self._ids_of.pop(owner, ()):
+            del self._ids[workflow_id]
+        for key in self._keys_of.pop(owner, ()):
+            del self._keys[key]
+        self.stir()
+
+    def stir(self) -> None:
+        """Let everybody who waits look again."""
+        waiting, self._waiting = self._waiting, []
+        for future in waiting:
+            if not future.done():
+                future.set_result(None)
+
+    async def wait(self) -> None:
+        """Until some transaction has ended."""
+        future = asyncio.get_running_loop().create_future()
+        self._waiting.append(future)
+        await future
+
+    def count(self) -> int:
+        """How many rows and ids are held; 0 when no transaction is open."""
+        return len(self._rows) + len(self._ids)
+
+    def _lock(self, row: Key) -> _RowLock:
+        lock = self._rows.get(row)
+        if lock is None:
+            lock = self._rows[row] = _RowLock()
+        return lock

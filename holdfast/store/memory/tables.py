@@ -1,0 +1,222 @@
+"""The committed rows and their indexes, and the changes of a transaction that are to join them.
+
+Nothing here waits: one call is one statement, which sees everything committed at that moment.
+"""
+
+from __future__ import annotations
+
+from bisect import bisect_left, bisect_right, insort
+from collections.abc import Iterable, Iterator
+from typing import TypeAlias
+
+import msgspec
+
+from holdfast.core.instants import Instant
+from holdfast.core.lifecycle import CLOSED
+from holdfast.store.contract import DeadLetterRow, ExecutionRow, HistoryRow, InboxRow, NodeRow, RequestRow, TimerRow
+
+Pair: TypeAlias = tuple[str, str]
+"""(org, workflow id)."""
+Address: TypeAlias = tuple[str, str, str]
+"""To whom an inbox row goes: (org, execution id, ""), or (org, "", workflow id)."""
+RequestKey: TypeAlias = tuple[str, str, str]
+TimerKey: TypeAlias = tuple[str, int]
+
+
+def is_closed(row: ExecutionRow) -> bool:
+    return row.status in CLOSED
+
+
+def address_of(row: InboxRow) -> Address:
+    return (row.org, row.execution_id, "" if row.execution_id else row.workflow_id)
+
+
+class Changes:
+    """What a transaction has written and not committed: seen by itself alone."""
+
+    def __init__(self) -> None:
+        self.executions: dict[str, ExecutionRow] = {}
+        self.open_ids: dict[Pair, str] = {}
+        self.histories: dict[str, list[HistoryRow]] = {}
+        self.timers: dict[TimerKey, TimerRow | None] = {}
+        self.inbox: dict[int, InboxRow] = {}
+        self.consumed: set[int] = set()
+        self.failed: dict[int, int] = {}
+        self.dead_letters: dict[int, DeadLetterRow] = {}
+        self.discarded: set[int] = set()
+        self.requests: dict[RequestKey, RequestRow] = {}
+
+    def put_execution(self, row: ExecutionRow) -> None:
+        self.executions[row.execution_id] = row
+        _index_open(self.open_ids, row)
+
+
+class Tables:
+    """Every committed row. Rows are immutable; a change replaces them."""
+
+    def __init__(self) -> None:
+        self.executions: dict[str, ExecutionRow] = {}
+        self.histories: dict[str, list[HistoryRow]] = {}
+        self.timers: dict[str, dict[int, TimerRow]] = {}
+        self.inbox: dict[int, InboxRow] = {}
+        self.dead_letters: dict[int, DeadLetterRow] = {}
+        self.requests: dict[RequestKey, RequestRow] = {}
+        self.nodes: dict[str, NodeRow] = {}
+        # Indexes, each derived from the above:
+        self.open_ids: dict[Pair, str] = {}
+        self.runs: dict[Pair, dict[str, None]] = {}
+        self.due: list[tuple[Instant, str, int]] = []
+        self.arrivals: list[int] = []
+        self.addressed: dict[Address, set[int]] = {}
+
+    def apply(self, changes: Changes) -> None:
+        """A commit: all of it at once. Updates come before inserts, so that a workflow id is freed before it is taken."""
+        for row in changes.executions.values():
+            if row.execution_id in self.executions:
+                self._put_execution(row)
+        for row in changes.executions.values():
+            if row.execution_id not in self.executions:
+                self._put_execution(row)
+        for execution_id, turns in changes.histories.items():
+            self.histories.setdefault(execution_id, []).extend(turns)
+        for key, timer in changes.timers.items():
+            self._put_timer(key, timer)
+        for row_id in changes.consumed:
+            self._take_arrival(row_id)
+        for arrival in changes.inbox.values():
+            self._put_arrival(arrival)
+        for row_id, times in changes.failed.items():
+            if row_id in self.inbox:
+                failed = self.inbox[row_id]
+                self.inbox[row_id] = msgspec.structs.replace(failed, attempts=failed.attempts + times)
+        for row_id in changes.discarded:
+            self.dead_letters.pop(row_id, None)
+        self.dead_letters.update(changes.dead_letters)
+        self.requests.update(changes.requests)
+
+    def _put_execution(self, row: ExecutionRow) -> None:
+        self.executions[row.execution_id] = row
+        self.runs.setdefault((row.org, row.workflow_id), {}).setdefault(row.execution_id)
+        _index_open(self.open_ids, row)
+
+    def _put_timer(self, key: TimerKey, timer: TimerRow | None) -> None:
+        execution_id, number = key
+        of_execution = self.timers.setdefault(execution_id, {})
+        old = of_execution.pop(number, None)
+        if old is not None:
+            del self.due[bisect_left(self.due, (old.due, execution_id, number))]
+        if timer is not None:
+            of_execution[number] = timer
+            insort(self.due, (timer.due, execution_id, number))
+        elif not of_execution:
+            del self.timers[execution_id]
+
+    def _put_arrival(self, row: InboxRow) -> None:
+        self.inbox[row.id] = row
+        insort(self.arrivals, row.id)
+        self.addressed.setdefault(address_of(row), set()).add(row.id)
+
+    def _take_arrival(self, row_id: int) -> None:
+        row = self.inbox.pop(row_id, None)
+        if row is None:
+            return
+        del self.arrivals[bisect_left(self.arrivals, row_id)]
+        address = address_of(row)
+        self.addressed[address].discard(row_id)
+        if not self.addressed[address]:
+            del self.addressed[address]
+
+
+class View:
+    """What one statement sees: what is committed, and over it the transaction's own changes."""
+
+    def __init__(self, tables: Tables, changes: Changes) -> None:
+        self._tables = tables
+        self._changes = changes
+
+    def execution(self, execution_id: str) -> ExecutionRow | None:
+        return self._changes.executions.get(execution_id) or self._tables.executions.get(execution_id)
+
+    def open_id(self, pair: Pair) -> str | None:
+        own = self._changes.open_ids.get(pair)
+        if own is not None:
+            return own
+        execution_id = self._tables.open_ids.get(pair)
+        return None if execution_id in self._changes.executions else execution_id
+
+    def latest(self, pair: Pair) -> ExecutionRow | None:
+        """The execution of a workflow id that was inserted last: the open one, if there is one."""
+        own = [row for row in self._changes.executions.values() if (row.org, row.workflow_id) == pair]
+        inserted = [row for row in own if row.execution_id not in self._tables.executions]
+        if inserted:
+            return inserted[-1]
+        runs = self._tables.runs.get(pair)
+        return self.execution(next(reversed(runs))) if runs else None
+
+    def history(self, execution_id: str, after: int) -> list[HistoryRow]:
+        rows = self._tables.histories.get(execution_id, [])
+        rows = rows[bisect_right(rows, after, key=lambda row: row.first) :]
+        return rows + [row for row in self._changes.histories.get(execution_id, ()) if row.first > after]
+
+    def request(self, key: RequestKey) -> RequestRow | None:
+        return self._changes.requests.get(key) or self._tables.requests.get(key)
+
+    def inbox_for(self, addresses: Iterable[Address]) -> list[InboxRow]:
+        """What waits at these addresses, in the order of ids."""
+        wanted = set(addresses)
+        consumed, inbox = self._changes.consumed, self._tables.inbox
+        found = [
+            inbox[row_id]
+            for address in wanted
+            for row_id in self._tables.addressed.get(address, ())
+            if row_id not in consumed
+        ]
+        found.extend(row for row in self._changes.inbox.values() if address_of(row) in wanted)
+        found.sort(key=lambda row: row.id)
+        return found
+
+    def due_timers(self, execution_ids: Iterable[str], due_before: Instant) -> list[TimerRow]:
+        """The timers of these executions that are due, in due order."""
+        wanted = set(execution_ids)
+        own = self._changes.timers
+        found = [
+            timer
+            for execution_id in wanted
+            for number, timer in self._tables.timers.get(execution_id, {}).items()
+            if timer.due <= due_before and (execution_id, number) not in own
+        ]
+        found.extend(
+            timer
+            for (execution_id, _), timer in own.items()
+            if timer is not None and timer.due <= due_before and execution_id in wanted
+        )
+        found.sort(key=lambda timer: (timer.due, timer.execution_id, timer.number))
+        return found
+
+    def timer_numbers(self, execution_id: str) -> list[int]:
+        """Every timer of an execution, due or not."""
+        own = [number for key, number in self._changes.timers if key == execution_id]
+        return [*self._tables.timers.get(execution_id, ()), *own]
+
+    def waiting_addresses(self) -> Iterator[Address]:
+        """To whom inbox rows go, the oldest first, repeatedly where several go to one."""
+        for row_id in self._tables.arrivals:
+            if row_id not in self._changes.consumed:
+                yield address_of(self._tables.inbox[row_id])
+        yield from map(address_of, self._changes.inbox.values())
+
+    def due_addresses(self, due_before: Instant) -> Iterator[Address]:
+        """Whose timers are due, the earliest first, repeatedly where several are of one."""
+        for due, execution_id, number in self._tables.due:
+            if due > due_before:
+                return
+            if (execution_id, number) not in self._changes.timers:
+                yield (self._tables.timers[execution_id][number].org, execution_id, "")
+
+
+def _index_open(open_ids: dict[Pair, str], row: ExecutionRow) -> None:
+    pair = (row.org, row.workflow_id)
+    if not is_closed(row):
+        open_ids[pair] = row.execution_id
+    elif open_ids.get(pair) == row.execution_id:
+        del open_ids[pair]

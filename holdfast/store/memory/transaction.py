@@ -1,0 +1,279 @@
+"""A batch's transaction: lock, read, write, in the statements in which PostgreSQL would do it.
+
+How a delivery and a closing turn meet. The delivery shares the row (KEY SHARE), sees it open, inserts and commits; the turn
+makes its lock exclusive (FOR UPDATE SKIP LOCKED), reads the inbox in a new statement, and closes. Whatever the order, either
+the turn is lost or the delivery is refused:
+
+1. The delivery has committed before the turn escalates: the inbox read finds its row. The turn is lost.
+2. The delivery shares the row and has not committed: the turn does not get its lock. The turn is lost.
+3. The turn has escalated: the delivery waits for its end, and only then looks whether the execution is open. Committed: it
+   is closed, the delivery is refused. Rolled back: it is open, the delivery goes on.
+
+What other batches send (outgoing rows) shares nothing. Committed before the inbox is read: the turn is lost. Later: the row
+waits for a closed execution, is claimed like any other, and whoever claims it answers.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Collection, Iterator, Mapping, Sequence
+from itertools import chain, islice, zip_longest
+
+from holdfast.core.instants import Instant
+from holdfast.errors import StoreUnavailable
+from holdfast.store.contract import (
+    Claim,
+    Claimed,
+    ExecutionRow,
+    HistoryRow,
+    LooseWrite,
+    RequestRow,
+    TurnWrite,
+)
+from holdfast.store.memory.connection import Connection
+from holdfast.store.memory.faults import FaultAction, Point
+from holdfast.store.memory.session import Session
+from holdfast.store.memory.tables import Address, Pair, is_closed
+
+
+class MemoryTransaction:
+    """One transaction of a batch."""
+
+    def __init__(self, connection: Connection) -> None:
+        self._session = Session(connection)
+        self._locks = self._session.locks
+        self._view = self._session.view
+        self._changes = self._session.changes
+
+    # --- claiming ---
+
+    async def claim(self, claim: Claim) -> Claimed:
+        with self._session.statement():
+            found: list[Address] = []
+            if claim.limit > 0:
+                await self._session.reach(Point.CLAIM_FIND)
+                # Enough of them, even if every lock there is lies on the first.
+                found = list(
+                    islice(
+                        self._find(claim), claim.limit + len(claim.wanted) + len(claim.workflow_ids) + self._locks.count()
+                    )
+                )
+            await self._session.reach(Point.CLAIM_LOCK)
+            claimed = Claimed()
+            # In the order of asking, not as sets: a simulation must take the same way for the same seed.
+            addresses = self._lock_wanted(claim, claimed)
+            self._lock_asked(claim, addresses)
+            self._lock_found(found, claim.limit, addresses)
+            pairs = [(org, workflow_id) for org, execution_id, workflow_id in addresses if not execution_id]
+            if pairs:
+                await self._session.reach(Point.CLAIM_RESOLVE)
+                self._lock_resolved(pairs, claimed, addresses)
+            await self._session.reach(Point.CLAIM_READ)
+            self._read(claim, claimed, addresses, pairs)
+            return claimed
+
+    def _find(self, claim: Claim) -> Iterator[Address]:
+        """Who has work, a turn each for those with envelopes and those with due timers, so that neither starves."""
+        skip = frozenset(claim.skip)
+        seen: set[Address] = set()
+        pairs = zip_longest(self._view.waiting_addresses(), self._view.due_addresses(claim.due_before))
+        for address in chain.from_iterable(pairs):
+            if address is not None and address not in seen and address[1] not in skip:
+                seen.add(address)
+                yield address
+
+    def _lock_wanted(self, claim: Claim, claimed: Claimed) -> dict[Address, None]:
+        addresses: dict[Address, None] = {}
+        for one in claim.wanted:
+            row = self._view.execution(one.execution_id)
+            if row is None or row.org != one.org:
+                continue
+            if self._try_row(one.org, one.execution_id):
+                addresses[one.org, one.execution_id, ""] = None
+            else:
+                claimed.busy.add(one.execution_id)
+        return addresses
+
+    def _lock_asked(self, claim: Claim, addresses: dict[Address, None]) -> None:
+        for org, workflow_id in claim.workflow_ids:
+            if self._try_id(org, workflow_id):
+                addresses[org, "", workflow_id] = None
+
+    def _lock_found(self, found: Sequence[Address], limit: int, addresses: dict[Address, None]) -> None:
+        """Up to `limit` of those that nobody else holds. What was found may be gone by now: then nothing is read for it."""
+        most = len(addresses) + limit
+        for address in found:
+            if len(addresses) >= most:
+                break
+            org, execution_id, workflow_id = address
+            if self._try_row(org, execution_id) if execution_id else self._try_id(org, workflow_id):
+                addresses[address] = None
+
+    def _lock_resolved(self, pairs: Sequence[Pair], claimed: Claimed, addresses: dict[Address, None]) -> None:
+        """The open executions of these workflow ids, claimed like wanted ones. No other can be started: the ids are ours."""
+        for pair in pairs:
+            execution_id = self._view.open_id(pair)
+            if execution_id is None:
+                continue
+            if self._try_row(pair[0], execution_id):
+                addresses[pair[0], execution_id, ""] = None
+            else:
+                claimed.busy.add(execution_id)
+
+    def _try_row(self, org: str, execution_id: str) -> bool:
+        row = (org, execution_id)
+        if self._locks.holds(self._session, row):
+            return True
+        return not self._session.connection.is_skipped() and self._locks.try_update(self._session, row)
+
+    def _try_id(self, org: str, workflow_id: str) -> bool:
+        workflow_key = (org, workflow_id)
+        if self._locks.holds_id(self._session, workflow_key):
+            return True
+        return not self._session.connection.is_skipped() and self._locks.try_id(self._session, workflow_key)
+
+    def _read(self, claim: Claim, claimed: Claimed, addresses: Collection[Address], pairs: Sequence[Pair]) -> None:
+        """A statement after that of the locks, so that it sees what the holders before us have committed.
+
+        What waits for executions that are closed, or are not there, is ours too: nobody else can get it meanwhile.
+        """
+        known = {one.execution_id: one.known_version for one in claim.wanted}
+        for org, execution_id, _ in addresses:
+            row = self._view.execution(execution_id) if execution_id else None
+            if row is None or row.org != org or is_closed(row):
+                continue
+            claimed.held.add(execution_id)
+            if row.state_version != known.get(execution_id):
+                claimed.rows[execution_id] = row
+        claimed.open_ids = {pair: self._view.open_id(pair) for pair in pairs}
+        claimed.inbox = self._view.inbox_for(addresses)
+        claimed.due = self._view.due_timers(claimed.held, claim.due_before)
+
+    # --- reading ---
+
+    async def read_history(self, after: Mapping[str, int]) -> dict[str, list[HistoryRow]]:
+        with self._session.statement():
+            await self._session.reach(Point.READ)
+            return {execution_id: self._view.history(execution_id, sequence) for execution_id, sequence in after.items()}
+
+    async def read_rows(self, execution_ids: Collection[str]) -> dict[str, ExecutionRow]:
+        with self._session.statement():
+            await self._session.reach(Point.READ)
+            rows = ((execution_id, self._view.execution(execution_id)) for execution_id in execution_ids)
+            return {execution_id: row for execution_id, row in rows if row is not None}
+
+    async def read_latest(self, org: str, workflow_id: str) -> ExecutionRow | None:
+        with self._session.statement():
+            await self._session.reach(Point.READ)
+            return self._view.latest((org, workflow_id))
+
+    async def read_request(self, org: str, kind: str, key: str, now: Instant) -> RequestRow | None:
+        with self._session.statement():
+            await self._session.reach(Point.READ)
+            row = self._view.request((org, kind, key))
+            return row if row is not None and row.expires_at > now else None
+
+    # --- writing ---
+
+    async def write(self, turns: Sequence[TurnWrite], loose: LooseWrite) -> set[str]:
+        with self._session.statement():
+            lost = await self._drop_closings(turns, loose)
+            await self._session.reach(Point.WRITE_VERSIONS)
+            for turn in turns:
+                if turn.expected_version is not None and turn.row.execution_id not in lost:
+                    self._update(turn, lost)
+            await self._session.reach(Point.WRITE_INSERTS)
+            for turn in turns:
+                if turn.expected_version is None and turn.row.execution_id not in lost:
+                    self._insert(turn, lost)
+            await self._session.reach(Point.WRITE_ROWS)
+            for turn in turns:
+                if turn.row.execution_id not in lost:
+                    self._write_turn(turn)
+            self._write_loose(loose)
+            return lost
+
+    async def _drop_closings(self, turns: Sequence[TurnWrite], loose: LooseWrite) -> set[str]:
+        """The closings that may not be: those whose lock is shared, and those that leave something in the inbox."""
+        closings = [turn for turn in turns if is_closed(turn.row)]
+        lost: set[str] = set()
+        if not closings:
+            return lost
+        is_skipped = await self._session.reach(Point.WRITE_ESCALATE) is FaultAction.SKIP
+        for turn in closings:
+            row = (turn.row.org, turn.row.execution_id)
+            is_stored = turn.expected_version is not None
+            if is_stored and (is_skipped or not self._locks.try_escalate(self._session, row)):
+                lost.add(turn.row.execution_id)
+        await self._session.reach(Point.WRITE_RECHECK)
+        taken = set(loose.consumed).union(*(turn.consumed for turn in turns))
+        for turn in closings:
+            waiting = self._view.inbox_for([(turn.row.org, turn.row.execution_id, "")])
+            if any(row.id not in taken for row in waiting):
+                lost.add(turn.row.execution_id)
+        return lost
+
+    def _update(self, turn: TurnWrite, lost: set[str]) -> None:
+        """UPDATE ... WHERE state_version = expected RETURNING."""
+        row = turn.row
+        stored = self._view.execution(row.execution_id)
+        if stored is None or stored.org != row.org or stored.state_version != turn.expected_version:
+            lost.add(row.execution_id)
+            return
+        self._require_no_wait(self._locks.try_update(self._session, (row.org, row.execution_id)), row)
+        self._changes.put_execution(row)
+
+    def _insert(self, turn: TurnWrite, lost: set[str]) -> None:
+        """INSERT ... ON CONFLICT DO NOTHING."""
+        row, pair = turn.row, (turn.row.org, turn.row.workflow_id)
+        if self._view.execution(row.execution_id) is not None or self._view.open_id(pair) is not None:
+            lost.add(row.execution_id)
+            return
+        for key in (row.execution_id, pair):
+            self._require_no_wait(self._locks.try_key(self._session, key), row)
+        self._changes.put_execution(row)
+
+    def _require_no_wait(self, is_free: bool, row: ExecutionRow) -> None:
+        """A batch that claims before it writes never gets here; PostgreSQL would let it wait until lock_timeout."""
+        if not is_free:
+            raise StoreUnavailable(
+                f"Expected to write execution '{row.execution_id}' at once, but another transaction holds it or its "
+                "workflow id. Claim both before writing."
+            )
+
+    def _write_turn(self, turn: TurnWrite) -> None:
+        execution_id = turn.row.execution_id
+        if turn.history is not None:
+            self._changes.histories.setdefault(execution_id, []).append(turn.history)
+        for timer in turn.timers:
+            self._changes.timers[execution_id, timer.number] = timer
+        ended = self._view.timer_numbers(execution_id) if is_closed(turn.row) else turn.ended_timers
+        for number in ended:
+            self._changes.timers[execution_id, number] = None
+        self._write_common(turn)
+
+    def _write_loose(self, loose: LooseWrite) -> None:
+        self._write_common(loose)
+        for row_id in loose.failed:
+            self._changes.failed[row_id] = self._changes.failed.get(row_id, 0) + 1
+
+    def _write_common(self, write: TurnWrite | LooseWrite) -> None:
+        self._changes.consumed.update(write.consumed)
+        self._session.put_inbox(write.outgoing)
+        self._session.put_dead_letters(write.dead_letters)
+        for request in write.requests:
+            self._changes.requests[request.org, request.kind, request.key] = request
+
+    # --- the end ---
+
+    async def commit(self) -> None:
+        await self._session.finish(Point.COMMIT, Point.COMMITTED)
+
+    async def rollback(self) -> None:
+        try:
+            await self._session.connection.linger(Point.ROLLBACK)
+        finally:
+            self._session.give_up()
+
+    async def was_committed(self) -> bool:
+        """For the store that is asked: the truth."""
+        return await self._session.was_committed()

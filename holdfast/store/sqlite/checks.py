@@ -1,0 +1,104 @@
+"""What a database must not hold: damaged pages, rows that contradict each other, bytes that nobody can read."""
+
+from __future__ import annotations
+
+import sqlite3
+from collections.abc import Iterator
+from itertools import chain, groupby
+from operator import itemgetter
+from typing import Any
+
+from holdfast.core.codec import decode_details, decode_envelope, decode_events
+from holdfast.core.lifecycle import Status
+from holdfast.errors import CorruptStore
+from holdfast.store.sqlite.statements import SQL
+
+
+def check_database(connection: sqlite3.Connection) -> list[str]:
+    """Everything that is wrong, a sentence each. Takes as long as reading the whole database does."""
+    damage = [f"the file is damaged: {line}" for (line,) in connection.execute(SQL["check_pages"]) if line != "ok"]
+    if damage:
+        return damage  # what the rows say cannot be trusted
+    return list(
+        chain(
+            _check_executions(connection),
+            _check_histories(connection),
+            _check_open_twice(connection),
+            _check_timers(connection),
+            _check_envelopes(connection),
+        )
+    )
+
+
+def _check_executions(connection: sqlite3.Connection) -> Iterator[str]:
+    for execution_id, status, closed_at, details in connection.execute(SQL["check_executions"]):
+        name = f"execution {execution_id}"
+        try:
+            is_closed = Status(status).is_closed
+        except ValueError:
+            yield f"{name}: its status is '{status}', which does not exist"
+            continue
+        if is_closed != (closed_at is not None):
+            yield f"{name}: it is {status}, and its time of closing is {closed_at}"
+        try:
+            decode_details(details)
+        except CorruptStore as error:
+            yield f"{name}: {error.message}"
+
+
+def _check_histories(connection: sqlite3.Connection) -> Iterator[str]:
+    for (execution,) in connection.execute(SQL["check_histories_without_row"]):
+        yield f"the execution with number {execution} has a history and no row"
+    rows = connection.execute(SQL["check_histories"])
+    for (execution_id, sequence, last_turn), turns in groupby(rows, key=itemgetter(0, 1, 2)):
+        yield from _check_history(f"execution {execution_id}", sequence, last_turn, turns)
+
+
+def _check_history(name: str, sequence: int, last_turn: int, turns: Iterator[tuple[Any, ...]]) -> Iterator[str]:
+    """Contiguous from 1 to the row's sequence, each turn linked to the one before it, and the row to the last."""
+    expected, before = 1, 0
+    for _, _, _, turn_id, previous, first, count, schema, body in turns:
+        if turn_id is None:
+            break  # it has no history
+        if first != expected:
+            yield f"{name}: expected event {expected} next in its history, found {first}"
+        if previous != before:
+            yield f"{name}: turn {first} follows row {previous} of its history, expected row {before}"
+        expected, before = first + count, turn_id
+        yield from _check_events(f"{name}: turn {first}", count, schema, body)
+    if expected - 1 != sequence:
+        yield f"{name}: its history ends at {expected - 1}, its row says {sequence}"
+    if before != last_turn:
+        yield f"{name}: its history ends with row {before}, its row says {last_turn}"
+
+
+def _check_events(name: str, count: int, schema: int, body: bytes) -> Iterator[str]:
+    try:
+        events = decode_events(body, schema)
+    except CorruptStore as error:
+        yield f"{name}: {error.message}"
+        return
+    if len(events) != count:
+        yield f"{name} holds {len(events)} events, its count says {count}"
+
+
+def _check_open_twice(connection: sqlite3.Connection) -> Iterator[str]:
+    for org, workflow_id, ids in connection.execute(SQL["check_open_twice"]):
+        yield f"workflow id '{workflow_id}' of org '{org}' is open more than once: {ids}"
+
+
+def _check_timers(connection: sqlite3.Connection) -> Iterator[str]:
+    for execution_id, number, status in connection.execute(SQL["check_timers"]):
+        name = f"timer {number} of execution {execution_id}"
+        if status is None:
+            yield f"{name}: there is no such execution"
+        else:
+            yield f"{name}: the execution is {status}"
+
+
+def _check_envelopes(connection: sqlite3.Connection) -> Iterator[str]:
+    for row_id, body in connection.execute(SQL["check_inbox"]):
+        try:
+            decode_envelope(body)
+        except CorruptStore as error:
+            yield f"envelope {row_id}: {error.message}"

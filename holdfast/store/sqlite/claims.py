@@ -1,0 +1,125 @@
+"""What a batch gets to hold. One process writes, one transaction at a time: whatever is asked for is had at once.
+
+What waits for executions that are closed, or are not there, is given out too, and counts against the limit: whoever claims
+it must consume it, as an answer or a dead letter, or it is found again each time.
+"""
+
+from __future__ import annotations
+
+import sqlite3
+from collections.abc import Iterable, Iterator, Sequence
+from itertools import chain, zip_longest
+from typing import TypeAlias
+
+from holdfast.store.contract import Claim, Claimed, ExecutionRow, InboxRow, TimerRow
+from holdfast.store.sqlite.known import NEVER, Changes, Known
+from holdfast.store.sqlite.statements import SQL, as_json
+
+Address: TypeAlias = tuple[str, str, str]
+"""To whom an inbox row goes: (org, execution id, ""), or (org, "", workflow id)."""
+
+_COLUMNS = 15
+
+
+def take_claim(connection: sqlite3.Connection, known: Known, changes: Changes, claim: Claim) -> Claimed:
+    """Everything that `claim` asks for."""
+    claimed = Claimed()
+    has_inbox = known.inbox_rows + changes.inbox_rows > 0
+    has_due = known.no_timer_before <= claim.due_before
+    unread = _hold_known(known, claim, claimed)
+    asked = [one.execution_id for one in claim.wanted]
+    pairs = list(claim.workflow_ids)
+    if claim.limit > 0 and (has_inbox or has_due):
+        for org, execution_id, workflow_id in _find(connection, claim, has_inbox=has_inbox, has_due=has_due):
+            if execution_id:
+                asked.append(execution_id)
+                unread[execution_id] = org
+            else:
+                pairs.append((org, workflow_id))
+    if pairs:
+        opened = _resolve(connection, pairs, claimed)
+        asked.extend(opened)
+        unread.update((key, org) for key, org in opened.items() if key not in claimed.held)
+    if unread:
+        _hold(claimed, unread, read_executions(connection, known, unread))
+    if has_inbox and (asked or pairs):
+        rows = connection.execute(SQL["read_inbox"], (as_json(asked), as_json(pairs)))
+        claimed.inbox = [InboxRow(*row) for row in rows]
+    if has_due:
+        rows = connection.execute(SQL["read_due"], (as_json(claimed.held), claim.due_before))
+        claimed.due = [TimerRow(*row) for row in rows]
+        if not claimed.due and changes.witness is None:
+            _raise_bound(connection, known)
+    return claimed
+
+
+def read_executions(connection: sqlite3.Connection, known: Known, execution_ids: Iterable[str]) -> list[ExecutionRow]:
+    """The rows of these executions; where the open ones are is remembered."""
+    rows = []
+    for values in connection.execute(SQL["read_executions"], (as_json(list(execution_ids)),)):
+        row = ExecutionRow(*values[:_COLUMNS])
+        rows.append(row)
+        if row.closed_at is None:
+            known.places.put(row.execution_id, (values[_COLUMNS], values[_COLUMNS + 1], row.state_version, row.org))
+    return rows
+
+
+def _hold_known(known: Known, claim: Claim, claimed: Claimed) -> dict[str, str]:
+    """Hold what the caller knows at its present version; returns the rest of what it wants, with their orgs."""
+    unread = {}
+    held, find_place = claimed.held, known.places.get
+    for one in claim.wanted:
+        execution_id = one.execution_id
+        place = find_place(execution_id)
+        if place is not None and place[2] == one.known_version and place[3] == one.org:
+            held.add(execution_id)
+        else:
+            unread[execution_id] = one.org
+    return unread
+
+
+def _hold(claimed: Claimed, orgs: dict[str, str], rows: Iterable[ExecutionRow]) -> None:
+    for row in rows:
+        if row.closed_at is None and row.org == orgs[row.execution_id]:
+            claimed.held.add(row.execution_id)
+            claimed.rows[row.execution_id] = row
+
+
+def _find(connection: sqlite3.Connection, claim: Claim, *, has_inbox: bool, has_due: bool) -> list[Address]:
+    """Who has work, a turn each for those with envelopes and those with due timers, so that neither starves."""
+    skip = as_json(list(claim.skip))
+    waiting = connection.execute(SQL["find_waiting"], (skip,)) if has_inbox else None
+    due = connection.execute(SQL["find_due"], (claim.due_before, skip)) if has_due else None
+    seen = {(one.org, one.execution_id, "") for one in claim.wanted}
+    found: list[Address] = []
+    for address in chain.from_iterable(zip_longest(_addresses(waiting), _addresses(due))):
+        if address is not None and address not in seen:
+            seen.add(address)
+            found.append(address)
+            if len(found) >= claim.limit:
+                break
+    for cursor in (waiting, due):
+        if cursor is not None:
+            cursor.close()  # it may not have come to its end
+    return found
+
+
+def _addresses(cursor: sqlite3.Cursor | None) -> Iterator[Address]:
+    for org, execution_id, *workflow_id in cursor or ():
+        yield (org, execution_id, "" if execution_id else workflow_id[0])
+
+
+def _resolve(connection: sqlite3.Connection, pairs: Sequence[tuple[str, str]], claimed: Claimed) -> dict[str, str]:
+    """The open executions of these workflow ids, with their orgs."""
+    claimed.open_ids = dict.fromkeys(pairs)
+    opened = {}
+    for org, workflow_id, execution_id in connection.execute(SQL["resolve_workflow_ids"], (as_json(pairs),)):
+        claimed.open_ids[org, workflow_id] = execution_id
+        opened[execution_id] = org
+    return opened
+
+
+def _raise_bound(connection: sqlite3.Connection, known: Known) -> None:
+    """Nothing that may be taken is due: look when the next timer is, so that until then nobody looks again."""
+    (due,) = connection.execute(SQL["read_earliest_due"]).fetchone()
+    known.no_timer_before = NEVER if due is None else due

@@ -1,0 +1,76 @@
+"""The connections of an open store: one that writes, one that reads, and others for a moment."""
+
+from __future__ import annotations
+
+import sqlite3
+from contextlib import closing
+from pathlib import Path
+
+from holdfast.errors import StoreUnavailable
+from holdfast.store.sqlite.failures import translate
+from holdfast.store.sqlite.opening import connect_checkpointer, connect_reader, connect_writer
+from holdfast.store.sqlite.statements import SQL
+
+
+class Connections:
+    """What is open on one database file."""
+
+    def __init__(self, path: Path) -> None:
+        self.path = path
+        self._writer: sqlite3.Connection | None = None
+        self._reader: sqlite3.Connection | None = None
+
+    @property
+    def writer(self) -> sqlite3.Connection:
+        """Sees what its own transaction has not committed yet."""
+        if self._writer is None:
+            raise self._closed()
+        return self._writer
+
+    @property
+    def reader(self) -> sqlite3.Connection:
+        """Sees what is committed, for reads that take microseconds."""
+        if self._reader is None:
+            raise self._closed()
+        return self._reader
+
+    def connect_aside(self) -> sqlite3.Connection:
+        """Another one that reads, for work in another thread."""
+        if self._writer is None:
+            raise self._closed()
+        return connect_reader(self.path)
+
+    def make_checkpoint(self) -> None:
+        """Move what is committed from the log into the file, whatever thread this is."""
+        with closing(connect_checkpointer(self.path)) as connection:
+            connection.execute(SQL["checkpoint"]).fetchall()
+
+    def open(self) -> None:
+        """Connect, and migrate what is older."""
+        try:
+            self._writer = connect_writer(self.path)
+            self._reader = connect_reader(self.path)
+        except sqlite3.Error as error:
+            self.close()
+            raise translate(error, "open", self.path) from error
+        except BaseException:
+            self.close()
+            raise
+
+    def close(self) -> None:
+        """The writer last: whoever closes last tidies up the log, which a reader cannot. Idempotent, never raises."""
+        reader, self._reader = self._reader, None
+        writer, self._writer = self._writer, None
+        if reader is not None:
+            reader.close()
+        if writer is not None:
+            try:
+                if writer.in_transaction:
+                    writer.execute(SQL["rollback"])
+                writer.execute(SQL["checkpoint_and_truncate"])
+            except sqlite3.Error:
+                pass  # the log stays, and is read when the database is opened again
+            writer.close()
+
+    def _closed(self) -> StoreUnavailable:
+        return StoreUnavailable(f"Expected to reach the database '{self.path}', but it is not open. Open the store first.")

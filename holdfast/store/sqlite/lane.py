@@ -1,0 +1,137 @@
+"""The one way to write: one transaction at a time, committed where that disturbs least."""
+
+from __future__ import annotations
+
+import asyncio
+import sqlite3
+from concurrent.futures import ThreadPoolExecutor
+from time import perf_counter
+from typing import Final, Protocol
+
+from holdfast.errors import StoreUnavailable
+from holdfast.store.sqlite.checkpoints import Checkpoints
+from holdfast.store.sqlite.connections import Connections
+from holdfast.store.sqlite.failures import primary_code, translate
+from holdfast.store.sqlite.known import Known
+from holdfast.store.sqlite.statements import SQL
+
+QUICK: Final = 0.001
+"""Commits that take less, in seconds, are made in the loop's own thread: handing them to another costs about as much."""
+_WEIGHT: Final = 0.2
+"""How much the last commit counts in the moving average."""
+_ATTEMPTS: Final = 50
+_PAUSE: Final = 0.05
+
+
+class Doubtful(Protocol):
+    """A transaction that may have taken place."""
+
+    def find_outcome(self, connection: sqlite3.Connection) -> None:
+        """Look into the database, which has been opened anew."""
+        ...
+
+
+class Lane:
+    """Who is in it writes; the others wait."""
+
+    def __init__(self, connections: Connections, known: Known) -> None:
+        self.connections = connections
+        self.known = known
+        self.threads = ThreadPoolExecutor(3, thread_name_prefix="holdfast-sqlite")
+        """One each for the commit, the checkpoint and a read; they start when needed."""
+        self._lock = asyncio.Lock()
+        self._checkpoints = Checkpoints(connections, self._lock, self.threads)
+        self._is_closing = False
+        self._doubtful: Doubtful | None = None
+        self._average = 0.0
+
+    # --- in and out ---
+
+    async def enter(self) -> None:
+        """Wait for one's turn, then begin a transaction."""
+        await self._lock.acquire()
+        try:
+            if self._is_closing:
+                raise StoreUnavailable(f"Expected to write to '{self.connections.path}', but the store is being closed.")
+            self._dispel_doubt()
+            await self._begin()
+        except BaseException:
+            self._lock.release()
+            raise
+
+    def leave(self, doubtful: Doubtful | None = None) -> None:
+        """The transaction has ended; if that is doubtful, it is found out before the next one begins."""
+        self._doubtful = doubtful
+        self._lock.release()
+
+    async def settle(self) -> None:
+        """Find out about whoever is doubtful. Raises StoreUnavailable if the database cannot tell yet."""
+        async with self._lock:
+            self._dispel_doubt()
+
+    async def close(self) -> None:
+        """Wait for what is under way, let nobody in any more, and disconnect."""
+        self._is_closing = True
+        await self._checkpoints.finish()
+        async with self._lock:
+            await asyncio.get_running_loop().run_in_executor(self.threads, self.connections.close)
+        self.threads.shutdown()
+
+    async def _begin(self) -> None:
+        """Other programs may hold the database for a moment; the loop does not stand still for that."""
+        for attempt in range(_ATTEMPTS):
+            try:
+                self.connections.writer.execute(SQL["begin"])
+                return
+            except sqlite3.Error as error:
+                if primary_code(error) != sqlite3.SQLITE_BUSY or attempt == _ATTEMPTS - 1:
+                    raise translate(error, "write to", self.connections.path) from error
+            await asyncio.sleep(_PAUSE)
+
+    # --- the end of a transaction ---
+
+    @property
+    def is_quick(self) -> bool:
+        """Whether commits are short enough for the loop to wait for them."""
+        return self._average < QUICK
+
+    def commit(self) -> sqlite3.Error | None:
+        """Commit, in whatever thread; what went wrong, if anything."""
+        begun = perf_counter()
+        try:
+            self.connections.writer.execute(SQL["commit"])
+        except sqlite3.Error as error:
+            return error
+        self._average += (perf_counter() - begun - self._average) * _WEIGHT
+        return None
+
+    def note_commit(self) -> None:
+        """After the commit, in the loop's thread."""
+        self._checkpoints.note(self.connections.writer.total_changes)
+
+    def roll_back(self) -> None:
+        """Never raises: what cannot be rolled back is not committed either, and goes with the connection."""
+        try:
+            if self.connections.writer.in_transaction:
+                self.connections.writer.execute(SQL["rollback"])
+        except (sqlite3.Error, StoreUnavailable):
+            self.connections.close()
+
+    # --- doubt ---
+
+    def learn(self) -> None:
+        """Read what the only writer keeps in memory."""
+        self.known.learn(*self.connections.writer.execute(SQL["read_counters"]).fetchone())
+
+    def _dispel_doubt(self) -> None:
+        """Open the database anew, so that it is what it would be after a crash, and look."""
+        if self._doubtful is None:
+            return
+        self.connections.close()
+        self.connections.open()
+        try:
+            self.learn()
+            self._doubtful.find_outcome(self.connections.writer)
+        except sqlite3.Error as error:
+            raise translate(error, "read", self.connections.path) from error
+        self._doubtful = None

@@ -1,0 +1,121 @@
+"""One process owns a database file. A lock beside it says so, and ends with the process however that ends."""
+
+from __future__ import annotations
+
+import os
+import socket
+import sys
+from pathlib import Path
+from typing import Final
+
+import msgspec
+
+from holdfast.core.instants import Instant, to_datetime
+from holdfast.errors import StoreOwned
+from holdfast.store.sqlite.failures import translate_os
+
+if sys.platform == "win32":
+    import msvcrt
+
+    def _lock(fd: int) -> None:
+        os.lseek(fd, 1 << 30, os.SEEK_SET)  # beyond the text, which others must be able to read
+        msvcrt.locking(fd, msvcrt.LK_NBLCK, 1)
+
+else:
+    import fcntl
+
+    def _lock(fd: int) -> None:
+        fcntl.flock(fd, fcntl.LOCK_EX | fcntl.LOCK_NB)
+
+
+class Owner(msgspec.Struct, frozen=True):
+    """Who owns a database, as the file beside it tells those who come later."""
+
+    pid: int
+    host: str
+    since: str
+
+
+_HELD: Final[set[int]] = set()
+"""The descriptors that hold a lock in this process."""
+
+
+def _close_inherited() -> None:
+    # A forked child shares the lock, and would keep it when we are dead: a worker process must not own our database.
+    for fd in _HELD:
+        os.close(fd)
+    _HELD.clear()
+
+
+if hasattr(os, "register_at_fork"):
+    os.register_at_fork(after_in_child=_close_inherited)
+
+
+class Ownership:
+    """The exclusive right to one database file."""
+
+    def __init__(self, database: Path) -> None:
+        self._database = database
+        self._file = database.with_name(database.name + ".owner")
+        self._fd: int | None = None
+
+    def take(self, now: Instant) -> None:
+        """Become the owner. Raises StoreOwned, with the owner's name, if there is one."""
+        while self._fd is None:
+            try:
+                fd = os.open(self._file, os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, 0o644)
+            except OSError as error:
+                raise translate_os(error, "open the database", self._database) from error
+            try:
+                _lock(fd)
+            except OSError as error:
+                owner = _read(fd)
+                os.close(fd)
+                raise self._refusal(owner) from error
+            if self._is_current(fd):
+                self._fd = fd
+                _HELD.add(fd)
+            else:
+                os.close(fd)  # the last owner removed it between our opening and our locking
+        owner = Owner(os.getpid(), socket.gethostname(), to_datetime(now).isoformat())
+        os.ftruncate(self._fd, 0)
+        os.lseek(self._fd, 0, os.SEEK_SET)
+        os.write(self._fd, msgspec.json.encode(owner) + b"\n")
+
+    def give_up(self) -> None:
+        """Let the next one have it. Idempotent; a forked child's call does nothing."""
+        fd, self._fd = self._fd, None
+        if fd not in _HELD:
+            return
+        try:
+            self._file.unlink()  # before the lock ends, so that nobody can have locked what is removed
+        except OSError:
+            pass  # it may stay: the lock is what counts
+        _HELD.discard(fd)
+        os.close(fd)
+
+    def _is_current(self, fd: int) -> bool:
+        try:
+            return os.path.samestat(os.fstat(fd), self._file.stat())
+        except FileNotFoundError:
+            return False
+
+    def _refusal(self, owner: Owner | None) -> StoreOwned:
+        if owner is None:
+            name = "another process"
+        elif owner.pid == os.getpid() and owner.host == socket.gethostname():
+            name = f"another store in this very process (process {owner.pid} on host '{owner.host}', since {owner.since})"
+        else:
+            name = f"process {owner.pid} on host '{owner.host}' (since {owner.since})"
+        return StoreOwned(
+            f"Expected to own the database '{self._database}', but {name} owns it. "
+            "Stop that one first, or let both use one PostgreSQL database."
+        )
+
+
+def _read(fd: int) -> Owner | None:
+    try:
+        os.lseek(fd, 0, os.SEEK_SET)
+        return msgspec.json.decode(os.read(fd, 4096), type=Owner)
+    except (msgspec.MsgspecError, OSError):
+        return None  # it became the owner this moment and has not written its name yet

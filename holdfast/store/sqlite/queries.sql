@@ -1,0 +1,448 @@
+-- Every statement of the SQLite store. A list of ids comes as one JSON text. Statements with a plain `VALUES (?, …)` are
+-- widened to many rows at once: one step per batch, since Python gives its lock away at each step, and takes long to get it
+-- back where other threads are busy.
+
+-- === connections ========================================================================================================
+
+-- name: writer_settings
+-- FULL: a commit is on the disk when it returns. Checkpoints are made aside (see `checkpoints`); the automatic one is for
+-- the day that those do not keep up, 64 MB behind. An idle cache page costs nothing, a missing one a read: 64 MB of them.
+PRAGMA busy_timeout = 100;
+PRAGMA synchronous = FULL;
+PRAGMA wal_autocheckpoint = 16384;
+PRAGMA cache_size = -65536;
+PRAGMA temp_store = MEMORY;
+PRAGMA trusted_schema = OFF;
+
+-- name: reader_settings
+PRAGMA busy_timeout = 100;
+PRAGMA query_only = ON;
+PRAGMA cache_size = -16384;
+PRAGMA trusted_schema = OFF;
+
+-- name: checkpointer_settings
+PRAGMA busy_timeout = 100;
+PRAGMA synchronous = FULL;
+
+-- name: use_write_ahead_log
+PRAGMA journal_mode = WAL;
+
+-- name: read_schema_version
+PRAGMA user_version;
+
+-- name: checkpoint
+PRAGMA wal_checkpoint(PASSIVE);
+
+-- name: checkpoint_and_truncate
+PRAGMA wal_checkpoint(TRUNCATE);
+
+-- === transactions =======================================================================================================
+
+-- name: begin
+BEGIN IMMEDIATE
+
+-- name: commit
+COMMIT
+
+-- name: rollback
+ROLLBACK
+
+-- === claiming ===========================================================================================================
+
+-- name: read_executions
+-- The columns of ExecutionRow in its order, then what `known` keeps.
+SELECT org, execution_id, workflow_id, workflow, code_version, queue, status, state_version, sequence, node, parent_id,
+       created_at, updated_at, closed_at, details, id, last_turn
+FROM executions
+WHERE execution_id IN (SELECT value FROM json_each(?));
+
+-- name: read_places
+SELECT execution_id, id, last_turn, state_version, org
+FROM executions
+WHERE execution_id IN (SELECT value FROM json_each(?)) AND closed_at IS NULL;
+
+-- name: resolve_workflow_ids
+SELECT executions.org, executions.workflow_id, executions.execution_id
+FROM json_each(?) AS asked
+CROSS JOIN executions
+    ON executions.org = json_extract(asked.value, '$[0]')
+    AND executions.workflow_id = json_extract(asked.value, '$[1]')
+    AND executions.closed_at IS NULL;
+
+-- name: find_waiting
+-- To whom envelopes go, the oldest first; the caller stops reading when it has enough.
+SELECT org, execution_id, workflow_id
+FROM inbox
+WHERE execution_id NOT IN (SELECT value FROM json_each(?))
+ORDER BY id;
+
+-- name: find_due
+-- Whose timers are due, the earliest first; the caller stops reading when it has enough.
+SELECT org, execution_id
+FROM timers
+WHERE due <= ?1 AND execution_id NOT IN (SELECT value FROM json_each(?2))
+ORDER BY due;
+
+-- name: read_inbox
+SELECT org, execution_id, workflow_id, body, id, attempts
+FROM inbox
+WHERE execution_id IN (SELECT value FROM json_each(?1)) AND execution_id <> ''
+UNION ALL
+SELECT org, execution_id, workflow_id, body, id, attempts
+FROM inbox
+WHERE execution_id = ''
+    AND workflow_id IN (SELECT json_extract(value, '$[1]') FROM json_each(?2))
+    AND (org, workflow_id) IN (SELECT json_extract(value, '$[0]'), json_extract(value, '$[1]') FROM json_each(?2))
+ORDER BY id;
+
+-- name: read_due
+SELECT org, execution_id, number, due, attempt
+FROM timers
+WHERE execution_id IN (SELECT value FROM json_each(?1)) AND due <= ?2
+ORDER BY due, execution_id, number;
+
+-- name: read_inbox_ids
+SELECT id, execution_id
+FROM inbox
+WHERE execution_id IN (SELECT value FROM json_each(?));
+
+-- === reading ============================================================================================================
+
+-- name: read_events
+-- Asked for as {execution id: sequence}. Walks each history backwards, no further than is asked for.
+WITH RECURSIVE walk (id, execution_id, after) AS (
+    SELECT executions.last_turn, executions.execution_id, asked.value
+    FROM json_each(?) AS asked
+    CROSS JOIN executions ON executions.execution_id = asked.key
+    UNION ALL
+    SELECT events.previous, walk.execution_id, walk.after
+    FROM walk
+    CROSS JOIN events ON events.id = walk.id
+    WHERE events.first > walk.after
+)
+SELECT walk.execution_id, events.first, events.count, events.at, events.schema, events.body
+FROM walk
+CROSS JOIN events ON events.id = walk.id
+WHERE events.first > walk.after
+ORDER BY events.id;
+
+-- name: read_events_page
+WITH RECURSIVE walk (id) AS (
+    SELECT last_turn FROM executions WHERE execution_id = ?1
+    UNION ALL
+    SELECT events.previous
+    FROM walk
+    CROSS JOIN events ON events.id = walk.id
+    WHERE events.first > ?2
+)
+SELECT ?1, events.first, events.count, events.at, events.schema, events.body
+FROM walk
+CROSS JOIN events ON events.id = walk.id
+WHERE events.first > ?2
+ORDER BY events.id
+LIMIT ?3;
+
+-- name: read_last_events
+SELECT executions.execution_id, events.first, events.count, events.at, events.schema, events.body
+FROM executions
+CROSS JOIN events ON events.id = executions.last_turn
+WHERE executions.execution_id = ?;
+
+-- name: read_latest
+-- The open one is always the newest: another is only let in after it has closed.
+SELECT org, execution_id, workflow_id, workflow, code_version, queue, status, state_version, sequence, node, parent_id,
+       created_at, updated_at, closed_at, details
+FROM executions
+WHERE org = ? AND workflow_id = ?
+ORDER BY id DESC
+LIMIT 1;
+
+-- name: read_request
+SELECT org, kind, key, execution_id, sequence, expires_at
+FROM requests
+WHERE org = ? AND kind = ? AND key = ? AND expires_at > ?;
+
+-- name: find_execution
+SELECT org, execution_id, workflow_id, workflow, code_version, queue, status, state_version, sequence, node, parent_id,
+       created_at, updated_at, closed_at, details
+FROM executions
+WHERE org = ? AND execution_id = ?;
+
+-- name: list_executions
+-- Walks down the index of execution ids, which are ordered by time, until the page is full.
+SELECT org, execution_id, workflow_id, workflow, code_version, queue, status, state_version, sequence, node, parent_id,
+       created_at, updated_at, closed_at, details
+FROM executions INDEXED BY executions_by_execution_id
+WHERE org = :org
+    AND execution_id < :before
+    AND (:statuses IS NULL OR status IN (SELECT value FROM json_each(:statuses)))
+    AND (:workflow IS NULL OR workflow = :workflow)
+ORDER BY execution_id DESC
+LIMIT :limit;
+
+-- name: list_open_executions
+SELECT org, execution_id, workflow_id, workflow, code_version, queue, status, state_version, sequence, node, parent_id,
+       created_at, updated_at, closed_at, details
+FROM executions INDEXED BY executions_open
+WHERE org = :org
+    AND closed_at IS NULL
+    AND execution_id < :before
+    AND status IN (SELECT value FROM json_each(:statuses))
+    AND (:workflow IS NULL OR workflow = :workflow)
+ORDER BY execution_id DESC
+LIMIT :limit;
+
+-- name: list_executions_of_workflow_id
+SELECT org, execution_id, workflow_id, workflow, code_version, queue, status, state_version, sequence, node, parent_id,
+       created_at, updated_at, closed_at, details
+FROM executions INDEXED BY executions_by_workflow_id
+WHERE org = :org
+    AND workflow_id = :workflow_id
+    AND execution_id < :before
+    AND (:statuses IS NULL OR status IN (SELECT value FROM json_each(:statuses)))
+    AND (:workflow IS NULL OR workflow = :workflow)
+    AND (:parent_id IS NULL OR parent_id = :parent_id)
+ORDER BY execution_id DESC
+LIMIT :limit;
+
+-- name: list_children
+SELECT org, execution_id, workflow_id, workflow, code_version, queue, status, state_version, sequence, node, parent_id,
+       created_at, updated_at, closed_at, details
+FROM executions INDEXED BY executions_by_parent
+WHERE org = :org
+    AND parent_id = :parent_id
+    AND execution_id < :before
+    AND (:statuses IS NULL OR status IN (SELECT value FROM json_each(:statuses)))
+    AND (:workflow IS NULL OR workflow = :workflow)
+ORDER BY execution_id DESC
+LIMIT :limit;
+
+-- name: list_orphans
+SELECT org, execution_id, workflow_id, workflow, code_version, queue, status, state_version, sequence, node, parent_id,
+       created_at, updated_at, closed_at, details
+FROM executions INDEXED BY executions_open
+WHERE closed_at IS NULL
+    AND execution_id > ?1
+    AND node IS NOT NULL
+    AND node NOT IN (SELECT value FROM json_each(?2))
+ORDER BY execution_id
+LIMIT ?3;
+
+-- name: list_blocked
+SELECT org, execution_id, workflow_id, workflow, code_version, queue, status, state_version, sequence, node, parent_id,
+       created_at, updated_at, closed_at, details
+FROM executions INDEXED BY executions_blocked
+WHERE status = 'blocked' AND execution_id > ?1
+ORDER BY execution_id
+LIMIT ?2;
+
+-- name: list_dead_letters
+SELECT org, execution_id, workflow_id, body, reason, node, at, attempts, id
+FROM dead_letters
+WHERE org = ? AND id > ?
+ORDER BY id
+LIMIT ?;
+
+-- name: find_next_due
+SELECT due
+FROM timers
+WHERE execution_id NOT IN (SELECT value FROM json_each(?))
+ORDER BY due
+LIMIT 1;
+
+-- name: has_inbox
+SELECT EXISTS (SELECT 1 FROM inbox WHERE execution_id NOT IN (SELECT value FROM json_each(?)));
+
+-- name: count_open
+SELECT status, count(*)
+FROM executions INDEXED BY executions_open
+WHERE closed_at IS NULL
+GROUP BY status;
+
+-- name: count_queued
+SELECT (SELECT count(*) FROM timers), (SELECT count(*) FROM inbox), (SELECT count(*) FROM dead_letters);
+
+-- name: list_nodes
+SELECT node, seen_at, started_at
+FROM nodes
+ORDER BY node;
+
+-- === what the only writer keeps in memory ===============================================================================
+
+-- name: read_counters
+SELECT (SELECT ifnull(max(id), 0) FROM executions),
+       (SELECT ifnull(max(id), 0) FROM events),
+       (SELECT count(*) FROM inbox),
+       (SELECT min(due) FROM timers);
+
+-- name: read_earliest_due
+SELECT min(due) FROM timers;
+
+-- === writing turns ======================================================================================================
+
+-- name: update_executions
+-- Sets no column of the indexes of what is open: they would be written anew each time, changed or not.
+WITH new (status, state_version, sequence, node, updated_at, code_version, details, last_turn, id, expected) AS (
+    VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?)
+)
+UPDATE executions
+SET status = new.status,
+    state_version = new.state_version,
+    sequence = new.sequence,
+    node = new.node,
+    updated_at = new.updated_at,
+    code_version = new.code_version,
+    details = new.details,
+    last_turn = new.last_turn
+FROM new
+WHERE executions.id = new.id AND executions.state_version = new.expected;
+
+-- name: close_executions
+WITH new (status, state_version, sequence, node, updated_at, code_version, details, last_turn, id, expected, closed_at) AS (
+    VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?)
+)
+UPDATE executions
+SET status = new.status,
+    state_version = new.state_version,
+    sequence = new.sequence,
+    node = new.node,
+    updated_at = new.updated_at,
+    code_version = new.code_version,
+    details = new.details,
+    last_turn = new.last_turn,
+    closed_at = new.closed_at
+FROM new
+WHERE executions.id = new.id AND executions.state_version = new.expected;
+
+-- name: insert_executions
+-- One whose workflow id is open, or whose execution id is taken, is left out: a batch stands or falls by turns.
+INSERT INTO executions (
+    org, execution_id, workflow_id, workflow, code_version, queue, status, state_version, sequence, node, parent_id,
+    created_at, updated_at, closed_at, details, last_turn, id
+)
+VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?)
+ON CONFLICT DO NOTHING;
+
+-- name: read_inserted
+SELECT id FROM executions WHERE id >= ?;
+
+-- name: append_events
+INSERT INTO events (id, execution, previous, first, count, at, schema, body)
+VALUES (?, ?, ?, ?, ?, ?, ?, ?);
+
+-- name: put_timers
+INSERT OR REPLACE INTO timers (org, execution_id, number, due, attempt)
+VALUES (?, ?, ?, ?, ?);
+
+-- name: end_timers
+DELETE FROM timers
+WHERE (execution_id, number) IN (VALUES (?, ?));
+
+-- name: end_all_timers
+DELETE FROM timers
+WHERE execution_id IN (SELECT value FROM json_each(?));
+
+-- name: consume_inbox
+DELETE FROM inbox
+WHERE id IN (SELECT value FROM json_each(?));
+
+-- name: fail_inbox
+UPDATE inbox
+SET attempts = attempts + 1
+WHERE id IN (SELECT value FROM json_each(?));
+
+-- name: put_inbox
+INSERT INTO inbox (org, execution_id, workflow_id, body, attempts)
+VALUES (?, ?, ?, ?, ?);
+
+-- name: put_dead_letters
+INSERT INTO dead_letters (org, execution_id, workflow_id, body, reason, node, at, attempts)
+VALUES (?, ?, ?, ?, ?, ?, ?, ?);
+
+-- name: put_requests
+INSERT OR REPLACE INTO requests (org, kind, key, execution_id, sequence, expires_at)
+VALUES (?, ?, ?, ?, ?, ?);
+
+-- name: forget_requests
+-- A few at a time, with those that come in: the table does not outgrow what is still valid.
+DELETE FROM requests
+WHERE (org, kind, key) IN (SELECT org, kind, key FROM requests WHERE expires_at <= ? ORDER BY expires_at LIMIT ?);
+
+-- === writing outside of batches =========================================================================================
+
+-- name: read_open_ids
+SELECT org, execution_id
+FROM executions
+WHERE execution_id IN (SELECT value FROM json_each(?)) AND closed_at IS NULL;
+
+-- name: replace_execution
+UPDATE executions
+SET workflow_id = ?, workflow = ?, code_version = ?, queue = ?, status = ?, state_version = ?, sequence = ?, node = ?,
+    parent_id = ?, created_at = ?, updated_at = ?, closed_at = ?, details = ?
+WHERE org = ? AND execution_id = ? AND state_version = ?;
+
+-- name: take_dead_letters
+DELETE FROM dead_letters
+WHERE org = ?1 AND id IN (SELECT value FROM json_each(?2))
+RETURNING id, org, execution_id, workflow_id, body;
+
+-- name: put_node
+INSERT OR REPLACE INTO nodes (node, seen_at, started_at)
+VALUES (?, ?, ?);
+
+-- name: remove_node
+DELETE FROM nodes WHERE node = ?;
+
+-- name: read_last_id
+SELECT last_insert_rowid();
+
+-- === after an unknown outcome ===========================================================================================
+
+-- name: has_version
+SELECT EXISTS (SELECT 1 FROM executions WHERE execution_id = ? AND state_version >= ?);
+
+-- name: has_arrival
+SELECT EXISTS (SELECT 1 FROM inbox WHERE id = ?);
+
+-- name: has_dead_letter
+SELECT EXISTS (SELECT 1 FROM dead_letters WHERE id = ?);
+
+-- === checking ===========================================================================================================
+
+-- name: check_pages
+PRAGMA integrity_check;
+
+-- name: check_executions
+SELECT execution_id, status, closed_at, details
+FROM executions
+ORDER BY id;
+
+-- name: check_histories
+SELECT executions.execution_id, executions.sequence, executions.last_turn,
+       events.id, events.previous, events.first, events.count, events.schema, events.body
+FROM executions
+LEFT JOIN events ON events.execution = executions.id
+ORDER BY executions.id, events.first;
+
+-- name: check_histories_without_row
+SELECT DISTINCT execution
+FROM events
+WHERE execution NOT IN (SELECT id FROM executions);
+
+-- name: check_open_twice
+-- The unique index forbids it, so look past the index.
+SELECT org, workflow_id, group_concat(execution_id, ', ')
+FROM executions NOT INDEXED
+WHERE closed_at IS NULL
+GROUP BY org, workflow_id
+HAVING count(*) > 1;
+
+-- name: check_timers
+SELECT timers.execution_id, timers.number, executions.status
+FROM timers
+LEFT JOIN executions ON executions.execution_id = timers.execution_id
+WHERE executions.id IS NULL OR executions.closed_at IS NOT NULL;
+
+-- name: check_inbox
+SELECT id, body
+FROM inbox;

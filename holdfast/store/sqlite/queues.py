@@ -1,0 +1,100 @@
+"""What waits to be handled, and what was: timers, inbox, dead letters, answered requests."""
+
+from __future__ import annotations
+
+import sqlite3
+from collections.abc import Collection, Iterable, Sequence
+from typing import Any, Final
+
+from holdfast.core.instants import Instant
+from holdfast.store.contract import DeadLetterRow, InboxRow, LooseWrite, RequestRow, TurnWrite
+from holdfast.store.sqlite.known import NEVER, Changes, Known
+from holdfast.store.sqlite.statements import SQL, WideStatement, as_json
+
+_PUT_TIMERS: Final = WideStatement("put_timers")
+_END_TIMERS: Final = WideStatement("end_timers")
+_PUT_INBOX: Final = WideStatement("put_inbox")
+_PUT_DEAD_LETTERS: Final = WideStatement("put_dead_letters")
+_PUT_REQUESTS: Final = WideStatement("put_requests")
+
+
+def write_timers(connection: sqlite3.Connection, known: Known, turns: Iterable[TurnWrite], closed: Sequence[str]) -> None:
+    """Timers that begin, then those that end: one may do both in a turn. A closed execution leaves none behind."""
+    begun: list[Any] = []
+    ended: list[Any] = []
+    for turn in turns:
+        for timer in turn.timers:
+            begun += (timer.org, timer.execution_id, timer.number, timer.due, timer.attempt)
+            known.no_timer_before = min(known.no_timer_before, timer.due)
+        for number in turn.ended_timers:
+            ended += (turn.row.execution_id, number)
+    if begun:
+        _PUT_TIMERS.run(connection, begun)
+    if known.no_timer_before == NEVER:
+        return
+    if ended:
+        _END_TIMERS.run(connection, ended)
+    if closed:
+        connection.execute(SQL["end_all_timers"], (as_json(closed),))
+
+
+def write_envelopes(
+    connection: sqlite3.Connection, changes: Changes, writes: Iterable[TurnWrite | LooseWrite], now: Instant
+) -> None:
+    """What was taken from the inbox goes, what was sent comes in, what failed is kept, what was answered is remembered."""
+    consumed: list[int] = []
+    outgoing: list[InboxRow] = []
+    dead_letters: list[DeadLetterRow] = []
+    requests: list[RequestRow] = []
+    for write in writes:
+        consumed += write.consumed
+        outgoing += write.outgoing
+        dead_letters += write.dead_letters
+        requests += write.requests
+    if consumed:
+        take_inbox(connection, changes, consumed)
+    if outgoing:
+        put_inbox(connection, changes, outgoing)
+    if dead_letters:
+        _put_dead_letters(connection, changes, dead_letters)
+    if requests:
+        _put_requests(connection, requests, now)
+
+
+def take_inbox(connection: sqlite3.Connection, changes: Changes, ids: Sequence[int]) -> None:
+    changes.inbox_rows -= connection.execute(SQL["consume_inbox"], (as_json(ids),)).rowcount
+    changes.witness = changes.witness or ("has_arrival", (ids[0],), False)
+
+
+def put_inbox(connection: sqlite3.Connection, changes: Changes, rows: Iterable[InboxRow]) -> None:
+    values: list[Any] = []
+    for row in rows:
+        values += (row.org, row.execution_id, row.workflow_id, bytearray(row.body), row.attempts)
+    changes.inbox_rows += _PUT_INBOX.run(connection, values)
+    changes.witness = changes.witness or ("has_arrival", (_last_id(connection),), True)
+
+
+def fail_inbox(connection: sqlite3.Connection, ids: Collection[int]) -> None:
+    connection.execute(SQL["fail_inbox"], (as_json(ids),))
+
+
+def _put_dead_letters(connection: sqlite3.Connection, changes: Changes, rows: Iterable[DeadLetterRow]) -> None:
+    values: list[Any] = []
+    for row in rows:
+        values += (row.org, row.execution_id, row.workflow_id, bytearray(row.body))
+        values += (row.reason, row.node, row.at, row.attempts)
+    _PUT_DEAD_LETTERS.run(connection, values)
+    changes.witness = changes.witness or ("has_dead_letter", (_last_id(connection),), True)
+
+
+def _put_requests(connection: sqlite3.Connection, rows: Sequence[RequestRow], now: Instant) -> None:
+    values: list[Any] = []
+    for row in rows:
+        values += (row.org, row.kind, row.key, row.execution_id, row.sequence, row.expires_at)
+    _PUT_REQUESTS.run(connection, values)
+    connection.execute(SQL["forget_requests"], (now, 2 * len(rows)))
+
+
+def _last_id(connection: sqlite3.Connection) -> int:
+    (row_id,) = connection.execute(SQL["read_last_id"]).fetchone()
+    return int(row_id)

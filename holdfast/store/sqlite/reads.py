@@ -1,0 +1,112 @@
+"""What is read without claiming anything: by transactions, and outside of them by the reader's connection."""
+
+from __future__ import annotations
+
+import sqlite3
+from collections.abc import Collection, Mapping
+from typing import Final
+
+from holdfast.core.instants import Instant
+from holdfast.core.lifecycle import CLOSED
+from holdfast.store.contract import Counts, DeadLetterRow, ExecutionRow, Filter, HistoryRow, NodeRow, RequestRow
+from holdfast.store.sqlite.statements import SQL, as_json
+
+_BEHIND_ALL: Final = "\U0010ffff"
+"""Greater than any execution id."""
+
+
+# --- one thing ------------------------------------------------------------------------------------------------------------
+
+
+def find_execution(connection: sqlite3.Connection, org: str, execution_id: str) -> ExecutionRow | None:
+    row = connection.execute(SQL["find_execution"], (org, execution_id)).fetchone()
+    return None if row is None else ExecutionRow(*row)
+
+
+def find_latest(connection: sqlite3.Connection, org: str, workflow_id: str) -> ExecutionRow | None:
+    row = connection.execute(SQL["read_latest"], (org, workflow_id)).fetchone()
+    return None if row is None else ExecutionRow(*row)
+
+
+def find_request(connection: sqlite3.Connection, org: str, kind: str, key: str, now: Instant) -> RequestRow | None:
+    row = connection.execute(SQL["read_request"], (org, kind, key, now)).fetchone()
+    return None if row is None else RequestRow(*row)
+
+
+def find_next_due(connection: sqlite3.Connection, skip: Collection[str]) -> Instant | None:
+    row = connection.execute(SQL["find_next_due"], (as_json(list(skip)),)).fetchone()
+    return None if row is None else int(row[0])
+
+
+def has_inbox(connection: sqlite3.Connection, skip: Collection[str]) -> bool:
+    (answer,) = connection.execute(SQL["has_inbox"], (as_json(list(skip)),)).fetchone()
+    return bool(answer)
+
+
+# --- histories ------------------------------------------------------------------------------------------------------------
+
+
+def read_histories(connection: sqlite3.Connection, after: Mapping[str, int]) -> dict[str, list[HistoryRow]]:
+    """The history of each execution behind the sequence given."""
+    histories: dict[str, list[HistoryRow]] = {execution_id: [] for execution_id in after}
+    for row in connection.execute(SQL["read_events"], (as_json(dict(after)),)):
+        histories[row[0]].append(HistoryRow(*row))
+    return histories
+
+
+def load_history(connection: sqlite3.Connection, execution_id: str, after: int, limit: int | None) -> list[HistoryRow]:
+    rows = connection.execute(SQL["read_events_page"], (execution_id, after, -1 if limit is None else limit))
+    return [HistoryRow(*row) for row in rows]
+
+
+def load_last_turn(connection: sqlite3.Connection, execution_id: str) -> HistoryRow | None:
+    row = connection.execute(SQL["read_last_events"], (execution_id,)).fetchone()
+    return None if row is None else HistoryRow(*row)
+
+
+# --- lists ----------------------------------------------------------------------------------------------------------------
+
+
+def list_executions(connection: sqlite3.Connection, query: Filter) -> list[ExecutionRow]:
+    """By whichever index leads to the fewest rows."""
+    if query.workflow_id is not None:
+        statement = SQL["list_executions_of_workflow_id"]
+    elif query.parent_id is not None:
+        statement = SQL["list_children"]
+    elif query.statuses and CLOSED.isdisjoint(query.statuses):
+        statement = SQL["list_open_executions"]
+    else:
+        statement = SQL["list_executions"]
+    values = {
+        "org": query.org,
+        "workflow": query.workflow,
+        "workflow_id": query.workflow_id,
+        "parent_id": query.parent_id,
+        "statuses": as_json(list(query.statuses)) if query.statuses else None,
+        "before": _BEHIND_ALL if query.before is None else query.before,
+        "limit": query.limit,
+    }
+    return [ExecutionRow(*row) for row in connection.execute(statement, values)]
+
+
+def list_orphans(connection: sqlite3.Connection, alive: Collection[str], limit: int, after: str) -> list[ExecutionRow]:
+    rows = connection.execute(SQL["list_orphans"], (after, as_json(list(alive)), limit))
+    return [ExecutionRow(*row) for row in rows]
+
+
+def list_blocked(connection: sqlite3.Connection, limit: int, after: str) -> list[ExecutionRow]:
+    return [ExecutionRow(*row) for row in connection.execute(SQL["list_blocked"], (after, limit))]
+
+
+def list_dead_letters(connection: sqlite3.Connection, org: str, limit: int, after: int) -> list[DeadLetterRow]:
+    return [DeadLetterRow(*row) for row in connection.execute(SQL["list_dead_letters"], (org, after, limit))]
+
+
+def list_nodes(connection: sqlite3.Connection) -> list[NodeRow]:
+    return [NodeRow(*row) for row in connection.execute(SQL["list_nodes"])]
+
+
+def count(connection: sqlite3.Connection) -> Counts:
+    executions = dict(connection.execute(SQL["count_open"]).fetchall())
+    timers, inbox, dead_letters = connection.execute(SQL["count_queued"]).fetchone()
+    return Counts(executions, timers, inbox, dead_letters)

@@ -1,0 +1,258 @@
+"""The store in one SQLite file."""
+
+from __future__ import annotations
+
+import asyncio
+import sqlite3
+import time
+from collections.abc import Callable, Collection, Sequence
+from contextlib import closing
+from pathlib import Path
+from typing import TypeVar
+
+from msgspec.structs import astuple
+
+from holdfast.core.instants import Instant
+from holdfast.errors import StoreError, StoreUnavailable
+from holdfast.store.contract import (
+    Counts,
+    DeadLetterRow,
+    ExecutionRow,
+    Filter,
+    HistoryRow,
+    InboxRow,
+    NodeRow,
+    Transaction,
+)
+from holdfast.store.sqlite import reads
+from holdfast.store.sqlite.checks import check_database
+from holdfast.store.sqlite.connections import Connections
+from holdfast.store.sqlite.failures import translate
+from holdfast.store.sqlite.known import NEVER, Changes, Known
+from holdfast.store.sqlite.lane import Lane
+from holdfast.store.sqlite.opening import prepare_file
+from holdfast.store.sqlite.ownership import Ownership
+from holdfast.store.sqlite.queues import put_inbox
+from holdfast.store.sqlite.statements import SQL, as_json
+from holdfast.store.sqlite.transaction import SqliteTransaction
+from holdfast.store.sqlite.urls import parse_url
+
+T = TypeVar("T")
+
+_LONGEST_PAUSE = 1.0
+
+
+def read_system_clock() -> Instant:
+    """The time, as this machine knows it."""
+    return time.time_ns() // 1000
+
+
+class SqliteStore:
+    """Executions in one SQLite file, which this store owns while it is open.
+
+    Reads that take microseconds run in the loop's thread. Those that may go through many rows run in another one, on a
+    connection of their own.
+    """
+
+    def __init__(self, path: str | Path, *, clock: Callable[[], Instant] | None = None) -> None:
+        self.path = Path(path).expanduser().resolve()
+        self._clock = clock or read_system_clock
+        self._ownership = Ownership(self.path)
+        self._connections = Connections(self.path)
+        self._known = Known()
+        self._lane: Lane | None = None
+        self._transaction: SqliteTransaction | None = None
+        self._reading_aside = asyncio.Lock()
+
+    @classmethod
+    def from_url(cls, url: str, *, clock: Callable[[], Instant] | None = None) -> SqliteStore:
+        """The store that a URL names: `sqlite:///relative.db` or `sqlite:////absolute/path.db`."""
+        return cls(parse_url(url), clock=clock)
+
+    @property
+    def exclusive(self) -> bool:
+        return True
+
+    # --- opening and closing ---
+
+    async def open(self) -> None:
+        if self._lane is not None:
+            return
+        self._ownership.take(self._clock())
+        lane = Lane(self._connections, self._known)
+        try:
+            prepare_file(self.path)
+            self._connections.open()
+            lane.learn()
+        except BaseException as error:
+            await lane.close()
+            self._ownership.give_up()
+            if isinstance(error, sqlite3.Error):
+                raise translate(error, "open the database", self.path) from error
+            raise
+        self._lane = lane
+
+    async def close(self) -> None:
+        lane, self._lane = self._lane, None
+        if lane is None:
+            return
+        try:
+            if self._transaction is not None:
+                await self._transaction.rollback()
+            async with self._reading_aside:
+                await lane.close()
+        finally:
+            self._ownership.give_up()
+
+    def _require_lane(self) -> Lane:
+        if self._lane is None:
+            raise StoreUnavailable(
+                f"Expected to reach the database '{self.path}', but it is not open. Open the store first."
+            )
+        return self._lane
+
+    # --- batches ---
+
+    async def begin(self) -> Transaction:
+        self._transaction = await self._begin()
+        return self._transaction
+
+    async def _begin(self) -> SqliteTransaction:
+        lane = self._require_lane()
+        await lane.enter()
+        return SqliteTransaction(lane)
+
+    async def was_committed(self, transaction: Transaction) -> bool:
+        if not isinstance(transaction, SqliteTransaction):
+            raise StoreError("Expected a transaction of an SQLite store, but it is another's. Ask the store it is of.")
+        pause = 0.01
+        while transaction.was_committed is None:
+            try:
+                await self._require_lane().settle()
+            except StoreUnavailable:
+                self._require_lane()
+                await asyncio.sleep(pause)
+                pause = min(2 * pause, _LONGEST_PAUSE)
+        return transaction.was_committed
+
+    # --- writing outside of batches ---
+
+    async def _write(self, doing: str, work: Callable[[sqlite3.Connection, Changes], T]) -> T:
+        transaction = await self._begin()
+        result = transaction.run(doing, work)
+        await transaction.commit()
+        return result
+
+    async def deliver(self, rows: Sequence[InboxRow]) -> list[bool]:
+        def work(connection: sqlite3.Connection, changes: Changes) -> list[bool]:
+            asked = as_json([row.execution_id for row in rows])
+            opened = set(connection.execute(SQL["read_open_ids"], (asked,)))
+            accepted = [(row.org, row.execution_id) in opened for row in rows]
+            put_inbox(connection, changes, [row for row, is_open in zip(rows, accepted, strict=True) if is_open])
+            return accepted
+
+        return await self._write("deliver to", work)
+
+    async def discard_dead_letters(self, org: str, ids: Collection[int]) -> int:
+        return await self._write("discard dead letters in", lambda db, _: len(_take_dead_letters(db, org, ids)))
+
+    async def requeue_dead_letters(self, org: str, ids: Collection[int]) -> int:
+        def work(connection: sqlite3.Connection, changes: Changes) -> int:
+            taken = _take_dead_letters(connection, org, ids)
+            put_inbox(connection, changes, taken)
+            return len(taken)
+
+        return await self._write("requeue dead letters in", work)
+
+    async def set_status(self, org: str, execution_id: str, expected_version: int, row: ExecutionRow) -> bool:
+        def work(connection: sqlite3.Connection, changes: Changes) -> bool:
+            values = (*astuple(row)[2:], org, execution_id, expected_version)
+            is_replaced = connection.execute(SQL["replace_execution"], values).rowcount == 1
+            if is_replaced:
+                self._known.places.drop(execution_id)
+                changes.witness = ("has_version", (execution_id, row.state_version), True)
+            return is_replaced
+
+        return await self._write("change the status of an execution in", work)
+
+    # --- reading outside of batches ---
+
+    def _read(self, work: Callable[[sqlite3.Connection], T]) -> T:
+        self._require_lane()
+        try:
+            return work(self._connections.reader)
+        except sqlite3.Error as error:
+            raise translate(error, "read", self.path) from error
+
+    async def _read_aside(self, work: Callable[[sqlite3.Connection], T]) -> T:
+        def run() -> T:
+            with closing(self._connections.connect_aside()) as connection:
+                return work(connection)
+
+        async with self._reading_aside:
+            lane = self._require_lane()
+            try:
+                return await asyncio.get_running_loop().run_in_executor(lane.threads, run)
+            except sqlite3.Error as error:
+                raise translate(error, "read", self.path) from error
+
+    async def find_execution(self, org: str, execution_id: str) -> ExecutionRow | None:
+        return self._read(lambda db: reads.find_execution(db, org, execution_id))
+
+    async def find_latest(self, org: str, workflow_id: str) -> ExecutionRow | None:
+        return self._read(lambda db: reads.find_latest(db, org, workflow_id))
+
+    async def load_history(self, execution_id: str, after: int = 0, limit: int | None = None) -> list[HistoryRow]:
+        return self._read(lambda db: reads.load_history(db, execution_id, after, limit))
+
+    async def load_last_turn(self, execution_id: str) -> HistoryRow | None:
+        return self._read(lambda db: reads.load_last_turn(db, execution_id))
+
+    async def find_next_due(self, skip: Collection[str]) -> Instant | None:
+        if self._known.no_timer_before == NEVER:
+            return None
+        return self._read(lambda db: reads.find_next_due(db, skip))
+
+    async def has_inbox(self, skip: Collection[str]) -> bool:
+        return self._known.inbox_rows > 0 and self._read(lambda db: reads.has_inbox(db, skip))
+
+    async def list_nodes(self) -> list[NodeRow]:
+        return self._read(reads.list_nodes)
+
+    async def list_executions(self, query: Filter) -> list[ExecutionRow]:
+        return await self._read_aside(lambda db: reads.list_executions(db, query))
+
+    async def list_orphans(self, alive: Collection[str], limit: int, after: str = "") -> list[ExecutionRow]:
+        return await self._read_aside(lambda db: reads.list_orphans(db, alive, limit, after))
+
+    async def list_blocked(self, limit: int, after: str = "") -> list[ExecutionRow]:
+        return await self._read_aside(lambda db: reads.list_blocked(db, limit, after))
+
+    async def list_dead_letters(self, org: str, limit: int = 100, after: int = 0) -> list[DeadLetterRow]:
+        return await self._read_aside(lambda db: reads.list_dead_letters(db, org, limit, after))
+
+    async def count(self) -> Counts:
+        return await self._read_aside(reads.count)
+
+    async def check(self) -> list[str]:
+        return await self._read_aside(check_database)
+
+    # --- nodes: this process, and nobody to wake ---
+
+    async def beat(self, node: NodeRow) -> None:
+        await self._write("record a heartbeat in", lambda db, _: db.execute(SQL["put_node"], astuple(node)))
+
+    async def leave(self, node: str) -> None:
+        await self._write("remove a node from", lambda db, _: db.execute(SQL["remove_node"], (node,)))
+
+    def on_wake(self, callback: Callable[[], None]) -> None:
+        """Never called: there is no other node."""
+
+    async def wake(self) -> None:
+        """Nobody to tell."""
+
+
+def _take_dead_letters(connection: sqlite3.Connection, org: str, ids: Collection[int]) -> list[InboxRow]:
+    """Remove dead letters; what they were before they became that, in the order of their ids."""
+    rows = sorted(connection.execute(SQL["take_dead_letters"], (org, as_json(list(ids)))).fetchall())
+    return [InboxRow(org, execution_id, workflow_id, body) for _, org, execution_id, workflow_id, body in rows]
