@@ -1,0 +1,24 @@
+"""`python -m bench [name …]`: runs the benchmarks named, or all of them."""
+
+from __future__ import annotations
+
+import importlib
+import sys
+
+NAMES = ("limit", "timers", "memory", "growth", "peers")
+
+
+def main() -> int:
+    """Run them one after the other."""
+    names = sys.argv[1:] or list(NAMES)
+    unknown = [name for name in names if name not in NAMES]
+    if unknown:
+        sys.stderr.write(f"Expected names among {', '.join(NAMES)}, but found {', '.join(unknown)}.\n")
+        return 2
+    for name in names:
+        importlib.import_module(f"bench.{name}").run()
+    return 0
+
+
+if __name__ == "__main__":
+    sys.exit(main())

@@ -1,0 +1,106 @@
+"""Holdfast as a peer of the side-by-side benchmark harness: `BENCH_ADAPTER=…/bench/adapter.py`."""
+
+from __future__ import annotations
+
+import asyncio
+import os
+import shutil
+from typing import Any
+
+from common import RUN, fresh_dir  # type: ignore[import-not-found]  # the harness's own modules
+from peers import Peer  # type: ignore[import-not-found]
+
+from holdfast import Context, Engine, WorkflowHandle, activity, workflow
+
+
+@activity
+async def add(x: int) -> int:
+    return x + 1
+
+
+@workflow
+async def hello(ctx: Context, x: int) -> int:
+    return await ctx.run(add, x)
+
+
+@workflow
+async def chain(ctx: Context, n: int) -> int:
+    x = 0
+    for _ in range(n):
+        x = await ctx.run(add, x)
+    return x
+
+
+@workflow
+async def wait(ctx: Context, _: int) -> float:
+    await ctx.wait_for_signal("sig")
+    return ctx.now().timestamp()
+
+
+@workflow
+async def sleep(ctx: Context, seconds: float) -> float:
+    due = ctx.now().timestamp() + seconds
+    await ctx.sleep(seconds)
+    return ctx.now().timestamp() - due
+
+
+@workflow
+async def fan(ctx: Context, n: int) -> int:
+    return sum(await asyncio.gather(*(ctx.run_child(hello, i) for i in range(n))))
+
+
+@workflow
+async def conv(ctx: Context, n: int) -> list[int]:
+    got: list[int] = []
+    while len(got) < n:
+        message = await ctx.wait_for_signal("msg", int)
+        await ctx.run(add, message)
+        got.append(message)
+    return got
+
+
+KINDS = {one.name: one for one in (hello, chain, wait, sleep, fan, conv)}
+
+
+class Holdfast(Peer):  # type: ignore[misc]
+    """The engine in the driver's process, fully durable."""
+
+    in_process = True
+
+    def __init__(self, url: str) -> None:
+        self.backend = url
+        self.handles: dict[str, WorkflowHandle[Any]] = {}
+        self.settings = {"process": "engine+client in one process", "synchronous": "FULL", "journal": "wal"}
+
+    async def open(self, fresh: bool = True, workload: str = "") -> None:
+        path = fresh_dir("holdfast", wipe=fresh) / "app.db"
+        # W9 weighs suspended executions: their programs are evicted, as they are when nothing arrives for them.
+        options = {"max_live_programs": 100} if workload == "W9" else {}
+        self.engine = Engine(f"sqlite:///{path}", workflows=KINDS.values(), activities=[add], **options)
+        await self.engine.open()
+
+    async def close(self) -> None:
+        await self.engine.shutdown()
+        shutil.rmtree(RUN / "holdfast", ignore_errors=True)
+
+    async def start(self, kind: str, wid: str, arg: Any) -> None:
+        self.handles[wid] = await self.engine.start(KINDS[kind], arg, workflow_id=wid)
+
+    async def result(self, wid: str) -> Any:
+        handle = self.handles.pop(wid, None) or self.engine.handle(wid)
+        return await handle.result()
+
+    async def signal(self, wid: str, value: Any) -> None:
+        await self.engine.signal_workflow(wid, "sig", value)
+
+    async def message(self, conv_id: str, seq: int, value: Any, total: int) -> None:
+        await self.engine.signal_with_start_workflow(conv_id, conv, total, signal_name="msg", signal_value=value)
+
+    def roles(self) -> dict[str, list[int]]:
+        return {"driver": [os.getpid()]}
+
+    def disk(self) -> int:
+        return sum(file.stat().st_size for file in (RUN / "holdfast").glob("app.db*"))
+
+
+PEERS = {"holdfast-sqlite": (Holdfast, {"url": "sqlite"})}

@@ -1,0 +1,60 @@
+"""Measuring: bounded concurrency, resident memory, and engines on scratch files."""
+
+from __future__ import annotations
+
+import asyncio
+import gc
+import tempfile
+from collections.abc import AsyncIterator, Awaitable, Callable
+from contextlib import asynccontextmanager
+from pathlib import Path
+from typing import Any
+
+import psutil
+
+from bench.workflows import ACTIVITIES, WORKFLOWS
+from holdfast import Engine
+
+CLIENTS = 64
+
+
+async def bounded(n: int, call: Callable[[int], Awaitable[Any]], limit: int = CLIENTS) -> None:
+    """Call `call(0..n-1)` with at most `limit` under way."""
+    numbers = iter(range(n))
+
+    async def lane() -> None:
+        for number in numbers:
+            await call(number)
+
+    await asyncio.gather(*(lane() for _ in range(min(limit, n))))
+
+
+def resident_bytes() -> int:
+    """What this process holds in memory, after a collection."""
+    gc.collect()
+    return int(psutil.Process().memory_info().rss)
+
+
+def make_engine(path: Path, **options: Any) -> Engine:
+    """An engine with the benchmark's workflows on a file."""
+    return Engine(f"sqlite:///{path}", workflows=WORKFLOWS, activities=ACTIVITIES, **options)
+
+
+@asynccontextmanager
+async def scratch_engine(**options: Any) -> AsyncIterator[Engine]:
+    """An open engine on a file that is gone afterwards."""
+    with tempfile.TemporaryDirectory() as folder:
+        async with make_engine(Path(folder) / "bench.db", **options) as engine:
+            yield engine
+
+
+def report(name: str, **figures: object) -> None:
+    """One line per result."""
+    shown = "  ".join(f"{key}={_show(value)}" for key, value in figures.items())
+    print(f"{name:<28} {shown}", flush=True)  # noqa: T201 - this is what a benchmark is for
+
+
+def _show(value: object) -> str:
+    if isinstance(value, float):
+        return f"{value:,.2f}" if abs(value) < 100 else f"{value:,.0f}"
+    return f"{value:,}" if isinstance(value, int) else str(value)

@@ -1,0 +1,53 @@
+"""The workflows that the benchmarks run."""
+
+from __future__ import annotations
+
+from holdfast import Context, activity, workflow
+
+
+@activity
+async def add(x: int) -> int:
+    """One step."""
+    return x + 1
+
+
+@workflow
+async def hello(ctx: Context, x: int) -> int:
+    """One activity."""
+    return await ctx.run(add, x)
+
+
+@workflow
+async def chain(ctx: Context, n: int) -> int:
+    """`n` activities, one after the other."""
+    x = 0
+    for _ in range(n):
+        x = await ctx.run(add, x)
+    return x
+
+
+@workflow
+async def wait(ctx: Context) -> int:
+    """Waits for a signal."""
+    value: int = await ctx.wait_for_signal("go", int)
+    return value
+
+
+@workflow
+async def count(ctx: Context, n: int) -> int:
+    """Takes `n` signals: a history of 2 events and one per signal."""
+    for _ in range(n):
+        await ctx.wait_for_signal("tick")
+    return n
+
+
+@workflow
+async def sleep(ctx: Context, seconds: float) -> float:
+    """Sleeps; returns how late it woke, in seconds."""
+    due = ctx.now().timestamp() + seconds
+    await ctx.sleep(seconds)
+    return ctx.now().timestamp() - due
+
+
+WORKFLOWS = [hello, chain, wait, count, sleep]
+ACTIVITIES = [add]

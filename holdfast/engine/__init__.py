@@ -1,0 +1,1 @@
+"""The shell around the pure parts: batches of turns, activities, timers, wake-ups, recovery."""

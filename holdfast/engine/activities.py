@@ -1,0 +1,345 @@
+"""Runs activities: in the loop, in threads, in processes; with timeouts, heartbeats and cancellation.
+
+Starts what is committed, hands every outcome back as an envelope. An attempt whose outcome no longer counts hands in nothing.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import contextvars
+import functools
+import importlib
+import logging
+from collections.abc import Callable, Mapping
+from concurrent.futures import Executor as Pool
+from concurrent.futures import ProcessPoolExecutor, ThreadPoolExecutor
+from multiprocessing import get_context
+from typing import TYPE_CHECKING, Any
+
+import msgspec
+
+from holdfast.code.definitions import Activity, Executor
+from holdfast.core import envelopes, payloads
+from holdfast.core.effects import ActivityTask
+from holdfast.core.failures import Failure, describe_exception
+from holdfast.core.instants import Instant
+from holdfast.core.options import TimeoutKind
+from holdfast.core.payloads import Payload
+from holdfast.engine.attempt import Attempt, current
+from holdfast.engine.limits import Admission
+from holdfast.engine.requests import Request
+from holdfast.errors import InvalidArguments, PayloadError
+
+if TYPE_CHECKING:
+    from holdfast.engine.clock import Alarm, Clock
+    from holdfast.engine.config import Config
+
+log = logging.getLogger("holdfast.activities")
+
+
+class _Running:
+    """An attempt under way."""
+
+    __slots__ = ("activity", "alarms", "attempt", "beat_alarm", "future", "saved")
+
+    def __init__(self, activity: Activity[..., Any], attempt: Attempt) -> None:
+        self.activity = activity
+        self.attempt = attempt
+        self.future: asyncio.Task[None] | None = None
+        self.alarms: list[Alarm] = []
+        self.beat_alarm: Alarm | None = None
+        self.saved: Payload | None = attempt.reported
+        """The heartbeat details that were handed in last."""
+
+
+class ActivityRunner:
+    """The activities of one node."""
+
+    def __init__(
+        self,
+        activities: Mapping[str, Activity[..., Any]],
+        config: Config,
+        clock: Clock,
+        submit: Callable[[Request], None],
+        queue_limits: Mapping[str, int],
+    ) -> None:
+        self._activities = activities
+        self._config = config
+        self._clock = clock
+        self._submit = submit
+        self._running: dict[tuple[str, int], _Running] = {}
+        self._admission = Admission(
+            {
+                Executor.LOOP: config.max_activities,
+                Executor.THREAD: config.max_threads,
+                Executor.PROCESS: config.max_processes,
+            },
+            queue_limits,
+        )
+        for activity in activities.values():
+            self._admission.know(activity)
+        self._pools: dict[Executor, Pool] = {}
+        self._rate_alarm: Alarm | None = None
+        self._is_closing = False
+        self._idle: asyncio.Future[None] | None = None
+
+    @property
+    def running_count(self) -> int:
+        """How many attempts are under way or wait for a place."""
+        return len(self._running) + self._admission.waiting_count
+
+    @property
+    def under_way(self) -> dict[asyncio.Task[None], ActivityTask]:
+        """The attempts that run. A thread or process whose outcome no longer counts is not among them."""
+        return {
+            running.future: running.attempt.task
+            for running in self._running.values()
+            if running.future is not None
+            and not (running.attempt.is_over and running.activity.executor is not Executor.LOOP)
+        }
+
+    # --- starting ---
+
+    def start(self, task: ActivityTask) -> None:
+        """Begin an attempt that is committed, or queue it for a place."""
+        if self._is_closing:
+            return
+        activity = self._activities.get(task.event.name)
+        if activity is None:
+            self._refuse_unknown(task)
+            return
+        if self._admission.try_admit(activity, task.event.options.queue, self._clock.now()):
+            self._launch(activity, task)
+            return
+        self._admission.enqueue(activity, task)
+        limit = task.event.options.schedule_to_start_us
+        if limit is not None:
+            self._clock.call_at(
+                task.scheduled_at + limit, functools.partial(self._expire_waiting, task, TimeoutKind.SCHEDULE_TO_START)
+            )
+        self._watch_rate()
+
+    def _launch(self, activity: Activity[..., Any], task: ActivityTask) -> None:
+        attempt = Attempt(task, self._on_beat)
+        running = _Running(activity, attempt)
+        key = (task.execution_id, task.event.number)
+        self._running[key] = running
+        options = task.event.options
+        now = 0
+        if options.start_to_close_us is not None:
+            now = self._clock.now()
+            self._arm(running, now + options.start_to_close_us, TimeoutKind.START_TO_CLOSE)
+        if options.schedule_to_close_us is not None:
+            self._arm(running, task.scheduled_at + options.schedule_to_close_us, TimeoutKind.SCHEDULE_TO_CLOSE)
+        if options.heartbeat_us is not None:
+            self._arm_beat(running, now or self._clock.now())
+        running.future = asyncio.get_running_loop().create_task(self._run(running))
+
+    def _refuse_unknown(self, task: ActivityTask) -> None:
+        known = ", ".join(sorted(self._activities)) or "none"
+        failure = Failure(
+            type="UnknownActivity",
+            message=f"Expected activity '{task.event.name}' to be registered with the engine, but it is not (known: {known}). "
+            "Pass it in Engine(..., activities=[...]).",
+            non_retryable=True,
+        )
+        self._hand_in(task, envelopes.ActivityRaised(number=task.event.number, attempt=task.attempt, failure=failure))
+
+    def _admit_waiting(self) -> None:
+        for activity, task in self._admission.admit_waiting(self._clock.now()):
+            self._launch(activity, task)
+        self._watch_rate()
+
+    def _watch_rate(self) -> None:
+        at = self._admission.next_rate_at(self._clock.now())
+        if at is not None and self._rate_alarm is None:
+            self._rate_alarm = self._clock.call_at(at, self._on_rate)
+
+    def _on_rate(self) -> None:
+        self._rate_alarm = None
+        self._admit_waiting()
+
+    # --- running ---
+
+    async def _run(self, running: _Running) -> None:
+        attempt, activity = running.attempt, running.activity
+        task = attempt.task
+        current.set(attempt)
+        envelope: envelopes.AnyEnvelope | None = None
+        number, number_of_attempt = task.event.number, task.attempt
+        try:
+            result = await self._call(activity, task)
+            envelope = envelopes.ActivityReturned(number=number, attempt=number_of_attempt, result=result)
+        except asyncio.CancelledError:
+            envelope = envelopes.ActivityStopped(number=number, attempt=number_of_attempt)
+        except (InvalidArguments, PayloadError) as error:
+            failure = describe_exception(error)
+            envelope = self._raised(attempt, Failure(failure.type, failure.message, failure.details, True, failure.trace))
+        except Exception as error:  # noqa: BLE001 - whatever user code raises is recorded
+            envelope = self._raised(attempt, describe_exception(error))
+        finally:
+            self._finish(running)
+        if not attempt.is_over:
+            self._hand_in(task, envelope)
+
+    async def _call(self, activity: Activity[..., Any], task: ActivityTask) -> Payload:
+        if activity.executor is Executor.PROCESS:
+            return await self._call_in_process(activity, task)
+        args = activity.signature.decode_arguments(task.event.input)
+        if activity.executor is Executor.LOOP:
+            result = await activity.function(*args)
+        else:
+            context = contextvars.copy_context()
+            call = functools.partial(context.run, activity.function, *args)
+            result = await asyncio.get_running_loop().run_in_executor(self._pool(Executor.THREAD), call)
+        return payloads.encode(result, f"the result of {activity.signature.what}", self._config.payload_limit)
+
+    async def _call_in_process(self, activity: Activity[..., Any], task: ActivityTask) -> Payload:
+        function = activity.function
+        data = await asyncio.get_running_loop().run_in_executor(
+            self._pool(Executor.PROCESS), call_in_process, function.__module__, function.__qualname__, bytes(task.event.input.data)
+        )
+        if len(data) > self._config.payload_limit:
+            raise PayloadError(f"Expected {activity.signature.what} to return less, but its result has {len(data)} bytes as JSON.")
+        return Payload(msgspec.Raw(data))
+
+    def _raised(self, attempt: Attempt, failure: Failure) -> envelopes.ActivityRaised:
+        task = attempt.task
+        if not attempt.is_over:
+            log.warning(
+                "activity '%s' of '%s' failed in attempt %d: %s: %s",
+                task.event.name,
+                task.workflow_id,
+                task.attempt,
+                failure.type,
+                failure.message,
+            )
+        return envelopes.ActivityRaised(
+            number=task.event.number, attempt=task.attempt, failure=failure, heartbeat=attempt.reported
+        )
+
+    def _finish(self, running: _Running) -> None:
+        task = running.attempt.task
+        key = (task.execution_id, task.event.number)
+        if self._running.get(key) is running:
+            del self._running[key]
+        for alarm in running.alarms:
+            alarm.cancel()
+        if running.beat_alarm is not None:
+            running.beat_alarm.cancel()
+        self._admission.release(running.activity, task.event.options.queue)
+        if self._admission.waiting_count:
+            self._admit_waiting()
+        if self._idle is not None and not self._running and not self._idle.done():
+            self._idle.set_result(None)
+
+    def _hand_in(self, task: ActivityTask, envelope: envelopes.AnyEnvelope) -> None:
+        self._submit(Request(task.org, envelope, execution_id=task.execution_id))
+
+    def _pool(self, executor: Executor) -> Pool:
+        pool = self._pools.get(executor)
+        if pool is None:
+            if executor is Executor.THREAD:
+                pool = ThreadPoolExecutor(self._config.max_threads, thread_name_prefix="holdfast-activity")
+            else:
+                pool = ProcessPoolExecutor(self._config.max_processes, mp_context=get_context("spawn"))
+            self._pools[executor] = pool
+        return pool
+
+    # --- timeouts and heartbeats ---
+
+    def _arm(self, running: _Running, when: Instant, kind: TimeoutKind) -> None:
+        running.alarms.append(self._clock.call_at(when, functools.partial(self._expire, running, kind)))
+
+    def _arm_beat(self, running: _Running, now: Instant) -> None:
+        limit = running.attempt.task.event.options.heartbeat_us
+        if limit is None:
+            return
+        if running.beat_alarm is not None:
+            running.beat_alarm.cancel()
+        running.beat_alarm = self._clock.call_at(now + limit, functools.partial(self._expire, running, TimeoutKind.HEARTBEAT))
+
+    def _expire(self, running: _Running, kind: TimeoutKind) -> None:
+        attempt = running.attempt
+        if attempt.is_over:
+            return
+        self._abandon(running)
+        task = attempt.task
+        expired = envelopes.ActivityExpired(
+            number=task.event.number, attempt=task.attempt, timeout=kind, heartbeat=attempt.reported
+        )
+        self._hand_in(task, expired)
+
+    def _expire_waiting(self, task: ActivityTask, kind: TimeoutKind) -> None:
+        if self._admission.withdraw(task.execution_id, task.event.number):
+            self._hand_in(
+                task, envelopes.ActivityExpired(number=task.event.number, attempt=task.attempt, timeout=kind)
+            )
+
+    def _on_beat(self, attempt: Attempt) -> None:
+        """A function reported; it may have done so from a thread."""
+        running = self._running.get((attempt.task.execution_id, attempt.task.event.number))
+        if running is None or running.future is None or running.attempt is not attempt:
+            return
+        running.future.get_loop().call_soon_threadsafe(self._note_beat, running)
+
+    def _note_beat(self, running: _Running) -> None:
+        attempt = running.attempt
+        if attempt.is_over:
+            return
+        self._arm_beat(running, self._clock.now())
+        if attempt.reported is not None and attempt.reported is not running.saved:
+            running.saved = attempt.reported
+            task = attempt.task
+            self._hand_in(
+                task,
+                envelopes.ActivityBeat(number=task.event.number, attempt=task.attempt, details=attempt.reported),
+            )
+
+    # --- stopping ---
+
+    def stop(self, execution_id: str, number: int) -> None:
+        """Nobody waits for an activity any more: its function is cancelled, or told at its next heartbeat."""
+        running = self._running.get((execution_id, number))
+        if running is not None:
+            running.attempt.cancel_requested = True
+            self._abandon(running)
+        else:
+            self._admission.withdraw(execution_id, number)
+
+    def _abandon(self, running: _Running) -> None:
+        running.attempt.is_over = True
+        if running.future is not None and running.activity.executor is Executor.LOOP:
+            running.future.cancel()
+
+    async def close(self, grace: float) -> int:
+        """Let running activities finish within the grace time, then hand them back unfailed; how many were handed back."""
+        self._is_closing = True
+        self._admission.clear()
+        if self._rate_alarm is not None:
+            self._rate_alarm.cancel()
+        left = [running for running in self._running.values() if running.future is not None]
+        if left and grace > 0:
+            await asyncio.wait([running.future for running in left if running.future is not None], timeout=grace)
+        handed_back = list(self._running.values())
+        for running in handed_back:
+            running.attempt.cancel_requested = running.attempt.is_over = True
+            if running.future is not None:
+                running.future.cancel()
+        futures = [running.future for running in handed_back if running.future is not None]
+        if futures:
+            await asyncio.gather(*futures, return_exceptions=True)
+        for pool in self._pools.values():
+            pool.shutdown(wait=False, cancel_futures=True)
+        return len(handed_back)
+
+
+def call_in_process(module: str, qualname: str, data: bytes) -> bytes:
+    """Runs in a worker process: finds the activity by its place, JSON in, JSON out."""
+    found: Any = importlib.import_module(module)
+    for part in qualname.split("."):
+        found = getattr(found, part)
+    activity: Activity[..., Any] = found
+    args = activity.signature.decode_arguments(Payload(msgspec.Raw(data)))
+    result = activity.function(*args)
+    return bytes(payloads.encode(result, f"the result of {activity.signature.what}", 2**31).data)

@@ -1,0 +1,505 @@
+"""One batch: lock, take the turns in memory, write, commit once; then answer and start activities.
+
+Nothing is visible before it is durable, no answer leaves before its commit. A turn that is lost is taken again; a batch that
+fails leaves everything as it was.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import functools
+import logging
+from collections.abc import Awaitable, Callable, Sequence
+from typing import TYPE_CHECKING, Any, TypeVar
+
+from holdfast.core import codec
+from holdfast.core.activities import place_activities
+from holdfast.core.commands import Fail
+from holdfast.core.effects import ActivityTask, Limits, Turn, make_task
+from holdfast.core.envelopes import AnyEnvelope, Cancel, Signal, Start, Terminate
+from holdfast.core.events import AnyEvent
+from holdfast.core.execution import Execution
+from holdfast.core.failures import Failure, describe_exception
+from holdfast.core.instants import Instant
+from holdfast.core.program import Program, Step
+from holdfast.core.turn import fold, take_turn
+from holdfast.engine.programs import Live, ProgramCache
+from holdfast.engine.requests import Accepted, Opened, Request
+from holdfast.engine.routing import Router, Work, make_request_row
+from holdfast.engine.rows import from_row, to_row, to_turns
+from holdfast.errors import HoldfastError, OutcomeUnknown, UnknownWorkflow
+from holdfast.store.contract import DeadLetterRow, HistoryRow, InboxRow, RequestRow, Store, TimerRow, Transaction, TurnWrite
+
+if TYPE_CHECKING:
+    from holdfast.engine.config import Config
+
+log = logging.getLogger("holdfast.engine")
+
+T = TypeVar("T")
+MakeProgram = Callable[[Execution], Program]
+"""Makes the program of an execution. Raises UnknownWorkflow if this node does not have it."""
+
+
+class Settled:
+    """What has to happen now that a batch is committed."""
+
+    __slots__ = ("again", "answers", "closed", "dispatched", "elsewhere", "next_due", "parked", "sent", "stopped", "took")
+
+    def __init__(self) -> None:
+        self.answers: list[tuple[Request, Any]] = []
+        self.dispatched: list[ActivityTask] = []
+        self.stopped: list[tuple[str, int]] = []
+        self.closed: list[tuple[Execution, AnyEvent]] = []
+        self.next_due: Instant | None = None
+        self.took = False
+        """Whether there was anything in the inbox, or due: there may be more."""
+        self.sent = False
+        """Whether envelopes went to inboxes."""
+        self.again: list[Request] = []
+        """Requests whose turn was lost: to be fed in again."""
+        self.elsewhere: list[tuple[Request, str]] = []
+        """Requests for executions that another node holds."""
+        self.parked: list[str] = []
+        """Executions that cannot take turns here: blocked, or of an unknown workflow."""
+
+
+class _Taken:
+    """A turn that was taken, before it is written."""
+
+    __slots__ = ("body_size", "live", "turn", "work", "write")
+
+    def __init__(self, work: Work, live: Live, turn: Turn, write: TurnWrite | None, body_size: int) -> None:
+        self.work = work
+        self.live = live
+        self.turn = turn
+        self.write = write
+        self.body_size = body_size
+
+
+class Batch:
+    """Takes one batch through its transaction."""
+
+    def __init__(
+        self, store: Store, cache: ProgramCache, make_program: MakeProgram, config: Config, node: str, now: Instant
+    ) -> None:
+        self._store = store
+        self._cache = cache
+        self._make_program = make_program
+        self._config = config
+        self._limits = Limits(max_signals=config.max_signals)
+        self._node = node
+        self._now = now
+        self._taken: list[_Taken] = []
+        self._parked: list[str] = []
+
+    async def run(self, requests: Sequence[Request], limit: int, skip: set[str]) -> Settled:
+        """Do it all. Raises StoreUnavailable if nothing was committed."""
+        transaction = await self._store.begin()
+        router = Router(
+            transaction,
+            self._cache,
+            node=self._node,
+            now=self._now,
+            exclusive=self._store.exclusive,
+            max_attempts=self._config.max_attempts,
+        )
+        try:
+            await router.route(requests, self._now, limit, skip)
+            todo = list(router.work.values())
+            while todo:
+                await self._load(transaction, router, todo)
+                todo = await call_plainly(functools.partial(self._take_turns, todo, router))
+            lost = await transaction.write([one.write for one in self._taken if one.write is not None], router.loose)
+            await self._commit(transaction)
+        except BaseException:
+            await transaction.rollback()
+            self._discard(router)
+            raise
+        return self._settle(router, lost)
+
+    async def _commit(self, transaction: Transaction) -> None:
+        try:
+            await transaction.commit()
+        except OutcomeUnknown:
+            if not await self._store.was_committed(transaction):
+                raise
+
+    def _discard(self, router: Router) -> None:
+        """Nothing was committed: every program that may have moved is thrown away."""
+        for work in router.work.values():
+            if work.live is not None:
+                work.live.program.close()
+        for one in self._taken:
+            one.live.program.close()
+
+    # --- loading ---
+
+    async def _load(self, transaction: Transaction, router: Router, works: list[Work]) -> None:
+        """Give each execution its program: from the cache if that is at the committed version, else by replay."""
+        cold: dict[str, Work] = {}
+        for work in works:
+            if work.new is not None and not work.retaken:
+                self._make_new(work, router)
+                continue
+            live = None if work.retaken else self._cache.take(work.execution_id)
+            row = router.rows.get(work.execution_id)
+            if live is not None and row is not None and row.state_version != live.execution.state_version:
+                live.program.close()
+                live = None
+            work.live = live
+            if live is None and (work.new is None):
+                cold[work.execution_id] = work
+            elif live is None:
+                self._make_new(work, router)
+        if not cold:
+            return
+        missing = [execution_id for execution_id in cold if execution_id not in router.rows]
+        if missing:
+            router.rows.update(await transaction.read_rows(missing))
+        histories = await transaction.read_history(dict.fromkeys(cold, 0))
+        await call_plainly(lambda: self._replay_all(cold, router, histories))
+
+    def _make_new(self, work: Work, router: Router) -> None:
+        assert work.new is not None  # noqa: S101 - asked only for new ones
+        execution = Execution.register(work.org, work.new, self._now)
+        try:
+            program = self._make_program(execution)
+        except UnknownWorkflow as error:
+            self._refuse_new(work, router, error)
+            return
+        execution.code_version = program.code_version
+        work.live = Live(execution, program, None, 0)
+
+    def _refuse_new(self, work: Work, router: Router, error: UnknownWorkflow) -> None:
+        """A start whose workflow is not known here: callers were told before; a parent hears of it now."""
+        assert work.new is not None  # noqa: S101 - asked only for new ones
+        router.refuse_child(work.new, work.org, describe_exception(error))
+        router.loose.consumed.extend(work.consumed)
+        router.answers.extend((source, error) for source in work.sources if isinstance(source, Request))
+        work.arrived.clear()
+
+    def _replay_all(self, cold: dict[str, Work], router: Router, histories: dict[str, list[HistoryRow]]) -> None:
+        for execution_id, work in cold.items():
+            row = router.rows.get(execution_id)
+            if row is None:
+                continue
+            execution = from_row(row)
+            history = histories.get(execution_id, [])
+            if execution.status == "blocked":
+                work.live = Live(execution, NoProgram(), row, 0)
+                continue
+            try:
+                program = self._make_program(execution)
+            except UnknownWorkflow:
+                work.live = Live(execution, NoProgram(), row, 0)
+                continue
+            try:
+                turns = to_turns(history)
+                fold(execution, turns)
+                step = program.apply(turns)
+                blocked = step.commands[0].error if step.commands else None  # type: ignore[union-attr]
+            except HoldfastError as error:  # a history that cannot be decoded
+                blocked = describe_exception(error)
+            work.live = Live(execution, program, row, sum(len(one.body) for one in history))
+            if blocked is not None:
+                self._block(work, router, blocked)
+
+    # --- turns ---
+
+    def _take_turns(self, works: list[Work], router: Router) -> list[Work]:
+        """Take every turn; what comes back has to be loaded and taken in the same batch."""
+        more: list[Work] = []
+        for work in works:
+            live = work.live
+            if live is None or not work.arrived:
+                continue
+            if type(live.program) is NoProgram and not _only_terminates(work.arrived):
+                self._park(work, router)
+                continue
+            try:
+                turn = take_turn(
+                    live.execution, live.program, work.arrived, self._now, self._limits, hold_signals=work.retaken
+                )
+            except Exception as error:  # noqa: BLE001 - one poison envelope must not stop the others
+                self._poison(work, router, error)
+                continue
+            if turn.unseen_signals and not work.retaken:
+                live.program.close()
+                work.live, work.retaken = None, True
+                more.append(work)
+            elif turn.blocked is not None:
+                self._block(work, router, turn.blocked)
+            else:
+                following = self._finish_turn(work, live, turn, router)
+                if following is not None:
+                    more.append(following)
+        return more
+
+    def _finish_turn(self, work: Work, live: Live, turn: Turn, router: Router) -> Work | None:
+        execution = live.execution
+        if not turn.writes:
+            router.loose.consumed.extend(work.consumed)
+            self._taken.append(_Taken(work, live, turn, None, 0))
+            return None
+        place_activities(turn, self._node)
+        execution.details.last_node = self._node
+        expected = execution.state_version if live.row is not None else None
+        execution.state_version += 1
+        history = None
+        if turn.events:
+            body = codec.encode(turn.events)
+            history = HistoryRow(
+                execution.execution_id, execution.sequence + 1, len(turn.events), turn.now, codec.SCHEMA, body
+            )
+            execution.sequence += len(turn.events)
+        write = TurnWrite(row=to_row(execution), expected_version=expected, history=history)
+        if turn.started_timers or turn.ended_timers:
+            write.timers = [
+                TimerRow(execution.org, execution.execution_id, timer.number, timer.due, timer.attempt)
+                for timer in turn.started_timers
+            ]
+            write.ended_timers = turn.ended_timers
+        if turn.outgoing:
+            write.outgoing = [
+                InboxRow(
+                    execution.org,
+                    "" if type(one.envelope) is Start else one.execution_id,
+                    one.workflow_id,
+                    codec.encode(one.envelope),
+                )
+                for one in turn.outgoing
+            ]
+        if turn.dead_letters:
+            write.dead_letters = [
+                DeadLetterRow(
+                    execution.org,
+                    execution.execution_id,
+                    execution.workflow_id,
+                    codec.encode(one.envelope),
+                    one.reason,
+                    self._node,
+                    turn.now,
+                )
+                for one in turn.dead_letters
+            ]
+        write.consumed = work.consumed
+        write.requests = self._request_rows(work, turn)
+        self._taken.append(_Taken(work, live, turn, write, len(history.body) if history is not None else 0))
+        return self._follow(work, turn)
+
+    def _request_rows(self, work: Work, turn: Turn) -> Sequence[RequestRow]:
+        rows = []
+        for index, source in enumerate(work.sources):
+            if isinstance(source, Request) and source.key is not None:
+                if source.signal is not None and type(work.arrived[index]) is Start:
+                    continue
+                answer = turn.answers.get(index)
+                if not isinstance(answer, HoldfastError):
+                    sequence = answer if type(answer) is int else None
+                    rows.append(make_request_row(source, work.execution_id, sequence))
+        return rows
+
+    def _follow(self, work: Work, turn: Turn) -> Work | None:
+        """The next run of an execution that continues: its first turn is part of the same transaction."""
+        if turn.successor is None:
+            return None
+        following = Work(work.org, turn.successor.execution_id, turn.successor)
+        following.add(turn.successor, None)
+        forwarded = [work.sources[index] for index, answer in turn.answers.items() if answer is turn.successor]
+        own = len(turn.successor_envelopes) - len(forwarded)
+        requests: list[Any] = [None] * own + [source if isinstance(source, Request) else None for source in forwarded]
+        for envelope, source in zip(turn.successor_envelopes, requests, strict=True):
+            following.add(envelope, source)
+        return following
+
+    # --- what cannot take its turn ---
+
+    def _block(self, work: Work, router: Router, error: Failure) -> None:
+        """The code does not fit: nothing of the turn is kept, what arrived is parked, and the row says why."""
+        live = work.live
+        assert live is not None  # noqa: S101 - only loaded ones are blocked
+        live.program.close()
+        if live.row is None:
+            # It never was: its first turn is what cannot be taken. It fails instead of leaving nothing behind.
+            self._fail_new(work, router, error)
+            return
+        execution = from_row(live.row)
+        execution.block(error, live.program.code_version)
+        expected = execution.state_version
+        execution.state_version += 1
+        blocked = Live(execution, NoProgram(), live.row, 0)
+        turn = Turn(execution, self._now, self._limits)
+        self._taken.append(_Taken(work, blocked, turn, TurnWrite(row=to_row(execution), expected_version=expected), 0))
+        self._park(work, router)
+
+    def _fail_new(self, work: Work, router: Router, error: Failure) -> None:
+        execution = Execution.register(work.org, work.new, self._now)  # type: ignore[arg-type]
+        program = FailingProgram(error)
+        turn = take_turn(execution, program, work.arrived, self._now, self._limits, hold_signals=True)
+        self._finish_turn(work, Live(execution, program, None, 0), turn, router)
+
+    def _park(self, work: Work, router: Router) -> None:
+        """Keep what arrived for an execution that cannot take it now: rows stay, requests become rows."""
+        self._parked.append(work.execution_id)
+        for envelope, source in zip(work.arrived, work.sources, strict=True):
+            if not isinstance(source, Request):
+                continue
+            router.loose.outgoing.append(InboxRow(work.org, work.execution_id, "", codec.encode(envelope)))
+            if isinstance(envelope, Cancel | Terminate):
+                router.answers.append((source, True))
+            elif source.is_start:
+                router.answers.append((source, Opened(work.execution_id, created=False)))
+            else:
+                router.answers.append((source, Accepted(work.execution_id, None)))
+        work.arrived.clear()
+        work.sources.clear()
+
+    def _poison(self, work: Work, router: Router, error: Exception) -> None:
+        """Handling failed in a way nobody foresaw: the others go on.
+
+        Envelopes from the inbox are tried again some times, then buried; an execution that fails without any is blocked.
+        """
+        live = work.live
+        assert live is not None  # noqa: S101 - only loaded ones take turns
+        log.error("a turn of execution %s failed", work.execution_id, exc_info=error)
+        consumed = work.consumed
+        if not consumed:
+            self._block(work, router, describe_exception(error))
+            return
+        live.program.close()
+        router.loose.failed.extend(consumed)
+        router.again.extend(source for source in work.sources if isinstance(source, Request))
+        work.arrived.clear()
+        work.sources.clear()
+
+    # --- after the commit ---
+
+    def _settle(self, router: Router, lost: set[str]) -> Settled:
+        settled = Settled()
+        settled.answers.extend(router.answers)
+        settled.elsewhere = router.elsewhere
+        settled.again = router.again
+        settled.parked = self._parked
+        settled.took = router.took
+        settled.sent = bool(router.loose.outgoing)
+        for one in self._taken:
+            if one.write is not None and one.work.execution_id in lost:
+                one.live.program.close()
+                again = [source for source in one.work.sources if isinstance(source, Request)]
+                settled.again.extend(dict.fromkeys(again))
+                continue
+            self._settle_turn(one, settled)
+        answered = {id(request): value for request, value in settled.answers}
+        for request, first in router.followers:
+            settled.answers.append((request, answered.get(id(first), Accepted(first.execution_id, None))))
+        return settled
+
+    def _settle_turn(self, one: _Taken, settled: Settled) -> None:
+        work, live, turn, execution = one.work, one.live, one.turn, one.live.execution
+        for index, source in enumerate(work.sources):
+            if isinstance(source, Request) and source.future is not None:
+                self._answer(work, turn, index, source, settled)
+        if one.write is None:
+            self._keep(live)
+            return
+        live.row = one.write.row
+        live.weight += one.body_size
+        if turn.dispatched:
+            settled.dispatched.extend(make_task(execution, number) for number in turn.dispatched)
+        if turn.stopped:
+            settled.stopped.extend((execution.execution_id, number) for number in turn.stopped)
+        for timer in turn.started_timers:
+            if settled.next_due is None or timer.due < settled.next_due:
+                settled.next_due = timer.due
+        if turn.outgoing:
+            settled.sent = True
+        if execution.closed_at is not None:
+            settled.closed.append((execution, turn.events[-1]))
+        self._keep(live)
+
+    def _keep(self, live: Live) -> None:
+        if type(live.program) is not NoProgram:
+            self._cache.put(live)
+
+    def _answer(self, work: Work, turn: Turn, index: int, request: Request, settled: Settled) -> None:
+        envelope, answer = work.arrived[index], turn.answers.get(index)
+        kind = type(envelope)
+        if isinstance(answer, HoldfastError):
+            settled.answers.append((request, answer))
+        elif answer is not None and answer is turn.successor:
+            return  # the next run answers
+        elif kind is Start:
+            if request.signal is None:
+                settled.answers.append((request, Opened(work.execution_id, created=True)))
+        elif request.is_start:
+            settled.answers.append((request, Opened(work.execution_id, work.new is not None, answer)))
+        elif kind is Signal:
+            settled.answers.append((request, Accepted(work.execution_id, answer)))
+        else:
+            settled.answers.append((request, answer))
+
+
+class FailingProgram:
+    """Fails once it runs: for code that did not survive its first turn."""
+
+    code_version = ""
+
+    def __init__(self, error: Failure) -> None:
+        self._error = error
+
+    def advance(self, event: AnyEvent, _now: Instant) -> Step:
+        """The failure, at the first event that is not held."""
+        return Step() if getattr(event, "held", False) else Step([Fail(failure=self._error)])
+
+    def apply(self, _turns: object) -> Step:
+        """It has no history."""
+        return Step()
+
+    def waiting_signals(self) -> tuple[str, ...]:
+        """None."""
+        return ()
+
+    def close(self) -> None:
+        """Nothing to free."""
+
+
+class NoProgram:
+    """Stands in for a program that cannot run: blocked, or of an unknown workflow."""
+
+    code_version = ""
+
+    def advance(self, _event: object, _now: Instant) -> Step:
+        """Only ever asked about what needs no program."""
+        return Step()
+
+    def apply(self, _turns: object) -> Step:
+        """Nothing to agree with."""
+        return Step()
+
+    def waiting_signals(self) -> tuple[str, ...]:
+        """None."""
+        return ()
+
+    def close(self) -> None:
+        """Nothing to free."""
+
+
+def _only_terminates(arrived: Sequence[AnyEnvelope]) -> bool:
+    return all(type(envelope) is Terminate for envelope in arrived)
+
+
+def call_plainly(function: Callable[[], T]) -> Awaitable[T]:
+    """Call `function` from a plain callback of the loop: workflow tasks must not run inside a task of the loop."""
+    loop = asyncio.get_running_loop()
+    future: asyncio.Future[T] = loop.create_future()
+
+    def call() -> None:
+        if future.cancelled():
+            return
+        try:
+            future.set_result(function())
+        except Exception as error:  # noqa: BLE001 - handed to whoever awaits
+            future.set_exception(error)
+
+    loop.call_soon(call)
+    return future

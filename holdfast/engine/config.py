@@ -1,0 +1,59 @@
+"""The engine's options, checked when it is made."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import msgspec
+
+from holdfast.core.payloads import DEFAULT_LIMIT
+from holdfast.errors import InvalidConfiguration
+
+
+class Config(msgspec.Struct, frozen=True, kw_only=True):
+    """Every number that can be set. All of them are positive."""
+
+    payload_limit: int = DEFAULT_LIMIT
+    """The most bytes of JSON one value may have."""
+    max_signals: int = 10_000
+    """The most signals one run may receive."""
+    max_live_programs: int = 2_000
+    """How many suspended programs stay in memory; others are replayed when something arrives for them."""
+    max_live_bytes: int = 256 * 1024 * 1024
+    """How much history those programs may stand for."""
+    max_activities: int = 1_000
+    """How many async activities run at once on this node."""
+    max_threads: int = 32
+    """How many sync activities run at once in threads."""
+    max_processes: int = 2
+    """How many activities run at once in processes."""
+    batch_size: int = 512
+    """How many executions one transaction takes at most."""
+    max_attempts: int = 5
+    """How often handling an envelope may fail before it goes to the dead letters."""
+    shutdown_grace: float = 10.0
+    """Seconds that running activities get to finish when the engine shuts down."""
+    slow_turn: float = 1.0
+    """Seconds after which a turn that does not come to rest is reported."""
+    heartbeat: float = 2.0
+    """Seconds between heartbeats on a shared store."""
+    lease: float = 6.0
+    """Seconds after which a node without a heartbeat counts as gone."""
+    request_ttl: float = 24 * 3600.0
+    """Seconds for which a request id, or an idempotency key without a time of its own, is remembered."""
+
+
+def make_config(options: dict[str, Any]) -> Config:
+    """The configuration with some options set. Raises InvalidConfiguration that names the option."""
+    known = {field.name: field.default for field in msgspec.structs.fields(Config)}
+    for name, value in options.items():
+        if name not in known:
+            raise InvalidConfiguration(
+                f"Expected an option of the engine, but '{name}' is none. The options are: {', '.join(sorted(known))}."
+            )
+        wanted = type(known[name])
+        fits = isinstance(value, int | float) and not isinstance(value, bool) if wanted is float else type(value) is int
+        if not fits or not 0 < value < float("inf"):
+            kind = "number" if wanted is float else "whole number"
+            raise InvalidConfiguration(f"Expected {name}=… to be a positive {kind}, but it is {value!r}. Correct the option.")
+    return Config(**options)

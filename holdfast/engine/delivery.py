@@ -1,0 +1,202 @@
+"""From calls to envelopes: checks what was asked, turns it into a request for the next batch, and waits for its commit."""
+
+from __future__ import annotations
+
+import asyncio
+import re
+from collections.abc import Callable, Mapping, Sequence
+from typing import TYPE_CHECKING, Any, TypeVar
+
+import msgspec
+
+from holdfast.core import codec, payloads
+from holdfast.core.envelopes import AnyEnvelope, Cancel, Signal, Start, Terminate
+from holdfast.core.ids import DEFAULT_QUEUE, check_identifier, make_execution_id
+from holdfast.core.instants import SECOND, Duration, Instant, to_micros
+from holdfast.core.options import OnClosed, OnOpen
+from holdfast.core.signals import closed_error, missing_error
+from holdfast.engine.requests import Accepted, Opened, Request, RequestKey
+from holdfast.engine.rows import from_row
+from holdfast.errors import ExecutionClosed, InvalidArguments, InvalidConfiguration
+from holdfast.store.contract import ExecutionRow, InboxRow
+
+if TYPE_CHECKING:
+    from holdfast.code.definitions import Workflow
+    from holdfast.engine.clock import Clock
+    from holdfast.engine.config import Config
+    from holdfast.engine.registry import Registry
+    from holdfast.store.contract import Store
+
+E = TypeVar("E", OnOpen, OnClosed)
+_EXECUTION_ID = re.compile(r"[0-9a-f]{8}-[0-9a-f]{4}-7[0-9a-f]{3}-[89ab][0-9a-f]{3}-[0-9a-f]{12}")
+
+
+class Delivery:
+    """The entrance. Every method raises before anything is stored, or returns after the commit."""
+
+    def __init__(
+        self,
+        store: Store,
+        registry: Registry,
+        config: Config,
+        clock: Clock,
+        submit: Callable[[Request], None],
+        entropy: Callable[[int], int],
+    ) -> None:
+        self._store = store
+        self._registry = registry
+        self._config = config
+        self._clock = clock
+        self._submit = submit
+        self._entropy = entropy
+
+    # --- starting ---
+
+    async def start(
+        self,
+        org: str,
+        workflow: Workflow[..., Any] | str,
+        args: Sequence[Any],
+        *,
+        workflow_id: str | None,
+        queue: str | None,
+        on_open: OnOpen | str,
+        on_closed: OnClosed | str,
+        metadata: Mapping[str, str] | None,
+        idempotency_key: str | None,
+        idempotency_ttl: Duration | None,
+        signal: Signal | None = None,
+    ) -> Opened:
+        """Open an execution, or find the one that is open, as one step; with a signal, which is delivered either way."""
+        check_identifier(org, "the org")
+        definition = self._registry.find(workflow)
+        encoded = definition.signature.encode_arguments(args, {}, self._config.payload_limit)
+        definition.signature.check_arguments(encoded)
+        now = self._clock.now()
+        execution_id = make_execution_id(now, self._entropy(74))
+        start = Start(
+            execution_id=execution_id,
+            workflow_id=execution_id if workflow_id is None else check_identifier(workflow_id, "the workflow id"),
+            workflow=definition.name,
+            input=encoded,
+            queue=DEFAULT_QUEUE if queue is None else check_identifier(queue, "the queue"),
+            code_version=definition.version,
+            on_open=_choose(OnOpen, on_open, "on_open"),
+            on_closed=_choose(OnClosed, on_closed, "on_closed"),
+            metadata=_check_metadata(metadata),
+        )
+        key = self._key("start", idempotency_key, idempotency_ttl, now)
+        opened: Opened = await self._send(
+            Request(org, start, workflow_id=start.workflow_id, signal=signal, key=key, verb="start")
+        )
+        return opened
+
+    # --- reaching an execution ---
+
+    def make_signal(self, name: str, value: Any) -> Signal:
+        """A signal, checked and encoded."""
+        check_identifier(name, "the name of a signal")
+        return Signal(name=name, value=payloads.encode(value, f"the value of signal '{name}'", self._config.payload_limit))
+
+    async def signal(self, org: str, target: str, name: str, value: Any, request_id: str | None) -> Accepted:
+        """Deliver a signal to an open execution."""
+        signal = self.make_signal(name, value)
+        key = self._key("signal", request_id, None, self._clock.now())
+        accepted: Accepted = await self._reach(org, target, signal, "signal", key)
+        return accepted
+
+    async def cancel(self, org: str, target: str, reason: str) -> bool:
+        """Ask an execution to cancel; False if it is closed."""
+        return bool(await self._reach(org, target, Cancel(reason=reason), "cancel"))
+
+    async def terminate(self, org: str, target: str, reason: str) -> bool:
+        """End an execution at once; False if it is closed."""
+        return bool(await self._reach(org, target, Terminate(reason=reason), "terminate"))
+
+    async def _reach(self, org: str, target: str, envelope: AnyEnvelope, verb: str, key: RequestKey | None = None) -> Any:
+        check_identifier(org, "the org")
+        check_identifier(target, "the id of an execution")
+        execution_id = await self._as_execution_id(org, target)
+        workflow_id = "" if execution_id else target
+        return await self._send(
+            Request(org, envelope, execution_id=execution_id, workflow_id=workflow_id, key=key, verb=verb)
+        )
+
+    async def _as_execution_id(self, org: str, target: str) -> str:
+        """`target` if it is the id of an execution rather than a workflow id."""
+        if _EXECUTION_ID.fullmatch(target) and await self._store.find_execution(org, target) is not None:
+            return target
+        return ""
+
+    async def find(self, org: str, target: str) -> ExecutionRow | None:
+        """The row of an execution by its id, or of the newest by workflow id."""
+        check_identifier(org, "the org")
+        check_identifier(target, "the id of an execution")
+        row = await self._store.find_execution(org, target) if _EXECUTION_ID.fullmatch(target) else None
+        return row or await self._store.find_latest(org, target)
+
+    async def find_or_raise(self, org: str, target: str, verb: str) -> ExecutionRow:
+        """As `find`. Raises ExecutionNotFound."""
+        row = await self.find(org, target)
+        if row is None:
+            raise missing_error(org, target, verb)
+        return row
+
+    async def deliver_elsewhere(self, requests: Sequence[tuple[Request, str]]) -> None:
+        """Put envelopes into the inbox of executions that another node holds, and answer who sent them."""
+        rows = [
+            InboxRow(request.org, execution_id, "", codec.encode(request.signal or request.envelope))
+            for request, execution_id in requests
+        ]
+        for (request, execution_id), accepted in zip(requests, await self._store.deliver(rows), strict=True):
+            if accepted and request.is_start:
+                request.resolve(Opened(execution_id, created=False))
+            elif accepted:
+                answer = True if isinstance(request.envelope, Cancel | Terminate) else Accepted(execution_id, None)
+                request.resolve(answer)
+            elif request.is_start or (request.workflow_id and request.future is not None):
+                self._submit(request)  # it closed meanwhile: whether another is open is decided anew
+            elif isinstance(request.envelope, Cancel | Terminate):
+                request.resolve(False)
+            else:
+                request.resolve(await self._refusal(request, execution_id))
+        await self._store.wake()
+
+    async def _refusal(self, request: Request, execution_id: str) -> ExecutionClosed | Exception:
+        row = await self._store.find_execution(request.org, execution_id)
+        if row is None:
+            return missing_error(request.org, execution_id, request.verb)
+        return closed_error(from_row(row), request.verb)
+
+    # --- parts ---
+
+    def _key(self, kind: str, key: str | None, ttl: Duration | None, now: Instant) -> RequestKey | None:
+        if key is None:
+            if ttl is not None:
+                raise InvalidArguments("Expected an idempotency key with its time-to-live, but there is none. Pass both or neither.")
+            return None
+        check_identifier(key, "the idempotency key" if kind == "start" else "the request id")
+        length = round(self._config.request_ttl * SECOND) if ttl is None else to_micros(ttl, "the idempotency key's time-to-live")
+        return RequestKey(kind, key, now + length)
+
+    async def _send(self, request: Request) -> Any:
+        request.future = asyncio.get_running_loop().create_future()
+        self._submit(request)
+        return await request.future
+
+
+def _choose(kind: type[E], value: E | str, name: str) -> E:
+    try:
+        return kind(value)
+    except ValueError:
+        options = ", ".join(repr(str(one)) for one in kind)
+        raise InvalidConfiguration(f"Expected {name}=… to be one of {options}, but it is {value!r}.") from None
+
+
+def _check_metadata(metadata: Mapping[str, str] | None) -> dict[str, str]:
+    if metadata is None:
+        return {}
+    try:
+        return msgspec.convert(dict(metadata), dict[str, str])
+    except (msgspec.ValidationError, TypeError, ValueError) as error:
+        raise InvalidArguments(f"Expected metadata to map text to text, but {error}. Pass for instance {{'channel': 'web'}}.") from None

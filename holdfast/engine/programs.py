@@ -1,0 +1,79 @@
+"""The programs that are alive in this process: an LRU, bounded by number and by the history they stand for.
+
+A program is only kept when what advanced it is committed. Losing one costs a replay, never more.
+"""
+
+from __future__ import annotations
+
+from collections import OrderedDict
+
+from holdfast.core.execution import Execution
+from holdfast.core.program import Program
+from holdfast.store.contract import ExecutionRow
+
+
+class Live:
+    """An execution with its program, at a committed version."""
+
+    __slots__ = ("execution", "program", "row", "weight")
+
+    def __init__(self, execution: Execution, program: Program, row: ExecutionRow | None, weight: int) -> None:
+        self.execution = execution
+        self.program = program
+        self.row = row
+        """The row as it was committed last; None before the first commit."""
+        self.weight = weight
+        """Bytes of history behind it."""
+
+
+class ProgramCache:
+    """Live programs by execution id, and open executions by workflow id among them."""
+
+    def __init__(self, most: int, most_bytes: int) -> None:
+        self._most = most
+        self._most_bytes = most_bytes
+        self._bytes = 0
+        self._live: OrderedDict[str, Live] = OrderedDict()
+        self._by_key: dict[tuple[str, str], str] = {}
+
+    def __len__(self) -> int:
+        return len(self._live)
+
+    def get(self, execution_id: str) -> Live | None:
+        """The live program of an execution, if it is here."""
+        return self._live.get(execution_id)
+
+    def find_open(self, key: tuple[str, str]) -> str | None:
+        """The execution id of a live open execution, by org and workflow id."""
+        return self._by_key.get(key)
+
+    def take(self, execution_id: str) -> Live | None:
+        """Remove a live program for the length of a turn: it is provisional until `put` back."""
+        live = self._live.pop(execution_id, None)
+        if live is not None:
+            self._bytes -= live.weight
+            del self._by_key[live.execution.org, live.execution.workflow_id]
+        return live
+
+    def put(self, live: Live) -> None:
+        """Keep a program whose turn is committed; the least recently used ones make room."""
+        execution = live.execution
+        if execution.closed_at is not None:
+            live.program.close()
+            return
+        self._live[execution.execution_id] = live
+        self._by_key[execution.org, execution.workflow_id] = execution.execution_id
+        self._bytes += live.weight
+        while len(self._live) > self._most or (self._bytes > self._most_bytes and len(self._live) > 1):
+            self.drop(next(iter(self._live)))
+
+    def drop(self, execution_id: str) -> None:
+        """Forget a program."""
+        live = self.take(execution_id)
+        if live is not None:
+            live.program.close()
+
+    def clear(self) -> None:
+        """Forget all of them."""
+        for execution_id in list(self._live):
+            self.drop(execution_id)

@@ -1,0 +1,77 @@
+"""What is fed into a batch by this node itself: calls of the API, results of activities, its own take-overs."""
+
+from __future__ import annotations
+
+import asyncio
+from typing import Any
+
+import msgspec
+
+from holdfast.core.envelopes import AnyEnvelope, Signal, Start
+from holdfast.core.instants import Instant
+
+
+class RequestKey(msgspec.Struct, frozen=True):
+    """What makes a repeated request safe: the first answer is given again until it expires."""
+
+    kind: str
+    key: str
+    expires_at: Instant
+
+
+class Opened(msgspec.Struct, frozen=True):
+    """The answer to a start."""
+
+    execution_id: str
+    created: bool
+    signal_sequence: int | None = None
+
+
+class Accepted(msgspec.Struct, frozen=True):
+    """The answer to a signal. `sequence` is absent where it waits in the inbox."""
+
+    execution_id: str
+    sequence: int | None
+
+
+class Request:
+    """An envelope with an address and, for callers, a future that is resolved after the commit."""
+
+    __slots__ = ("envelope", "execution_id", "future", "key", "org", "signal", "verb", "workflow_id")
+
+    def __init__(
+        self,
+        org: str,
+        envelope: AnyEnvelope,
+        *,
+        execution_id: str = "",
+        workflow_id: str = "",
+        signal: Signal | None = None,
+        key: RequestKey | None = None,
+        future: asyncio.Future[Any] | None = None,
+        verb: str = "reach",
+    ) -> None:
+        self.org = org
+        self.envelope = envelope
+        self.execution_id = execution_id
+        self.workflow_id = workflow_id
+        self.signal = signal
+        """With a Start: the signal that goes along."""
+        self.key = key
+        self.future = future
+        self.verb = verb
+
+    def resolve(self, value: Any) -> None:
+        """Answer the caller; an exception refuses the request."""
+        future = self.future
+        if future is None or future.done():
+            return
+        if isinstance(value, BaseException):
+            future.set_exception(value)
+        else:
+            future.set_result(value)
+
+    @property
+    def is_start(self) -> bool:
+        """Whether it may create an execution."""
+        return type(self.envelope) is Start

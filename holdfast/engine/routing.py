@@ -1,0 +1,367 @@
+"""Who gets what in a batch: envelopes from the inbox, due timers and this node's own requests, grouped by execution.
+
+Order within an execution: what the inbox holds, then due timers, then what this node feeds in.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Final
+
+from holdfast.core import codec, envelopes
+from holdfast.core.children import refuse_child
+from holdfast.core.envelopes import AnyEnvelope, Cancel, RetryDue, Signal, Start, Terminate, TimerDue
+from holdfast.core.failures import Failure, describe_exception
+from holdfast.core.instants import Instant
+from holdfast.core.options import OnClosed, OnOpen
+from holdfast.core.signals import closed_error, missing_error
+from holdfast.engine.programs import Live, ProgramCache
+from holdfast.engine.requests import Accepted, Opened, Request
+from holdfast.engine.rows import from_row
+from holdfast.errors import CorruptStore, ExecutionClosed, HoldfastError, WorkflowAlreadyClosed, WorkflowAlreadyOpen
+from holdfast.store.contract import (
+    Claim,
+    Claimed,
+    DeadLetterRow,
+    ExecutionRow,
+    InboxRow,
+    LooseWrite,
+    RequestRow,
+    Transaction,
+    Wanted,
+)
+
+Source = Request | int | None
+"""Where an envelope came from: a request of this node, an inbox row by its id, or a timer."""
+
+_MAY_START_AGAIN: Final = frozenset({"failed", "cancelled", "terminated"})
+
+
+class Work:
+    """What a batch holds for one execution."""
+
+    __slots__ = ("arrived", "execution_id", "live", "new", "org", "retaken", "sources")
+
+    def __init__(self, org: str, execution_id: str, new: Start | None = None) -> None:
+        self.org = org
+        self.execution_id = execution_id
+        self.new = new
+        """The start that makes it, if it does not exist yet."""
+        self.live: Live | None = None
+        self.arrived: list[AnyEnvelope] = []
+        self.sources: list[Source] = []
+        self.retaken = False
+
+    def add(self, envelope: AnyEnvelope, source: Source) -> None:
+        """One more envelope for it."""
+        self.arrived.append(envelope)
+        self.sources.append(source)
+
+    @property
+    def consumed(self) -> list[int]:
+        """The inbox rows among its sources."""
+        return [source for source in self.sources if type(source) is int]
+
+
+class Router:
+    """Routes one batch within its transaction."""
+
+    def __init__(
+        self, transaction: Transaction, cache: ProgramCache, *, node: str, now: Instant, exclusive: bool, max_attempts: int
+    ) -> None:
+        self._transaction = transaction
+        self._cache = cache
+        self._node = node
+        self._now = now
+        self._exclusive = exclusive
+        self._max_attempts = max_attempts
+        self._open: dict[tuple[str, str], str | None] = {}
+        self._held: set[str] = set()
+        self._asked: set[tuple[str, str]] = set()
+        self._first_by_key: dict[tuple[str, str, str], Request] = {}
+        self.rows: dict[str, ExecutionRow] = {}
+        self.work: dict[str, Work] = {}
+        self.loose = LooseWrite()
+        self.answers: list[tuple[Request, object]] = []
+        """What to answer after the commit to requests that no turn answers."""
+        self.followers: list[tuple[Request, Request]] = []
+        """Requests that repeat an earlier one of the same batch: they get its answer."""
+        self.elsewhere: list[tuple[Request, str]] = []
+        """Requests for executions that another node holds, with the execution id."""
+        self.took = False
+        """Whether the claim found inbox rows or due timers."""
+        self.again: list[Request] = []
+        """Requests for workflow ids that another node is starting right now."""
+
+    async def route(self, requests: Sequence[Request], due_before: Instant, limit: int, skip: set[str]) -> None:
+        """Claim what is needed and sort every envelope to its execution."""
+        wanted: dict[str, Wanted] = {}
+        keys: dict[tuple[str, str], None] = {}
+        for request in requests:
+            if request.execution_id:
+                self._want(wanted, request.org, request.execution_id)
+            else:
+                self._resolve_locally((request.org, request.workflow_id), wanted, keys)
+        claimed = await self._transaction.claim(
+            Claim(
+                wanted=list(wanted.values()), workflow_ids=list(keys), due_before=due_before, limit=limit, skip=skip
+            )
+        )
+        self._asked.update(keys)
+        self._absorb(claimed)
+        self.took = bool(claimed.inbox or claimed.due)
+        if claimed.inbox:
+            await self._route_inbox(claimed.inbox)
+        for timer in claimed.due:
+            envelope = (
+                RetryDue(number=timer.number, attempt=timer.attempt) if timer.attempt else TimerDue(number=timer.number)
+            )
+            self._work_for(timer.org, timer.execution_id).add(envelope, None)
+        held = self._held
+        for request in requests:
+            execution_id = request.execution_id
+            if execution_id in held and request.key is None:  # the usual case, by far: a result of this node's own
+                self._work_for(request.org, execution_id).add(request.envelope, request)
+            else:
+                await self._route_request(request, claimed.busy)
+
+    # --- claiming ---
+
+    def _want(self, wanted: dict[str, Wanted], org: str, execution_id: str) -> None:
+        if execution_id not in wanted:
+            live = self._cache.get(execution_id)
+            wanted[execution_id] = Wanted(org, execution_id, live.execution.state_version if live is not None else -1)
+
+    def _resolve_locally(
+        self, key: tuple[str, str], wanted: dict[str, Wanted], keys: dict[tuple[str, str], None]
+    ) -> None:
+        """On a store of our own the cache knows; else the database must be asked."""
+        execution_id = self._cache.find_open(key) if self._exclusive else None
+        if execution_id is None:
+            keys[key] = None
+        else:
+            self._open[key] = execution_id
+            self._want(wanted, key[0], execution_id)
+
+    def _absorb(self, claimed: Claimed) -> None:
+        self._held |= claimed.held
+        self.rows.update(claimed.rows)
+        for key, execution_id in claimed.open_ids.items():
+            self._open.setdefault(key, execution_id)
+
+    def _work_for(self, org: str, execution_id: str) -> Work:
+        work = self.work.get(execution_id)
+        if work is None:
+            work = self.work[execution_id] = Work(org, execution_id)
+        return work
+
+    # --- the inbox ---
+
+    async def _route_inbox(self, rows: Sequence[InboxRow]) -> None:
+        decoded: list[tuple[InboxRow, AnyEnvelope]] = []
+        keys: dict[tuple[str, str], None] = {}
+        for row in rows:
+            try:
+                envelope = codec.decode_envelope(row.body)
+            except CorruptStore as error:
+                self._bury(row, error.message)
+                continue
+            if row.attempts >= self._max_attempts:
+                self._bury(row, f"handling it failed {row.attempts} times")
+                continue
+            decoded.append((row, envelope))
+            key = (row.org, row.workflow_id)
+            is_own_id = type(envelope) is Start and envelope.workflow_id == envelope.execution_id
+            if not row.execution_id and not is_own_id and key not in self._open and key not in self._asked:
+                keys[key] = None
+        if keys:
+            self._asked.update(keys)
+            self._absorb(await self._transaction.claim(Claim(workflow_ids=list(keys))))
+        for row, envelope in decoded:
+            if type(envelope) is Start:
+                await self._route_start(envelope, row.org, row.id)
+            else:
+                await self._route_row(row, envelope)
+
+    async def _route_row(self, row: InboxRow, envelope: AnyEnvelope) -> None:
+        key = (row.org, row.workflow_id)
+        execution_id = row.execution_id
+        if not execution_id:
+            if key not in self._open:
+                return  # being started elsewhere: it stays where it is
+            execution_id = self._open[key] or ""
+        if execution_id in self.work or execution_id in self._held:
+            self._work_for(row.org, execution_id).add(envelope, row.id)
+            return
+        if execution_id and not row.execution_id:
+            return  # its receiver is held elsewhere: it stays where it is
+        self.loose.consumed.append(row.id)
+        if type(envelope) is Signal:
+            error = await self._refusal(row.org, row.execution_id, row.workflow_id, "signal")
+            if envelope.sender is not None:
+                answer = envelopes.SignalAnswered(number=envelope.sender.number, failure=describe_exception(error))
+                self._send(row.org, envelope.sender.execution_id, answer)
+            else:
+                self._bury(row, error.message, consume=False)
+
+    def _bury(self, row: InboxRow, reason: str, *, consume: bool = True) -> None:
+        if consume:
+            self.loose.consumed.append(row.id)
+        self.loose.dead_letters.append(
+            DeadLetterRow(
+                row.org, row.execution_id, row.workflow_id, row.body, reason, self._node, self._now, row.attempts
+            )
+        )
+
+    def _send(self, org: str, execution_id: str, envelope: AnyEnvelope) -> None:
+        self.loose.outgoing.append(InboxRow(org, execution_id, "", codec.encode(envelope)))
+
+    # --- starts ---
+
+    async def _route_start(self, start: Start, org: str, source: Source) -> None:
+        key = (org, start.workflow_id)
+        request = source if isinstance(source, Request) else None
+        if key not in self._open and start.workflow_id != start.execution_id:
+            if key not in self._asked:
+                self._asked.add(key)
+                self._absorb(await self._transaction.claim(Claim(workflow_ids=[key])))
+            if key not in self._open:
+                if request is not None:
+                    self.again.append(request)
+                return
+        existing = self._open.get(key)
+        if existing is not None:
+            if start.on_open is OnOpen.FAIL:
+                self._refuse_start(start, org, source, _already_open(start.workflow_id, existing))
+                return
+            if start.on_open is OnOpen.USE_EXISTING:
+                self._use_existing(request, org, existing)
+                return
+            if existing not in self.work and existing not in self._held:
+                if request is not None:
+                    self.again.append(request)
+                return
+            self._work_for(org, existing).add(Terminate(reason="another was started in its place"), None)
+        elif start.on_closed is not OnClosed.ALLOW:
+            latest = await self._transaction.read_latest(org, start.workflow_id)
+            if latest is not None and not (
+                start.on_closed is OnClosed.ALLOW_IF_FAILED and latest.status in _MAY_START_AGAIN
+            ):
+                self._refuse_start(start, org, source, _already_closed(latest, start.on_closed))
+                return
+        work = self.work[start.execution_id] = Work(org, start.execution_id, start)
+        work.add(start, source)
+        if request is not None and request.signal is not None:
+            work.add(request.signal, request)
+        self._open[key] = start.execution_id
+
+    def _use_existing(self, request: Request | None, org: str, existing: str) -> None:
+        if request is None:
+            return
+        if request.signal is None:
+            self.answers.append((request, Opened(existing, created=False)))
+            self._remember(request, existing, None)
+        elif existing in self.work or existing in self._held:
+            self._work_for(org, existing).add(request.signal, request)
+        else:
+            self.elsewhere.append((request, existing))
+
+    def _refuse_start(self, start: Start, org: str, source: Source, error: HoldfastError) -> None:
+        if isinstance(source, Request):
+            self.answers.append((source, error))
+            return
+        if source is not None:
+            self.loose.consumed.append(source)
+        self.refuse_child(start, org, describe_exception(error))
+
+    def refuse_child(self, start: Start, org: str, failure: Failure) -> None:
+        """Tell a parent that its child could not be started."""
+        refused = refuse_child(start, failure)
+        if refused is not None:
+            self._send(org, *refused)
+
+    # --- requests ---
+
+    async def _route_request(self, request: Request, busy: set[str]) -> None:
+        if request.key is not None and await self._is_repeated(request):
+            return
+        if isinstance(request.envelope, Start):
+            await self._route_start(request.envelope, request.org, request)
+            return
+        key = (request.org, request.workflow_id)
+        execution_id = request.execution_id
+        if not execution_id:
+            if key not in self._open:
+                self.again.append(request)
+                return
+            execution_id = self._open[key] or ""
+        if execution_id in self.work or execution_id in self._held:
+            self._work_for(request.org, execution_id).add(request.envelope, request)
+        elif execution_id in busy or (execution_id and not request.execution_id):
+            self.elsewhere.append((request, execution_id))
+        else:
+            error = await self._refusal(request.org, request.execution_id, request.workflow_id, request.verb)
+            ended = isinstance(request.envelope, Cancel | Terminate) and isinstance(error, ExecutionClosed)
+            self.answers.append((request, False if ended else error))
+
+    async def _is_repeated(self, request: Request) -> bool:
+        """Whether the request was answered before, or is repeated within this batch."""
+        assert request.key is not None  # noqa: S101 - asked only for requests with a key
+        kind, key = request.key.kind, request.key.key
+        first = self._first_by_key.setdefault((request.org, kind, key), request)
+        if first is not request:
+            self.followers.append((request, first))
+            return True
+        known = await self._transaction.read_request(request.org, kind, key, self._now)
+        if known is None:
+            return False
+        self.answers.append((request, answer_from(request, known.execution_id, known.sequence)))
+        return True
+
+    def _remember(self, request: Request, execution_id: str, sequence: int | None) -> None:
+        if request.key is not None:
+            self.loose.requests.append(make_request_row(request, execution_id, sequence))
+
+    async def _find_row(self, execution_id: str) -> ExecutionRow | None:
+        row = self.rows.get(execution_id)
+        if row is None:
+            row = (await self._transaction.read_rows([execution_id])).get(execution_id)
+        return row
+
+    async def _refusal(self, org: str, execution_id: str, workflow_id: str, verb: str) -> HoldfastError:
+        """Why nobody can take an envelope: its execution is closed, or there is none."""
+        if execution_id:
+            row = await self._find_row(execution_id)
+        else:
+            row = await self._transaction.read_latest(org, workflow_id)
+        if row is None or row.org != org:
+            return missing_error(org, execution_id or workflow_id, verb)
+        return closed_error(from_row(row), verb)
+
+
+def answer_from(request: Request, execution_id: str, sequence: int | None) -> Opened | Accepted:
+    """The answer to a repeated request, from what was remembered of the first."""
+    if request.is_start:
+        return Opened(execution_id, created=False, signal_sequence=sequence)
+    return Accepted(execution_id, sequence)
+
+
+def make_request_row(request: Request, execution_id: str, sequence: int | None) -> RequestRow:
+    """What is remembered of a request with a key."""
+    assert request.key is not None  # noqa: S101 - asked only for requests with a key
+    key = request.key
+    return RequestRow(request.org, key.kind, key.key, execution_id, sequence, key.expires_at)
+
+
+def _already_open(workflow_id: str, execution_id: str) -> WorkflowAlreadyOpen:
+    return WorkflowAlreadyOpen(
+        f"Expected to start workflow id '{workflow_id}', but execution {execution_id} has it and is open. "
+        "Use another id, or on_open='use_existing' or 'terminate_existing'."
+    )
+
+
+def _already_closed(row: ExecutionRow, policy: OnClosed) -> WorkflowAlreadyClosed:
+    return WorkflowAlreadyClosed(
+        f"Expected to start workflow id '{row.workflow_id}' with on_closed='{policy}', but execution {row.execution_id} "
+        f"had it and is {row.status}. Use another id, or on_closed='allow'."
+    )

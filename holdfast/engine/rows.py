@@ -1,0 +1,58 @@
+"""Between executions in memory and rows in a store."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+from holdfast.core import codec
+from holdfast.core.events import HistoryTurn
+from holdfast.core.execution import Execution
+from holdfast.core.lifecycle import Status
+from holdfast.store.contract import ExecutionRow, HistoryRow
+
+
+def to_row(execution: Execution) -> ExecutionRow:
+    """The row of an execution as it now is."""
+    details = execution.details
+    return ExecutionRow(
+        execution.org,
+        execution.execution_id,
+        execution.workflow_id,
+        execution.workflow,
+        execution.code_version,
+        execution.queue,
+        execution.status,
+        execution.state_version,
+        execution.sequence,
+        execution.node,
+        details.parent.execution_id if details.parent is not None else None,
+        execution.created_at,
+        execution.updated_at,
+        execution.closed_at,
+        codec.encode(details),
+    )
+
+
+def from_row(row: ExecutionRow) -> Execution:
+    """The execution of a row; what is open in it must still be folded from its history."""
+    return Execution(
+        org=row.org,
+        execution_id=row.execution_id,
+        workflow_id=row.workflow_id,
+        workflow=row.workflow,
+        code_version=row.code_version,
+        queue=row.queue,
+        status=Status(row.status),
+        state_version=row.state_version,
+        sequence=row.sequence,
+        node=row.node,
+        created_at=row.created_at,
+        updated_at=row.updated_at,
+        closed_at=row.closed_at,
+        details=codec.decode_details(row.details),
+    )
+
+
+def to_turns(rows: Sequence[HistoryRow]) -> list[HistoryTurn]:
+    """History rows as turns."""
+    return [HistoryTurn(row.first, row.at, codec.decode_events(row.body, row.schema)) for row in rows]

@@ -1,0 +1,159 @@
+"""What the engine shows of executions: values for people and programs to read."""
+
+from __future__ import annotations
+
+from datetime import datetime
+from typing import Any
+
+import msgspec
+
+from holdfast.core import codec, payloads
+from holdfast.core.events import AnyEvent, HistoryTurn
+from holdfast.core.execution import Execution
+from holdfast.core.ids import DEFAULT_ORG
+from holdfast.core.instants import to_datetime
+from holdfast.core.lifecycle import Status
+from holdfast.engine.rows import from_row
+from holdfast.store.contract import DeadLetterRow, ExecutionRow
+
+
+class ExecutionInfo(msgspec.Struct, frozen=True, kw_only=True):
+    """One execution as it stood when it was asked about."""
+
+    org: str
+    execution_id: str
+    workflow_id: str
+    workflow: str
+    code_version: str
+    queue: str
+    status: Status
+    created_at: datetime
+    updated_at: datetime
+    closed_at: datetime | None
+    history_length: int
+    state_version: int
+    waiting_for: str | None
+    waiting_until: datetime | None
+    last_signal: str
+    last_error: str | None
+    state: Any
+    metadata: dict[str, str]
+    parent_execution_id: str | None
+    continued_from: str | None
+    node: str | None
+
+
+class RecordedEvent(msgspec.Struct, frozen=True):
+    """An event with its place in the history."""
+
+    sequence: int
+    at: datetime
+    event: AnyEvent
+
+    @property
+    def kind(self) -> str:
+        """The event's name, in the past tense."""
+        return type(self.event).__name__
+
+
+class History(msgspec.Struct, frozen=True):
+    """The whole history of one execution."""
+
+    turns: list[HistoryTurn]
+    execution_id: str = ""
+    """Random numbers, UUIDs and the ids of children derive from it: a replay elsewhere needs it."""
+    org: str = DEFAULT_ORG
+
+    @property
+    def events(self) -> list[RecordedEvent]:
+        """The events in order."""
+        return [
+            RecordedEvent(turn.first + offset, to_datetime(turn.at), event)
+            for turn in self.turns
+            for offset, event in enumerate(turn.events)
+        ]
+
+    @property
+    def kinds(self) -> list[str]:
+        """The events' names in order."""
+        return [type(event).__name__ for turn in self.turns for event in turn.events]
+
+    def to_json(self) -> list[dict[str, Any]]:
+        """One object per event: what `holdfast.testing.replay` takes."""
+        items = codec.export_history(self.turns)
+        if items:
+            items[0] |= {"execution_id": self.execution_id, "org": self.org}
+        return items
+
+
+class DeadLetter(msgspec.Struct, frozen=True):
+    """An envelope that could not be handled."""
+
+    id: int
+    org: str
+    execution_id: str
+    workflow_id: str
+    envelope: Any
+    reason: str
+    node: str
+    at: datetime
+    attempts: int
+
+
+class RecoveryReport(msgspec.Struct, frozen=True):
+    """What the engine found when it opened, or when it was asked to recover."""
+
+    resumed: int
+    """Executions whose activities are run again."""
+    waiting: int
+    """Executions that go on waiting; they are not loaded."""
+    timers: int
+    """Timers that stay armed in the store."""
+    taken_over: int
+    """Those of the resumed that belonged to a node that is gone."""
+    blocked: int
+    """Executions whose code does not fit their history; they were tried again."""
+    inbox: int
+    """Envelopes that wait to be handled."""
+
+
+def to_info(row: ExecutionRow) -> ExecutionInfo:
+    """A row as it is shown."""
+    execution: Execution = from_row(row)
+    details = execution.details
+    waiting = details.waiting
+    error = details.last_error
+    return ExecutionInfo(
+        org=row.org,
+        execution_id=row.execution_id,
+        workflow_id=row.workflow_id,
+        workflow=row.workflow,
+        code_version=row.code_version,
+        queue=row.queue,
+        status=execution.status,
+        created_at=to_datetime(row.created_at),
+        updated_at=to_datetime(row.updated_at),
+        closed_at=None if row.closed_at is None else to_datetime(row.closed_at),
+        history_length=row.sequence,
+        state_version=row.state_version,
+        waiting_for=None if waiting is None else f"{waiting.kind} {waiting.token}".strip(),
+        waiting_until=None if waiting is None or waiting.until is None else to_datetime(waiting.until),
+        last_signal=details.last_signal,
+        last_error=None if error is None else f"{error.type}: {error.message}",
+        state=None if details.state is None else payloads.decode(details.state, Any, "the state of an execution"),
+        metadata=details.metadata,
+        parent_execution_id=row.parent_id,
+        continued_from=details.continued_from,
+        node=row.node,
+    )
+
+
+def to_dead_letter(row: DeadLetterRow) -> DeadLetter:
+    """A dead letter as it is shown; an envelope that cannot be read is shown as text."""
+    try:
+        envelope = msgspec.json.decode(row.body)
+    except msgspec.MsgspecError:
+        envelope = row.body.decode(errors="replace")
+    return DeadLetter(
+        row.id, row.org, row.execution_id, row.workflow_id, envelope, row.reason, row.node, to_datetime(row.at), row.attempts
+    )
