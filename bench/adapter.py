@@ -66,6 +66,7 @@ class Holdfast(Peer):  # type: ignore[misc]
     """The engine in the driver's process, fully durable."""
 
     in_process = True
+    clients = 128
 
     def __init__(self, url: str) -> None:
         self.backend = url

@@ -231,6 +231,12 @@ class Context:
         """
         if not waits:
             raise InvalidArguments("Expected wait_any to get something to wait for, but it got nothing. Pass at least one wait.")
+        for wait in waits:
+            if not isinstance(wait, SignalWait | TimerWait | ChildHandle | asyncio.Future):
+                raise InvalidArguments(
+                    f"Expected wait_any to get signals, timers, children, activities or tasks, but got {wait!r}. "
+                    "Wrap a coroutine: asyncio.create_task(…)."
+                )
         return self._program.wait_any(waits)
 
     # --- the rest ---
@@ -282,7 +288,7 @@ class Context:
 
             info = self.info
             self._logger = WorkflowLogger(
-                info.workflow, info.workflow_id, info.execution_id, lambda: self._program.is_replaying
+                info.workflow, info.workflow_id, info.execution_id, lambda: self._program.is_silent
             )
         return self._logger
 

@@ -226,7 +226,7 @@ def _is_excused(caller: FrameType) -> bool:
         if package in EXCUSED_PACKAGES or frame.f_code.co_name == "__del__":
             return True
         if package == "holdfast" and frame.f_globals["__name__"] != __name__:
-            break  # the loop that runs the workflow: what lies below has not to do with it
+            break  # the loop that runs the workflow: what lies below has nothing to do with it
         codes.append(frame.f_code)
         frame = frame.f_back
     interrupts = _interrupting_codes()

@@ -145,15 +145,24 @@ class CodeProgram:
         """End the coroutines; nothing that user code does on the way out has an effect."""
         if self.loop.dead:
             return
-        outer = asyncio._get_running_loop()
-        asyncio._set_running_loop(self.loop)
-        guard.enter(self.definition.name)
-        try:
-            self.loop.close_tasks()
-        finally:
-            guard.leave()
-            asyncio._set_running_loop(outer)
+        if self.loop.is_at_end():
+            self.loop.dead = True
+        else:
+            outer, hooks = self._enter()
+            try:
+                self.loop.close_tasks()
+            finally:
+                _leave(outer, hooks)
+        # Cut the cycles, so that what a program held is freed at once and the collector has nothing to find.
+        self.loop.release()
+        self.signals.release()
         self._steps.clear()
+        self._main = None
+
+    @property
+    def is_silent(self) -> bool:
+        """Whether what the code says was said before, or is said only because it is being unloaded."""
+        return self.is_replaying or self.loop.dead
 
     # --- giving events ---
 
@@ -161,16 +170,21 @@ class CodeProgram:
         GIVE[type(event)](self, event)
         if getattr(event, "held", False):
             return
-        outer = asyncio._get_running_loop()
-        asyncio._set_running_loop(self.loop)
-        guard.enter(self.definition.name)
+        outer, hooks = self._enter()
         try:
             self.loop.run_ready(MOST_CALLBACKS)
         finally:
-            guard.leave()
-            asyncio._set_running_loop(outer)
+            _leave(outer, hooks)
         if self._main is not None and not self._ended and self._main.done():
             self._end(self._main)
+
+    def _enter(self) -> tuple[Any, Any]:
+        """From here on this thread runs workflow code; what was in place before."""
+        before = asyncio._get_running_loop(), sys.get_asyncgen_hooks()
+        asyncio._set_running_loop(self.loop)
+        sys.set_asyncgen_hooks(None, self.loop.close_generator)
+        guard.enter(self.definition.name)
+        return before
 
     def _start(self, event: events.WorkflowStarted) -> None:
         if event.cancelled:
@@ -239,7 +253,7 @@ class CodeProgram:
             else:
                 self.issue(commands.Fail(failure=Failure(type="CancelledError", message="cancelled from within")))
             return
-        error = main.exception()
+        error = _unwrap(main.exception())
         if error is None:
             try:
                 result = payloads.encode(main.result(), f"the result of {self.definition.signature.what}", self.payload_limit)
@@ -298,7 +312,7 @@ class CodeProgram:
     def _unasked(self, event: AnyEvent, sequence: int) -> NonDeterminismError:
         return NonDeterminismError(
             f"Expected {self._name()} to ask for {describe_event(event)} again, which is event {sequence} of its history, "
-            "but it asked for nothing there. "
+            f"but it asked for nothing there{self._waiting_place()}. "
             "Bring the old code path back, or guard the change with ctx.patched(), then retry the execution."
         )
 
@@ -307,7 +321,16 @@ class CodeProgram:
 
     def _place(self, command: AnyCommand) -> str:
         place = self._places.get(id(command))
-        return f" at {place}" if place else ""
+        code = self.definition.function.__code__
+        return f" at {place}" if place else f" in {code.co_qualname} ({code.co_filename}:{code.co_firstlineno})"
+
+    def _waiting_place(self) -> str:
+        """The innermost line of user code that the workflow waits at."""
+        coro, place = self._main.get_coro() if self._main is not None else None, ""
+        while (frame := getattr(coro, "cr_frame", None)) is not None:
+            place = _place_of(frame) or place
+            coro = getattr(coro, "cr_await", None)
+        return f", it waits at {place}" if place else ""
 
     def _block(self, error: DeterminismError) -> Step:
         self._commands = []
@@ -318,15 +341,13 @@ class CodeProgram:
     def issue(self, command: AnyCommand) -> None:
         """Ask for something; it is carried out when the turn is committed."""
         if self.loop.dead:
-            raise GeneratorExit
+            return
         self._commands.append(command)
         if self.is_replaying:
             self._places[id(command)] = _user_place()
 
     def next_number(self) -> int:
         """The number of the next command."""
-        if self.loop.dead:
-            raise GeneratorExit
         self._count += 1
         return self._count
 
@@ -351,7 +372,7 @@ class CodeProgram:
         """Ask for a timer; one that is due already is over at once."""
         number = self.next_number()
         future = self._step(number, "a sleep", None, commands.CancelTimer)
-        if due <= self.now:
+        if due <= self.now and not self.loop.dead:
             del self._steps[number]
             future.set_result(None)
         else:
@@ -381,7 +402,8 @@ class CodeProgram:
         begun: list[asyncio.Future[Any]] = []
         for index, wait in enumerate(waits):
             if isinstance(wait, SignalWait):
-                future = self.signals.wait(wait.name, wait.type, None)
+                future = waiter = self.signals.wait(wait.name, wait.type, None)
+                waiter.race, waiter.settle = winner, functools.partial(_settle, winner, index)
                 begun.append(future)
             elif isinstance(wait, TimerWait):
                 future = self.start_sleep(self.now + to_micros(wait.duration))
@@ -394,6 +416,8 @@ class CodeProgram:
 
     def side_effect(self, function: Callable[[], T]) -> T:
         """Call `function` and keep its value; on replay give the kept one."""
+        if self.loop.dead:
+            raise GeneratorExit  # there is no value to give
         number = self.next_number()
         for event in self._recorded:
             if type(event) is events.SideEffectRecorded and event.number == number:
@@ -458,6 +482,12 @@ class CodeProgram:
         self.issue(withdraw(number=number))
 
 
+def _leave(outer: Any, hooks: Any) -> None:
+    guard.leave()
+    sys.set_asyncgen_hooks(*hooks)
+    asyncio._set_running_loop(outer)
+
+
 _STARTING: Final = (commands.RunActivity, commands.StartTimer, commands.StartChild)
 
 GIVE: Final[dict[type[events.Event], Callable[[CodeProgram, Any], None]]] = {
@@ -517,6 +547,18 @@ EXCEPTIONS: Final[dict[type[events.Event], Callable[[Any, str], StepError]]] = {
 """Each failing event as the exception that workflow code catches: built from history alone."""
 
 
+def _unwrap(error: BaseException | None) -> BaseException | None:
+    """What a group of exceptions means for the workflow: a `continue_as` or a refusal keeps its meaning in a TaskGroup."""
+    if not isinstance(error, BaseExceptionGroup):
+        return error
+    refused = error.subgroup(DeterminismError)
+    continued, others = error.split(_Continue)
+    found: BaseException | None = refused or (continued if others is None else error)
+    while found is not error and isinstance(found, BaseExceptionGroup):
+        found = found.exceptions[0]
+    return found
+
+
 def _settle(winner: asyncio.Future[Winner], index: int, done: asyncio.Future[Any]) -> None:
     if winner.done():
         return
@@ -531,9 +573,16 @@ def _settle(winner: asyncio.Future[Winner], index: int, done: asyncio.Future[Any
 def _user_place() -> str:
     """Where in the user's code the present command comes from."""
     frame: FrameType | None = sys._getframe(2)
-    while frame is not None:
-        module = frame.f_globals.get("__name__", "")
-        if not module.startswith(("holdfast.code", "holdfast.core", "asyncio")):
-            return f"{frame.f_code.co_filename}:{frame.f_lineno}"
+    while frame is not None and frame.f_code is not CodeProgram._give.__code__:  # whoever replays lies below
+        place = _place_of(frame)
+        if place:
+            return place
         frame = frame.f_back
     return ""
+
+
+def _place_of(frame: FrameType) -> str:
+    """The line that a frame is at, unless it is ours or asyncio's."""
+    module = frame.f_globals.get("__name__", "")
+    is_ours = module.startswith(("holdfast.code", "holdfast.core", "asyncio"))
+    return "" if is_ours else f"{frame.f_code.co_filename}:{frame.f_lineno}"

@@ -12,15 +12,15 @@ from holdfast.code import guard
 class WorkflowLogger(logging.LoggerAdapter[logging.Logger]):
     """Adds the execution to each record, and is silent while history is replayed."""
 
-    def __init__(self, workflow: str, workflow_id: str, execution_id: str, is_replaying: Callable[[], bool]) -> None:
+    def __init__(self, workflow: str, workflow_id: str, execution_id: str, is_silent: Callable[[], bool]) -> None:
         super().__init__(logging.getLogger(f"holdfast.workflow.{workflow}"), {})
         self._prefix = f"[{workflow_id}] "
         self._ids = {"workflow_id": workflow_id, "execution_id": execution_id}
-        self._is_replaying = is_replaying
+        self._is_silent = is_silent
 
     def isEnabledFor(self, level: int) -> bool:  # noqa: N802 - logging's name
-        """Never while replaying."""
-        return not self._is_replaying() and super().isEnabledFor(level)
+        """Never while replaying or unloading."""
+        return not self._is_silent() and super().isEnabledFor(level)
 
     def log(self, level: int, msg: object, *args: Any, **kwargs: Any) -> None:
         """Write a record; handlers may open files and read clocks."""

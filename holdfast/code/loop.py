@@ -9,11 +9,15 @@ from __future__ import annotations
 
 import asyncio
 import contextvars
+import warnings
 from collections import deque
 from typing import TYPE_CHECKING, Any, NoReturn, TypeVar
 
+import msgspec
+
 from holdfast.code import ordered
-from holdfast.errors import ForbiddenInWorkflow, TurnTooLong
+from holdfast.core.instants import LONGEST, SECOND
+from holdfast.errors import ForbiddenInWorkflow, InvalidDuration, TurnTooLong
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Coroutine
@@ -103,7 +107,10 @@ class WorkflowLoop(asyncio.AbstractEventLoop):
         while ready:
             handle = ready.popleft()
             if not handle._cancelled:
-                handle._run()
+                try:
+                    handle._run()
+                except SystemExit:
+                    pass  # the task that raised it has ended with it: the workflow fails, the node goes on
             left -= 1
             if left <= 0 and ready:
                 ready.clear()
@@ -127,6 +134,17 @@ class WorkflowLoop(asyncio.AbstractEventLoop):
         if self._timers.pop(number, None) is not None and not self.dead:
             self._cancel_timer(number)
 
+    def is_at_end(self) -> bool:
+        """Whether no coroutine is left to be closed."""
+        return all(task.done() for task in self._tasks)
+
+    def release(self) -> None:
+        """Let go of the program, which is closed, and of its tasks."""
+        self._start_timer, self._cancel_timer = _start_nothing, _cancel_nothing
+        self._tasks.clear()
+        self._ready.clear()
+        self._timers.clear()
+
     def close_tasks(self) -> None:
         """End every coroutine where it stands. Nothing they do on the way out has an effect."""
         self.dead = True
@@ -135,11 +153,8 @@ class WorkflowLoop(asyncio.AbstractEventLoop):
         for task in self._tasks:
             if not task.done():
                 coro = task.get_coro()
-                try:
-                    if coro is not None:
-                        coro.close()
-                except BaseException:  # noqa: BLE001, S110 - code that awaits in `finally` cannot stop the closing
-                    pass
+                if coro is not None and not _close(coro):
+                    _bury(coro, self.workflow)
         self._tasks.clear()
 
     # --- for asyncio ---
@@ -163,8 +178,13 @@ class WorkflowLoop(asyncio.AbstractEventLoop):
         self, when: float, callback: Callable[..., object], *args: Any, context: contextvars.Context | None = None
     ) -> asyncio.TimerHandle:
         """Run a callback when a durable timer comes due; at once if `when` is not in the future."""
+        if not when - self.time() <= LONGEST / SECOND:  # also refuses NaN, which compares false
+            raise InvalidDuration(
+                f"Expected workflow '{self.workflow}' to wait for at most a hundred years, but it asked for "
+                f"{when - self.time()} seconds. Pass a shorter time, or none to wait without end."
+            )
         handle = DurableTimerHandle(when, callback, args, self, context)
-        due = round(when * 1_000_000)
+        due = round(max(when, 0.0) * SECOND)
         if self.dead:
             return handle
         if due <= self.now:
@@ -173,6 +193,14 @@ class WorkflowLoop(asyncio.AbstractEventLoop):
         handle.number = self._start_timer(due)
         self._timers[handle.number] = handle
         return handle
+
+    def close_generator(self, generator: Any) -> None:
+        """Called when an async generator is dropped before its end: a task closes it, as in asyncio.
+
+        Unless no turn is under way: then it is the garbage collector, whose time nobody can repeat.
+        """
+        if asyncio._get_running_loop() is self and not self.dead:
+            _ = self.create_task(generator.aclose())
 
     def time(self) -> float:
         """History's time, in seconds since the epoch."""
@@ -184,13 +212,10 @@ class WorkflowLoop(asyncio.AbstractEventLoop):
 
     def create_task(self, coro: Any, **options: Any) -> WorkflowTask[Any]:
         """A task with a deterministic hash, run in the order of creation."""
-        if self.dead:
-            coro.close()
-            raise ForbiddenInWorkflow(
-                f"Expected workflow '{self.workflow}' to be at rest, but it started a task while it was being unloaded. "
-                "Use try/except around awaits instead of starting tasks in `finally`."
-            )
         options.pop("eager_start", None)
+        if self.dead:
+            coro.close()  # the program is being unloaded: nothing runs any more, and who awaits the task waits in vain
+            return WorkflowTask(coro, self, **options)
         if options.get("name") is None:
             self._named += 1
             options["name"] = f"Task-{self._named}"  # asyncio's own counter runs on from execution to execution
@@ -225,6 +250,48 @@ class WorkflowLoop(asyncio.AbstractEventLoop):
 
     async def shutdown_asyncgens(self) -> None:
         """Nothing to do: generators are closed with their tasks."""
+
+
+MOST_CLOSINGS = 10
+"""How often code that is unloaded may catch that and await something before it is left where it stands."""
+
+
+def _close(coro: Any) -> bool:
+    """End a coroutine where it stands; whether it let itself be ended."""
+    for _ in range(MOST_CLOSINGS):
+        try:
+            coro.close()
+        except BaseException:  # noqa: BLE001 - whatever the code raises on its way out is nobody's business
+            if coro.cr_frame is not None:
+                continue  # it awaited something in `finally`
+        return True
+    return False
+
+
+class _Grave(msgspec.Struct, gc=False):
+    """Holds itself and a coroutine for ever: the garbage collector does not look inside."""
+
+    held: Any = None
+
+
+def _bury(coro: Any, workflow: str) -> None:
+    """Keep a coroutine that cannot be ended from being collected: that would run its code again, perhaps without end."""
+    grave = _Grave()
+    grave.held = (grave, coro)
+    warnings.warn(
+        f"Expected workflow '{workflow}' to end when it is unloaded, but it catches GeneratorExit again and again. "
+        "Its memory cannot be freed. Write `except Exception` instead of a bare `except`.",
+        RuntimeWarning,
+        stacklevel=1,
+    )
+
+
+def _start_nothing(_due: Instant) -> int:
+    return 0
+
+
+def _cancel_nothing(_number: int) -> None:
+    pass
 
 
 def _forbid(name: str) -> Callable[..., NoReturn]:

@@ -13,6 +13,7 @@ from holdfast.errors import DecodingError
 
 if TYPE_CHECKING:
     import asyncio
+    from collections.abc import Callable
 
     from holdfast.code.instance import CodeProgram
     from holdfast.core.instants import Micros
@@ -24,6 +25,10 @@ class SignalFuture(WorkflowFuture[Any]):
     """A wait for the next signal of a name."""
 
     hint: Any = Any
+    race: asyncio.Future[Any] | None = None
+    """The race that this is one side of: once that is won, nothing may be taken for it."""
+    settle: Callable[[asyncio.Future[Any]], None] | None = None
+    """Ends the race with this side as the winner."""
 
 
 class SignalQueues:
@@ -39,17 +44,19 @@ class SignalQueues:
         waiters = self._waiters.get(name)
         while waiters:
             future = waiters[0]
-            if future.done():
+            if future.done() or (future.race is not None and future.race.done()):
                 del waiters[0]
                 continue
             decoded = self._decode(name, value, future.hint)
             if decoded is not _NOTHING:
                 del waiters[0]
                 future.set_result(decoded)
+                if future.settle is not None:
+                    future.settle(future)  # at once: the next signal may come before any callback runs
             return
         self._buffers.setdefault(name, deque()).append(value)
 
-    def wait(self, name: str, hint: Any, timeout: Micros | None) -> asyncio.Future[Any]:
+    def wait(self, name: str, hint: Any, timeout: Micros | None) -> SignalFuture:
         """The next signal, at once if one is buffered."""
         future = SignalFuture(self._program.loop)
         future.hint = hint
@@ -96,6 +103,12 @@ class SignalQueues:
         return tuple(
             name for name, waiters in self._waiters.items() if any(not future.done() for future in waiters)
         )
+
+    def release(self) -> None:
+        """Let go of the program, which is closed."""
+        del self._program
+        self._buffers.clear()
+        self._waiters.clear()
 
     def _decode(self, name: str, value: Payload, hint: Any) -> Any:
         try:

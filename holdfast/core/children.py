@@ -45,17 +45,16 @@ def record_child_cancel(turn: Turn, command: commands.CancelChild) -> events.Chi
     child = turn.execution.children.get(command.number)
     if child is None:
         return None
-    turn.send(child.execution_id, envelopes.Cancel(reason="its parent asked for it"))
+    turn.send(child.execution_id, envelopes.Cancel(reason="its parent asked for it"), child.workflow_id)
     return events.ChildCancelRequested(number=command.number)
 
 
 def decide_closed(
     turn: Turn, envelope: envelopes.ChildClosed
 ) -> events.ChildCompleted | events.ChildFailed | events.ChildCancelled | events.ChildTerminated | None:
-    """A child's end reaches the parent once, and only from that very child."""
+    """A child's end reaches the parent once. It may come from another run than the first, if the child continued."""
     number = envelope.number
-    child = turn.execution.children.get(number)
-    if child is None or child.execution_id != envelope.execution_id:
+    if number not in turn.execution.children:
         return None
     if envelope.result is not None:
         return events.ChildCompleted(number=number, result=envelope.result)
@@ -84,9 +83,9 @@ def close_children(turn: Turn) -> None:
     """The parent closes: each open child gets what its policy says."""
     for child in turn.execution.children.values():
         if child.policy is ParentClose.CANCEL:
-            turn.send(child.execution_id, envelopes.Cancel(reason="its parent closed"))
+            turn.send(child.execution_id, envelopes.Cancel(reason="its parent closed"), child.workflow_id)
         elif child.policy is ParentClose.TERMINATE:
-            turn.send(child.execution_id, envelopes.Terminate(reason="its parent closed"))
+            turn.send(child.execution_id, envelopes.Terminate(reason="its parent closed"), child.workflow_id)
 
 
 def notify_parent(turn: Turn, closed: envelopes.ChildClosed | None) -> None:

@@ -59,7 +59,7 @@ def record_cancelled(turn: Turn, _command: commands.EndCancelled) -> events.Work
 def record_continued(turn: Turn, command: commands.ContinueAs) -> events.ContinuedAs:
     """It begins anew: the next run opens in the same transaction, with the parent and the signals that were not taken."""
     execution = turn.execution
-    following = derive_execution_id(turn.now, execution.execution_id, 0)
+    following = find_next_run(execution.execution_id, turn.now)
     turn.successor = envelopes.Start(
         execution_id=following,
         workflow_id=execution.workflow_id,
@@ -73,6 +73,11 @@ def record_continued(turn: Turn, command: commands.ContinueAs) -> events.Continu
     turn.successor_envelopes = [envelopes.Signal(name=name, value=value) for name, value in command.signals]
     _close(turn, Operation.CONTINUE, None)
     return events.ContinuedAs(execution_id=following, workflow=command.workflow, input=command.input)
+
+
+def find_next_run(execution_id: str, closed_at: Instant) -> str:
+    """The execution id of the run that follows one that continued."""
+    return derive_execution_id(closed_at, execution_id, 0)
 
 
 # --- parts ---

@@ -12,7 +12,7 @@ from holdfast.core.options import DEFAULT_OPTIONS, ActivityOptions, ParentClose
 from holdfast.core.payloads import Payload
 
 
-class Command(msgspec.Struct, frozen=True, kw_only=True):
+class Command(msgspec.Struct, frozen=True, kw_only=True, gc=False):
     """The root of all commands."""
 
 

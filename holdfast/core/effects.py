@@ -14,7 +14,7 @@ from holdfast.core.instants import Instant
 from holdfast.core.payloads import Payload
 
 
-class TimerSet(msgspec.Struct, frozen=True):
+class TimerSet(msgspec.Struct, frozen=True, gc=False):
     """An envelope with a due time: a timer of the program, or the next attempt of an activity."""
 
     number: int
@@ -23,22 +23,25 @@ class TimerSet(msgspec.Struct, frozen=True):
     """0 for the program's own timers, else the activity attempt that begins then."""
 
 
-class Outgoing(msgspec.Struct, frozen=True):
-    """An envelope for another execution, addressed by execution id or, where that is empty, by workflow id."""
+class Outgoing(msgspec.Struct, frozen=True, gc=False):
+    """An envelope for another execution, addressed by execution id or, where that is empty, by workflow id.
+
+    With both, it is for that execution, whose start may still be on its way under the workflow id.
+    """
 
     execution_id: str
     workflow_id: str
     envelope: AnyEnvelope
 
 
-class DeadLetter(msgspec.Struct, frozen=True):
+class DeadLetter(msgspec.Struct, frozen=True, gc=False):
     """An envelope that could not be handled, whole, with the reason."""
 
     envelope: AnyEnvelope
     reason: str
 
 
-class ActivityTask(msgspec.Struct, frozen=True):
+class ActivityTask(msgspec.Struct, frozen=True, gc=False):
     """One attempt of an activity, ready to run."""
 
     org: str
@@ -113,7 +116,7 @@ class Turn:
         return bool(self.events) or self.changed or bool(self.dead_letters) or bool(self.outgoing)
 
 
-class Limits(msgspec.Struct, frozen=True):
+class Limits(msgspec.Struct, frozen=True, gc=False):
     """Bounds that a turn enforces."""
 
     max_signals: int = 10_000

@@ -2,18 +2,19 @@
 
 from __future__ import annotations
 
-from typing import TypeAlias
+from typing import Final, TypeAlias
 
 import msgspec
 
 from holdfast.core.events import Parent
 from holdfast.core.failures import Failure
 from holdfast.core.ids import DEFAULT_QUEUE
+from holdfast.core.instants import Instant
 from holdfast.core.options import OnClosed, OnOpen, TimeoutKind
 from holdfast.core.payloads import Payload
 
 
-class Envelope(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True, tag_field="type"):
+class Envelope(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True, tag_field="type", gc=False):
     """The root of all envelopes."""
 
 
@@ -40,12 +41,21 @@ class Sender(msgspec.Struct, frozen=True):
     number: int
 
 
+class RequestKey(msgspec.Struct, frozen=True, gc=False):
+    """What makes a repeated request safe: the first answer is given again until it expires."""
+
+    kind: str
+    key: str
+    expires_at: Instant
+
+
 class Signal(Envelope, frozen=True, kw_only=True, tag="signal"):
-    """A signal for the execution."""
+    """A signal for the execution. In an inbox it carries the key of the request that brought it, if that has one."""
 
     name: str
     value: Payload
     sender: Sender | None = None
+    request: RequestKey | None = None
 
 
 class Cancel(Envelope, frozen=True, kw_only=True, tag="cancel"):
@@ -155,3 +165,6 @@ AnyEnvelope: TypeAlias = (
     | ChildClosed
     | SignalAnswered
 )
+
+CARRIED: Final = (Signal, Cancel, Terminate)
+"""What the next run of an execution that continued takes along. All else answers what the old run asked for."""

@@ -17,8 +17,8 @@ from holdfast.core.options import ActivityOptions, ParentClose, TimeoutKind
 from holdfast.core.payloads import Payload
 
 
-class Event(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True, tag_field="type"):
-    """The root of all events."""
+class Event(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True, tag_field="type", gc=False):
+    """The root of all events. They hold no cycles, so the collector need not look at them."""
 
 
 class Parent(msgspec.Struct, frozen=True, omit_defaults=True):

@@ -12,7 +12,7 @@ from holdfast.core.lifecycle import Operation, Status, next_status
 from holdfast.core.payloads import Payload
 
 
-class Attempt(msgspec.Struct, frozen=True, omit_defaults=True):
+class Attempt(msgspec.Struct, frozen=True, omit_defaults=True, gc=False):
     """How far an activity has come when that is more than its plain first attempt.
 
     `attempt` numbers the runs of the function and fences late results; only `failures` count against the retry policy.
@@ -30,14 +30,14 @@ class Attempt(msgspec.Struct, frozen=True, omit_defaults=True):
 FIRST_ATTEMPT = Attempt()
 
 
-class OpenActivity(msgspec.Struct, frozen=True):
+class OpenActivity(msgspec.Struct, frozen=True, gc=False):
     """An activity without a recorded end."""
 
     event: ActivityScheduled
     scheduled_at: Instant
 
 
-class Waiting(msgspec.Struct, frozen=True, omit_defaults=True):
+class Waiting(msgspec.Struct, frozen=True, omit_defaults=True, gc=False):
     """What a suspended execution waits for, for people to read."""
 
     kind: str
@@ -45,7 +45,7 @@ class Waiting(msgspec.Struct, frozen=True, omit_defaults=True):
     until: Instant | None = None
 
 
-class Details(msgspec.Struct, omit_defaults=True):
+class Details(msgspec.Struct, omit_defaults=True, gc=False):
     """What the row keeps beside its columns; nothing is searched by it."""
 
     parent: Parent | None = None
@@ -63,7 +63,7 @@ class Details(msgspec.Struct, omit_defaults=True):
     blocked_version: str | None = None
 
 
-class Execution(msgspec.Struct, kw_only=True):
+class Execution(msgspec.Struct, kw_only=True, gc=False):
     """The state of one run. Columns first, then details, then what is open (folded from history, never stored)."""
 
     org: str

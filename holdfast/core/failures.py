@@ -18,7 +18,7 @@ LONGEST_MESSAGE = 4_000
 DEEPEST_TRACE = 30
 
 
-class Failure(msgspec.Struct, frozen=True, omit_defaults=True):
+class Failure(msgspec.Struct, frozen=True, omit_defaults=True, gc=False):
     """What went wrong: the exception's type by name, its message, details as JSON, where it was raised."""
 
     type: str

@@ -11,7 +11,7 @@ from holdfast.core.instants import Micros
 from holdfast.core.retry import DEFAULT_RETRY, RetryPolicy
 
 
-class ActivityOptions(msgspec.Struct, frozen=True, omit_defaults=True):
+class ActivityOptions(msgspec.Struct, frozen=True, omit_defaults=True, gc=False):
     """How one activity is run. Timeouts in microseconds; None means no limit."""
 
     queue: str = DEFAULT_QUEUE

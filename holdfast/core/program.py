@@ -12,7 +12,7 @@ from holdfast.core.events import AnyEvent, Given, HistoryTurn
 from holdfast.core.instants import Instant
 
 
-class Step(msgspec.Struct, frozen=True):
+class Step(msgspec.Struct, frozen=True, gc=False):
     """What a program answered to one event: events of its own, and commands, in order."""
 
     commands: Sequence[AnyCommand] = ()

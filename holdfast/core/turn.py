@@ -142,7 +142,7 @@ def take_turn(
     if hold_signals:
         order = sorted(order, key=lambda index: _holding_rank(arrived[index]))
         signal_places = [place for place, index in enumerate(order) if type(arrived[index]) is envelopes.Signal]
-        last_held = max(signal_places, default=-1)
+        last_held = max(signal_places[: max(0, limits.max_signals - execution.details.signals)], default=-1)
     for place, index in enumerate(order):
         envelope = arrived[index]
         turn.position = index
@@ -207,12 +207,13 @@ def _settle_rest(turn: Turn, rest: Sequence[tuple[int, AnyEnvelope]]) -> None:
     execution = turn.execution
     for index, envelope in rest:
         turn.position = index
-        if turn.successor is not None and not isinstance(envelope, envelopes.TimerDue | envelopes.RetryDue):
+        if turn.successor is not None and isinstance(envelope, envelopes.CARRIED):
             turn.successor_envelopes.append(envelope)
             turn.answer(turn.successor)
         elif type(envelope) is envelopes.Signal:
-            # It was accepted and must be given before the end. After a termination there is no program to give it to.
-            if execution.status == "terminated":
+            # It was accepted and must be given before the end. After a termination there is no program to give it to, and
+            # beyond the limit of a run it cannot be given: it came too late.
+            if execution.status == "terminated" or execution.details.signals >= turn.limits.max_signals:
                 error = signals.closed_error(execution, "signal")
                 signals.answer_sender(turn, envelope, describe_exception(error))
                 turn.answer(error)

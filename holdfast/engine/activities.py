@@ -112,11 +112,13 @@ class ActivityRunner:
             self._launch(activity, task)
             return
         self._admission.enqueue(activity, task)
-        limit = task.event.options.schedule_to_start_us
-        if limit is not None:
-            self._clock.call_at(
-                task.scheduled_at + limit, functools.partial(self._expire_waiting, task, TimeoutKind.SCHEDULE_TO_START)
-            )
+        options = task.event.options
+        for limit, kind in (
+            (options.schedule_to_start_us, TimeoutKind.SCHEDULE_TO_START),
+            (options.schedule_to_close_us, TimeoutKind.SCHEDULE_TO_CLOSE),
+        ):
+            if limit is not None:
+                self._clock.call_at(task.scheduled_at + limit, functools.partial(self._expire_waiting, task, kind))
         self._watch_rate()
 
     def _launch(self, activity: Activity[..., Any], task: ActivityTask) -> None:
@@ -271,7 +273,7 @@ class ActivityRunner:
         self._hand_in(task, expired)
 
     def _expire_waiting(self, task: ActivityTask, kind: TimeoutKind) -> None:
-        if self._admission.withdraw(task.execution_id, task.event.number):
+        if self._admission.withdraw(task.execution_id, task.event.number, task.attempt):
             self._hand_in(
                 task, envelopes.ActivityExpired(number=task.event.number, attempt=task.attempt, timeout=kind)
             )

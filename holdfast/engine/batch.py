@@ -15,7 +15,7 @@ from typing import TYPE_CHECKING, Any, TypeVar
 from holdfast.core import codec
 from holdfast.core.activities import place_activities
 from holdfast.core.commands import Fail
-from holdfast.core.effects import ActivityTask, Limits, Turn, make_task
+from holdfast.core.effects import ActivityTask, DeadLetter, Limits, Turn, make_task
 from holdfast.core.envelopes import AnyEnvelope, Cancel, Signal, Start, Terminate
 from holdfast.core.events import AnyEvent
 from holdfast.core.execution import Execution
@@ -27,7 +27,7 @@ from holdfast.engine.programs import Live, ProgramCache
 from holdfast.engine.requests import Accepted, Opened, Request
 from holdfast.engine.routing import Router, Work, make_request_row
 from holdfast.engine.rows import from_row, to_row, to_turns
-from holdfast.errors import HoldfastError, OutcomeUnknown, UnknownWorkflow
+from holdfast.errors import ExecutionClosed, HoldfastError, OutcomeUnknown, UnknownWorkflow
 from holdfast.store.contract import DeadLetterRow, HistoryRow, InboxRow, RequestRow, Store, TimerRow, Transaction, TurnWrite
 
 if TYPE_CHECKING:
@@ -237,6 +237,7 @@ class Batch:
 
     def _finish_turn(self, work: Work, live: Live, turn: Turn, router: Router) -> Work | None:
         execution = live.execution
+        self._bury_refused(work, turn)
         if not turn.writes:
             router.loose.consumed.extend(work.consumed)
             self._taken.append(_Taken(work, live, turn, None, 0))
@@ -287,16 +288,28 @@ class Batch:
         self._taken.append(_Taken(work, live, turn, write, len(history.body) if history is not None else 0))
         return self._follow(work, turn)
 
+    def _bury_refused(self, work: Work, turn: Turn) -> None:
+        """Signals that were accepted into the inbox and now find no place: nobody waits for an answer, so they are kept."""
+        for index, answer in turn.answers.items():
+            envelope = work.arrived[index]
+            if isinstance(answer, HoldfastError) and type(work.sources[index]) is int and type(envelope) is Signal:
+                if envelope.sender is None:
+                    turn.dead_letters.append(DeadLetter(envelope, answer.message))
+
     def _request_rows(self, work: Work, turn: Turn) -> Sequence[RequestRow]:
         rows = []
         for index, source in enumerate(work.sources):
-            if isinstance(source, Request) and source.key is not None:
-                if source.signal is not None and type(work.arrived[index]) is Start:
-                    continue
-                answer = turn.answers.get(index)
-                if not isinstance(answer, HoldfastError):
-                    sequence = answer if type(answer) is int else None
-                    rows.append(make_request_row(source, work.execution_id, sequence))
+            envelope = work.arrived[index]
+            if isinstance(source, Request):
+                key = None if source.signal is not None and type(envelope) is Start else source.key
+            else:
+                key = envelope.request if type(envelope) is Signal else None
+            if key is None:
+                continue
+            answer = turn.answers.get(index)
+            if not isinstance(answer, HoldfastError) and (answer is None or answer is not turn.successor):
+                sequence = answer if type(answer) is int else None
+                rows.append(make_request_row(work.org, key, work.execution_id, sequence))
         return rows
 
     def _follow(self, work: Work, turn: Turn) -> Work | None:
@@ -344,7 +357,8 @@ class Batch:
         for envelope, source in zip(work.arrived, work.sources, strict=True):
             if not isinstance(source, Request):
                 continue
-            router.loose.outgoing.append(InboxRow(work.org, work.execution_id, "", codec.encode(envelope)))
+            kept = source.keyed_envelope if type(envelope) is Signal else envelope
+            router.loose.outgoing.append(InboxRow(work.org, work.execution_id, "", codec.encode(kept)))
             if isinstance(envelope, Cancel | Terminate):
                 router.answers.append((source, True))
             elif source.is_start:
@@ -385,13 +399,19 @@ class Batch:
         for one in self._taken:
             if one.write is not None and one.work.execution_id in lost:
                 one.live.program.close()
-                again = [source for source in one.work.sources if isinstance(source, Request)]
-                settled.again.extend(dict.fromkeys(again))
+                settled.again.extend(source for source in one.work.sources if isinstance(source, Request))
                 continue
             self._settle_turn(one, settled)
         answered = {id(request): value for request, value in settled.answers}
         for request, first in router.followers:
-            settled.answers.append((request, answered.get(id(first), Accepted(first.execution_id, None))))
+            if id(first) in answered:
+                answer = answered[id(first)]
+                if isinstance(answer, Opened):
+                    answer = Opened(answer.execution_id, created=False, signal_sequence=answer.signal_sequence)
+                settled.answers.append((request, answer))
+            else:
+                settled.again.append(request)
+        settled.again = list(dict.fromkeys(settled.again))  # a lost turn and that of its next run share their requests
         return settled
 
     def _settle_turn(self, one: _Taken, settled: Settled) -> None:
@@ -424,7 +444,9 @@ class Batch:
     def _answer(self, work: Work, turn: Turn, index: int, request: Request, settled: Settled) -> None:
         envelope, answer = work.arrived[index], turn.answers.get(index)
         kind = type(envelope)
-        if isinstance(answer, HoldfastError):
+        if isinstance(answer, ExecutionClosed) and request.is_start:
+            settled.again.append(request)  # it was terminated beside: a closed execution is none, another is started
+        elif isinstance(answer, HoldfastError):
             settled.answers.append((request, answer))
         elif answer is not None and answer is turn.successor:
             return  # the next run answers
@@ -432,7 +454,8 @@ class Batch:
             if request.signal is None:
                 settled.answers.append((request, Opened(work.execution_id, created=True)))
         elif request.is_start:
-            settled.answers.append((request, Opened(work.execution_id, work.new is not None, answer)))
+            created = work.new is not None and work.sources[0] is request
+            settled.answers.append((request, Opened(work.execution_id, created, answer)))
         elif kind is Signal:
             settled.answers.append((request, Accepted(work.execution_id, answer)))
         else:

@@ -10,14 +10,14 @@ from typing import TYPE_CHECKING, Any, TypeVar
 import msgspec
 
 from holdfast.core import codec, payloads
-from holdfast.core.envelopes import AnyEnvelope, Cancel, Signal, Start, Terminate
+from holdfast.core.envelopes import AnyEnvelope, Cancel, RequestKey, Signal, Start, Terminate
 from holdfast.core.ids import DEFAULT_QUEUE, check_identifier, make_execution_id
 from holdfast.core.instants import SECOND, Duration, Instant, to_micros
 from holdfast.core.options import OnClosed, OnOpen
 from holdfast.core.signals import closed_error, missing_error
-from holdfast.engine.requests import Accepted, Opened, Request, RequestKey
+from holdfast.engine.requests import Accepted, Opened, Request
 from holdfast.engine.rows import from_row
-from holdfast.errors import ExecutionClosed, InvalidArguments, InvalidConfiguration
+from holdfast.errors import ExecutionClosed, InvalidArguments, InvalidConfiguration, StoreError
 from holdfast.store.contract import ExecutionRow, InboxRow
 
 if TYPE_CHECKING:
@@ -85,7 +85,8 @@ class Delivery:
             on_closed=_choose(OnClosed, on_closed, "on_closed"),
             metadata=_check_metadata(metadata),
         )
-        key = self._key("start", idempotency_key, idempotency_ttl, now)
+        kind, scope = ("start", "") if signal is None else ("signal_with_start", start.workflow_id)
+        key = self._key(kind, idempotency_key, idempotency_ttl, now, scope)
         opened: Opened = await self._send(
             Request(org, start, workflow_id=start.workflow_id, signal=signal, key=key, verb="start")
         )
@@ -101,7 +102,7 @@ class Delivery:
     async def signal(self, org: str, target: str, name: str, value: Any, request_id: str | None) -> Accepted:
         """Deliver a signal to an open execution."""
         signal = self.make_signal(name, value)
-        key = self._key("signal", request_id, None, self._clock.now())
+        key = self._key("signal", request_id, None, self._clock.now(), target)
         accepted: Accepted = await self._reach(org, target, signal, "signal", key)
         return accepted
 
@@ -144,8 +145,20 @@ class Delivery:
 
     async def deliver_elsewhere(self, requests: Sequence[tuple[Request, str]]) -> None:
         """Put envelopes into the inbox of executions that another node holds, and answer who sent them."""
+        try:
+            await self._deliver_elsewhere(requests)
+        except StoreError as error:
+            # Whether they arrived may be open: callers are told so, and what the engine itself sends is sent again, since
+            # a second one is stale.
+            for request, _ in requests:
+                if request.future is None:
+                    self._submit(request)
+                else:
+                    request.resolve(error)
+
+    async def _deliver_elsewhere(self, requests: Sequence[tuple[Request, str]]) -> None:
         rows = [
-            InboxRow(request.org, execution_id, "", codec.encode(request.signal or request.envelope))
+            InboxRow(request.org, execution_id, "", codec.encode(request.keyed_envelope))
             for request, execution_id in requests
         ]
         for (request, execution_id), accepted in zip(requests, await self._store.deliver(rows), strict=True):
@@ -170,14 +183,15 @@ class Delivery:
 
     # --- parts ---
 
-    def _key(self, kind: str, key: str | None, ttl: Duration | None, now: Instant) -> RequestKey | None:
+    def _key(self, kind: str, key: str | None, ttl: Duration | None, now: Instant, scope: str) -> RequestKey | None:
+        """A request id counts within its `scope`, the receiver that was named; an idempotency key in the whole org."""
         if key is None:
             if ttl is not None:
                 raise InvalidArguments("Expected an idempotency key with its time-to-live, but there is none. Pass both or neither.")
             return None
         check_identifier(key, "the idempotency key" if kind == "start" else "the request id")
         length = round(self._config.request_ttl * SECOND) if ttl is None else to_micros(ttl, "the idempotency key's time-to-live")
-        return RequestKey(kind, key, now + length)
+        return RequestKey(kind, f"{scope}\n{key}" if scope else key, now + length)
 
     async def _send(self, request: Request) -> Any:
         request.future = asyncio.get_running_loop().create_future()

@@ -31,7 +31,7 @@ from holdfast.engine.rows import to_turns
 from holdfast.engine.stores import open_store
 from holdfast.engine.views import DeadLetter, ExecutionInfo, History, RecoveryReport, to_dead_letter, to_info
 from holdfast.engine.watchdog import Watchdog
-from holdfast.errors import CorruptStore, EngineClosed, InvalidArguments
+from holdfast.errors import CorruptStore, EngineClosed, InvalidArguments, StoreError
 from holdfast.store.contract import Filter
 
 if TYPE_CHECKING:
@@ -94,14 +94,15 @@ class Engine:
         await self.store.open()
         try:
             self.store.on_wake(self._pump.look)
-            self._pump.start()
             if not self.store.exclusive:
                 self._heartbeat = Heartbeat(
                     self.store, self._recovery, self.clock, self.config, self.node, self._on_heartbeat
                 )
                 await self._heartbeat.beat()
             self._is_open = True
-            self.recovery_report = await self.recover()
+            # Nothing runs here yet: what names this node was left by an earlier process of the same name.
+            self.recovery_report = await self._recovery.recover(await self._list_others())
+            self._pump.start()
         except BaseException:
             await self._pump.kill()
             await self.store.close()
@@ -112,11 +113,12 @@ class Engine:
     async def recover(self) -> RecoveryReport:
         """Take over what dead nodes left and try blocked executions again. Done by `open`; safe to repeat."""
         self._check_open()
-        if self.store.exclusive:
-            alive: Collection[str] = [self.node]
-        else:
-            alive = [self.node, *(one.node for one in await self.store.list_nodes())]
-        return await self._recovery.recover(alive)
+        return await self._recovery.recover([self.node, *await self._list_others()])
+
+    async def _list_others(self) -> builtins.list[str]:
+        """The other nodes that have not said goodbye."""
+        nodes = [] if self.store.exclusive else await self.store.list_nodes()
+        return [one.node for one in nodes if one.node != self.node]
 
     async def shutdown(self) -> None:
         """Let running activities finish within the grace time, commit, and close. Idempotent."""
@@ -173,9 +175,10 @@ class Engine:
             idempotency_ttl=idempotency_ttl,
         )
         hint = self.registry.find(workflow).signature.result_hint
-        return WorkflowHandle(
-            self, org, workflow_id or opened.execution_id, opened.execution_id, created=opened.created, hint=hint
-        )
+        found = workflow_id or opened.execution_id
+        if idempotency_key is not None and not opened.created:  # the key counts, whatever the id of this call
+            found = (await self._delivery.find_or_raise(org, opened.execution_id, "find")).workflow_id
+        return WorkflowHandle(self, org, found, opened.execution_id, created=opened.created, hint=hint)
 
     async def signal_with_start_workflow(
         self,
@@ -257,9 +260,14 @@ class Engine:
     async def wait_for_result(self, target: str, hint: Any = Any, *, org: str = DEFAULT_ORG) -> Any:
         """Wait until an execution ends and give its result as `hint`; `handle(…).result()` calls this."""
         self._check_open()
-        closing = self._outcomes.recall(target)
-        if closing is None and self._cache.get(target) is not None:
-            closing = await self._outcomes.watch(target)
+        closing = self._outcomes.recall((org, target))
+        live = self._cache.get(target) if self.store.exclusive else None  # else another node may have closed it
+        if closing is None and live is not None and live.execution.org == org:
+            watcher = self._outcomes.watch((org, target))
+            try:
+                closing = await self._await_end(watcher)
+            finally:
+                self._outcomes.forget((org, target), watcher)
         workflow_id = execution_id = target
         while closing is None or isinstance(closing, events.ContinuedAs):
             row = await self._delivery.find_or_raise(org, closing.execution_id if closing else target, "wait for")
@@ -268,15 +276,16 @@ class Engine:
         return to_value(closing, hint, workflow_id, execution_id)
 
     async def _wait_for_end(self, org: str, execution_id: str) -> events.AnyEvent:
-        watcher = self._outcomes.watch(execution_id)
+        key = (org, execution_id)
+        watcher = self._outcomes.watch(key)
         try:
             # Only now that it is watched: what closed before is in the store, what closes later reaches the watcher.
             row = await self.store.find_execution(org, execution_id)
             if row is not None and row.closed_at is not None:
-                return self._outcomes.recall(execution_id) or await self._read_closing(execution_id)
+                return self._outcomes.recall(key) or await self._read_closing(execution_id)
             return await self._await_end(watcher)
         finally:
-            self._outcomes.forget(execution_id, watcher)
+            self._outcomes.forget(key, watcher)
 
     async def _await_end(self, watcher: asyncio.Future[events.AnyEvent]) -> events.AnyEvent:
         return await watcher
@@ -353,12 +362,15 @@ class Engine:
 
     async def _look_after_watched(self) -> None:
         """Executions that others closed: who waits here hears of it."""
-        for execution_id in self._outcomes.watched:
-            last = await self.store.load_last_turn(execution_id)
+        for org, execution_id in self._outcomes.watched:
+            try:
+                last = await self.store.load_last_turn(execution_id)
+            except StoreError:
+                return  # the next heartbeat looks again
             if last is not None:
                 closing = to_turns([last])[0].events[-1]
                 if type(closing) in events.CLOSING:
-                    self._outcomes.note(execution_id, closing)
+                    self._outcomes.note((org, execution_id), closing)
 
     def _on_settled(self, settled: Settled) -> None:
         """A batch is committed: answer, stop and start activities, tell who waits."""
@@ -369,7 +381,7 @@ class Engine:
         for task in settled.dispatched:
             self._runner.start(task)
         for execution, closing in settled.closed:
-            self._outcomes.note(execution.execution_id, closing)
+            self._outcomes.note((execution.org, execution.execution_id), closing)
         if settled.elsewhere:
             self._spawn(self._delivery.deliver_elsewhere(settled.elsewhere))
         if settled.sent and not self.store.exclusive:

@@ -101,11 +101,12 @@ class Admission:
         ]
         return min(times, default=None)
 
-    def withdraw(self, execution_id: str, number: int) -> bool:
-        """Forget one that waits; whether it did."""
+    def withdraw(self, execution_id: str, number: int, attempt: int | None = None) -> bool:
+        """Forget one that waits, if it is that attempt; whether it did."""
         for waiting in self._waiting.values():
             for index, (_, task) in enumerate(waiting):
-                if task.execution_id == execution_id and task.event.number == number:
+                is_it = task.execution_id == execution_id and task.event.number == number
+                if is_it and attempt in (None, task.attempt):
                     del waiting[index]
                     return True
         return False

@@ -52,7 +52,9 @@ class ProgramCache:
         live = self._live.pop(execution_id, None)
         if live is not None:
             self._bytes -= live.weight
-            del self._by_key[live.execution.org, live.execution.workflow_id]
+            key = (live.execution.org, live.execution.workflow_id)
+            if self._by_key.get(key) == execution_id:  # another node may have closed it, and another run have the id by now
+                del self._by_key[key]
         return live
 
     def put(self, live: Live) -> None:

@@ -91,7 +91,8 @@ class Pump:
     @property
     def is_idle(self) -> bool:
         """Whether nothing is to be done before the next due time."""
-        return self._resting is not None and not self._resting.done()
+        is_over = self._task is not None and self._task.done()
+        return is_over or (self._resting is not None and not self._resting.done())
 
     @property
     def next_due(self) -> Instant | None:
@@ -115,6 +116,7 @@ class Pump:
     def start(self) -> None:
         """Begin to pump."""
         self._task = asyncio.get_running_loop().create_task(self._run(), name="holdfast-pump")
+        self._task.add_done_callback(lambda _: self._tell_rest())
 
     async def stop(self) -> None:
         """Finish what is queued, then stop."""
@@ -148,9 +150,12 @@ class Pump:
 
     async def _rest(self, until: asyncio.Future[None]) -> None:
         self._resting = until
+        self._tell_rest()
+        await until
+
+    def _tell_rest(self) -> None:
         if self.on_rest is not None:
             self.on_rest()
-        await until
 
     async def _run_batch(self) -> None:
         size = self._config.batch_size
@@ -174,10 +179,18 @@ class Pump:
             self._look = True
         self._on_settled(settled)
         if look and not self._look:
-            self._next_due = await self._store.find_next_due(self.skip)
-            self._arm()
+            await self._find_next_due()
         if settled.next_due is not None:
             self.note_due(settled.next_due)
+
+    async def _find_next_due(self) -> None:
+        try:
+            self._next_due = await self._store.find_next_due(self.skip)
+        except StoreError as error:
+            self._look = True
+            await self._recover_from(error, [])
+        else:
+            self._arm()
 
     async def _recover_from(self, error: Exception, requests: list[Request]) -> None:
         """Nothing was committed. Callers are told; what the engine itself fed in is fed in again, after a pause."""

@@ -7,19 +7,10 @@ from typing import Any
 
 import msgspec
 
-from holdfast.core.envelopes import AnyEnvelope, Signal, Start
-from holdfast.core.instants import Instant
+from holdfast.core.envelopes import AnyEnvelope, RequestKey, Signal, Start
 
 
-class RequestKey(msgspec.Struct, frozen=True):
-    """What makes a repeated request safe: the first answer is given again until it expires."""
-
-    kind: str
-    key: str
-    expires_at: Instant
-
-
-class Opened(msgspec.Struct, frozen=True):
+class Opened(msgspec.Struct, frozen=True, gc=False):
     """The answer to a start."""
 
     execution_id: str
@@ -27,7 +18,7 @@ class Opened(msgspec.Struct, frozen=True):
     signal_sequence: int | None = None
 
 
-class Accepted(msgspec.Struct, frozen=True):
+class Accepted(msgspec.Struct, frozen=True, gc=False):
     """The answer to a signal. `sequence` is absent where it waits in the inbox."""
 
     execution_id: str
@@ -70,6 +61,14 @@ class Request:
             future.set_exception(value)
         else:
             future.set_result(value)
+
+    @property
+    def keyed_envelope(self) -> AnyEnvelope:
+        """What goes into an inbox: there a signal carries the request's key, so that a repeated one is known."""
+        envelope = self.signal or self.envelope
+        if self.key is not None and type(envelope) is Signal:
+            return msgspec.structs.replace(envelope, request=self.key)
+        return envelope
 
     @property
     def is_start(self) -> bool:

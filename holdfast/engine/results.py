@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import asyncio
 from collections import OrderedDict
-from typing import Any, Final
+from typing import Any, Final, TypeAlias
 
 from holdfast.core import events, payloads
 from holdfast.core.events import AnyEvent
@@ -15,42 +15,46 @@ MOST_RECENT: Final = 10_000
 LARGEST_KEPT: Final = 4_096
 
 
+Key: TypeAlias = tuple[str, str]
+"""(org, execution id): an org never hears of another's executions."""
+
+
 class Outcomes:
     """Who waits for which execution's end, and the ends of the most recent ones."""
 
     def __init__(self) -> None:
-        self._watchers: dict[str, list[asyncio.Future[AnyEvent]]] = {}
-        self._recent: OrderedDict[str, AnyEvent] = OrderedDict()
+        self._watchers: dict[Key, list[asyncio.Future[AnyEvent]]] = {}
+        self._recent: OrderedDict[Key, AnyEvent] = OrderedDict()
 
-    def note(self, execution_id: str, closing: AnyEvent) -> None:
+    def note(self, key: Key, closing: AnyEvent) -> None:
         """An execution closed, and that is committed."""
-        watchers = self._watchers.pop(execution_id, None)
+        watchers = self._watchers.pop(key, None)
         if watchers is not None:
             for future in watchers:
                 if not future.done():
                     future.set_result(closing)
         if _size(closing) <= LARGEST_KEPT:
-            self._recent[execution_id] = closing
+            self._recent[key] = closing
             if len(self._recent) > MOST_RECENT:
                 self._recent.popitem(last=False)
 
-    def recall(self, execution_id: str) -> AnyEvent | None:
+    def recall(self, key: Key) -> AnyEvent | None:
         """The end of an execution that closed a short while ago."""
-        return self._recent.get(execution_id)
+        return self._recent.get(key)
 
-    def watch(self, execution_id: str) -> asyncio.Future[AnyEvent]:
+    def watch(self, key: Key) -> asyncio.Future[AnyEvent]:
         """The end of an execution, when it comes."""
         future: asyncio.Future[AnyEvent] = asyncio.get_running_loop().create_future()
-        self._watchers.setdefault(execution_id, []).append(future)
+        self._watchers.setdefault(key, []).append(future)
         return future
 
-    def forget(self, execution_id: str, future: asyncio.Future[AnyEvent]) -> None:
+    def forget(self, key: Key, future: asyncio.Future[AnyEvent]) -> None:
         """Somebody no longer waits."""
-        watchers = self._watchers.get(execution_id)
+        watchers = self._watchers.get(key)
         if watchers is not None and future in watchers:
             watchers.remove(future)
             if not watchers:
-                del self._watchers[execution_id]
+                del self._watchers[key]
 
     def fail_all(self, error: HoldfastError) -> None:
         """Nobody will hear anything any more."""
@@ -61,7 +65,7 @@ class Outcomes:
         self._watchers.clear()
 
     @property
-    def watched(self) -> list[str]:
+    def watched(self) -> list[Key]:
         """The executions that somebody waits for."""
         return list(self._watchers)
 

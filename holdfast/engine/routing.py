@@ -10,7 +10,8 @@ from typing import Final
 
 from holdfast.core import codec, envelopes
 from holdfast.core.children import refuse_child
-from holdfast.core.envelopes import AnyEnvelope, Cancel, RetryDue, Signal, Start, Terminate, TimerDue
+from holdfast.core.closing import find_next_run
+from holdfast.core.envelopes import AnyEnvelope, Cancel, RequestKey, RetryDue, Signal, Start, Terminate, TimerDue
 from holdfast.core.failures import Failure, describe_exception
 from holdfast.core.instants import Instant
 from holdfast.core.options import OnClosed, OnOpen
@@ -78,7 +79,9 @@ class Router:
         self._open: dict[tuple[str, str], str | None] = {}
         self._held: set[str] = set()
         self._asked: set[tuple[str, str]] = set()
-        self._first_by_key: dict[tuple[str, str, str], Request] = {}
+        self._routed: set[int] = set()
+        self._first_by_key: dict[tuple[str, str, str], Request | str] = {}
+        """What came first under a request's key: a request, or the execution for which the inbox holds it."""
         self.rows: dict[str, ExecutionRow] = {}
         self.work: dict[str, Work] = {}
         self.loose = LooseWrite()
@@ -102,6 +105,8 @@ class Router:
                 self._want(wanted, request.org, request.execution_id)
             else:
                 self._resolve_locally((request.org, request.workflow_id), wanted, keys)
+            if request.key is not None and request.is_start and not self._exclusive:
+                keys[_key_lock(request.org, request.key)] = None
         claimed = await self._transaction.claim(
             Claim(
                 wanted=list(wanted.values()), workflow_ids=list(keys), due_before=due_before, limit=limit, skip=skip
@@ -161,6 +166,9 @@ class Router:
         decoded: list[tuple[InboxRow, AnyEnvelope]] = []
         keys: dict[tuple[str, str], None] = {}
         for row in rows:
+            if row.id in self._routed:
+                continue
+            self._routed.add(row.id)
             try:
                 envelope = codec.decode_envelope(row.body)
             except CorruptStore as error:
@@ -191,18 +199,47 @@ class Router:
                 return  # being started elsewhere: it stays where it is
             execution_id = self._open[key] or ""
         if execution_id in self.work or execution_id in self._held:
-            self._work_for(row.org, execution_id).add(envelope, row.id)
+            if type(envelope) is Signal and await self._is_repeated_row(row.org, envelope.request, execution_id):
+                self.loose.consumed.append(row.id)
+            else:
+                self._work_for(row.org, execution_id).add(envelope, row.id)
             return
         if execution_id and not row.execution_id:
             return  # its receiver is held elsewhere: it stays where it is
+        found = await self._find_row(execution_id) if execution_id else None
+        if found is None and row.execution_id and row.workflow_id:
+            if not await self._look_for_start(key):
+                return  # its receiver is being started elsewhere: it stays where it is
+            if execution_id in self.work or execution_id in self._held:
+                self._work_for(row.org, execution_id).add(envelope, row.id)
+                return
+            found = await self._find_row(execution_id)
+        if found is not None and found.closed_at is None:
+            return  # its receiver was started meanwhile, elsewhere: it stays where it is
+        await self._settle_row(row, envelope, found)
+
+    async def _settle_row(self, row: InboxRow, envelope: AnyEnvelope, closed: ExecutionRow | None) -> None:
+        """Nobody takes it any more: its next run does, if its receiver continued; else whoever sent a signal hears of it."""
         self.loose.consumed.append(row.id)
-        if type(envelope) is Signal:
+        if closed is not None and closed.closed_at is not None and closed.status == "continued":
+            if isinstance(envelope, envelopes.CARRIED):
+                self._send(row.org, find_next_run(closed.execution_id, closed.closed_at), envelope)
+        elif type(envelope) is Signal:
             error = await self._refusal(row.org, row.execution_id, row.workflow_id, "signal")
             if envelope.sender is not None:
                 answer = envelopes.SignalAnswered(number=envelope.sender.number, failure=describe_exception(error))
                 self._send(row.org, envelope.sender.execution_id, answer)
             else:
                 self._bury(row, error.message, consume=False)
+
+    async def _look_for_start(self, key: tuple[str, str]) -> bool:
+        """Route a start that may still be waiting under this workflow id; False if another node is at it."""
+        if key not in self._asked:
+            self._asked.add(key)
+            claimed = await self._transaction.claim(Claim(workflow_ids=[key]))
+            self._absorb(claimed)
+            await self._route_inbox(claimed.inbox)
+        return key in self._open
 
     def _bury(self, row: InboxRow, reason: str, *, consume: bool = True) -> None:
         if consume:
@@ -227,7 +264,7 @@ class Router:
                 self._absorb(await self._transaction.claim(Claim(workflow_ids=[key])))
             if key not in self._open:
                 if request is not None:
-                    self.again.append(request)
+                    await self._pass_on(request)
                 return
         existing = self._open.get(key)
         if existing is not None:
@@ -259,6 +296,9 @@ class Router:
         if request is None:
             return
         if request.signal is None:
+            if existing in self.work and self.work[existing].new is not None:
+                self.again.append(request)  # it is being started in this very batch, which may yet be lost
+                return
             self.answers.append((request, Opened(existing, created=False)))
             self._remember(request, existing, None)
         elif existing in self.work or existing in self._held:
@@ -292,7 +332,7 @@ class Router:
         execution_id = request.execution_id
         if not execution_id:
             if key not in self._open:
-                self.again.append(request)
+                await self._pass_on(request)
                 return
             execution_id = self._open[key] or ""
         if execution_id in self.work or execution_id in self._held:
@@ -304,13 +344,31 @@ class Router:
             ended = isinstance(request.envelope, Cancel | Terminate) and isinstance(error, ExecutionClosed)
             self.answers.append((request, False if ended else error))
 
+    async def _pass_on(self, request: Request) -> None:
+        """Another node holds the workflow id: whoever is open under it is reached by its inbox; else it is being started."""
+        row = await self._transaction.read_latest(request.org, request.workflow_id)
+        if row is None or row.closed_at is not None:
+            self.again.append(request)
+        elif not isinstance(request.envelope, Start):
+            self.elsewhere.append((request, row.execution_id))
+        elif request.envelope.on_open is OnOpen.USE_EXISTING:
+            self._use_existing(request, request.org, row.execution_id)
+        else:
+            self.again.append(request)
+
     async def _is_repeated(self, request: Request) -> bool:
         """Whether the request was answered before, or is repeated within this batch."""
         assert request.key is not None  # noqa: S101 - asked only for requests with a key
         kind, key = request.key.kind, request.key.key
         first = self._first_by_key.setdefault((request.org, kind, key), request)
+        if isinstance(first, str):
+            self.answers.append((request, answer_from(request, first, None)))
+            return True
         if first is not request:
             self.followers.append((request, first))
+            return True
+        if request.is_start and not self._exclusive and _key_lock(request.org, request.key) not in self._open:
+            self.again.append(request)  # another node is at it
             return True
         known = await self._transaction.read_request(request.org, kind, key, self._now)
         if known is None:
@@ -318,9 +376,19 @@ class Router:
         self.answers.append((request, answer_from(request, known.execution_id, known.sequence)))
         return True
 
+    async def _is_repeated_row(self, org: str, request: RequestKey | None, execution_id: str) -> bool:
+        """Whether a signal in the inbox was taken before, or is there twice."""
+        if request is None:
+            return False
+        place = (org, request.kind, request.key)
+        if place in self._first_by_key:
+            return True
+        self._first_by_key[place] = execution_id
+        return await self._transaction.read_request(*place, self._now) is not None
+
     def _remember(self, request: Request, execution_id: str, sequence: int | None) -> None:
         if request.key is not None:
-            self.loose.requests.append(make_request_row(request, execution_id, sequence))
+            self.loose.requests.append(make_request_row(request.org, request.key, execution_id, sequence))
 
     async def _find_row(self, execution_id: str) -> ExecutionRow | None:
         row = self.rows.get(execution_id)
@@ -339,6 +407,11 @@ class Router:
         return closed_error(from_row(row), verb)
 
 
+def _key_lock(org: str, key: RequestKey) -> tuple[str, str]:
+    """What a start with a key holds against other nodes: a workflow id that nobody can have."""
+    return org, f"\n{key.kind}\n{key.key}"
+
+
 def answer_from(request: Request, execution_id: str, sequence: int | None) -> Opened | Accepted:
     """The answer to a repeated request, from what was remembered of the first."""
     if request.is_start:
@@ -346,11 +419,9 @@ def answer_from(request: Request, execution_id: str, sequence: int | None) -> Op
     return Accepted(execution_id, sequence)
 
 
-def make_request_row(request: Request, execution_id: str, sequence: int | None) -> RequestRow:
+def make_request_row(org: str, key: RequestKey, execution_id: str, sequence: int | None) -> RequestRow:
     """What is remembered of a request with a key."""
-    assert request.key is not None  # noqa: S101 - asked only for requests with a key
-    key = request.key
-    return RequestRow(request.org, key.kind, key.key, execution_id, sequence, key.expires_at)
+    return RequestRow(org, key.kind, key.key, execution_id, sequence, key.expires_at)
 
 
 def _already_open(workflow_id: str, execution_id: str) -> WorkflowAlreadyOpen:

@@ -17,7 +17,7 @@ from holdfast.core.lifecycle import Status
 # --- rows: what is kept, as it is kept ------------------------------------------------------------------------------------
 
 
-class ExecutionRow(msgspec.Struct, frozen=True):
+class ExecutionRow(msgspec.Struct, frozen=True, gc=False):
     """One execution. `details` is JSON that the store does not look into."""
 
     org: str
@@ -37,7 +37,7 @@ class ExecutionRow(msgspec.Struct, frozen=True):
     details: bytes
 
 
-class HistoryRow(msgspec.Struct, frozen=True):
+class HistoryRow(msgspec.Struct, frozen=True, gc=False):
     """The events of one turn: `count` of them from sequence `first` on."""
 
     execution_id: str
@@ -48,7 +48,7 @@ class HistoryRow(msgspec.Struct, frozen=True):
     body: bytes
 
 
-class TimerRow(msgspec.Struct, frozen=True):
+class TimerRow(msgspec.Struct, frozen=True, gc=False):
     """An envelope with a due time. `attempt` 0 is a program's timer, else an activity's next attempt."""
 
     org: str
@@ -58,7 +58,7 @@ class TimerRow(msgspec.Struct, frozen=True):
     attempt: int
 
 
-class InboxRow(msgspec.Struct, frozen=True):
+class InboxRow(msgspec.Struct, frozen=True, gc=False):
     """An envelope to be handled now. `execution_id` is empty where it is addressed by workflow id.
 
     `id` is given by the store, in the order of arrival: a database sequence, never a time.
@@ -72,7 +72,7 @@ class InboxRow(msgspec.Struct, frozen=True):
     attempts: int = 0
 
 
-class DeadLetterRow(msgspec.Struct, frozen=True):
+class DeadLetterRow(msgspec.Struct, frozen=True, gc=False):
     """An envelope that could not be handled, as it came, and why."""
 
     org: str
@@ -86,7 +86,7 @@ class DeadLetterRow(msgspec.Struct, frozen=True):
     id: int = 0
 
 
-class RequestRow(msgspec.Struct, frozen=True):
+class RequestRow(msgspec.Struct, frozen=True, gc=False):
     """What was answered to a request that carried a key, kept until it expires."""
 
     org: str
@@ -97,7 +97,7 @@ class RequestRow(msgspec.Struct, frozen=True):
     expires_at: Instant
 
 
-class NodeRow(msgspec.Struct, frozen=True):
+class NodeRow(msgspec.Struct, frozen=True, gc=False):
     """A node's heartbeat, which is its lease."""
 
     node: str
@@ -108,7 +108,7 @@ class NodeRow(msgspec.Struct, frozen=True):
 # --- what a batch asks and writes -----------------------------------------------------------------------------------------
 
 
-class Wanted(msgspec.Struct, frozen=True):
+class Wanted(msgspec.Struct, frozen=True, gc=False):
     """An execution for which this node holds envelopes; `known_version` is the version of its cached program, or -1."""
 
     org: str
@@ -116,7 +116,7 @@ class Wanted(msgspec.Struct, frozen=True):
     known_version: int = -1
 
 
-class Claim(msgspec.Struct, frozen=True):
+class Claim(msgspec.Struct, frozen=True, gc=False):
     """What a batch would like to hold."""
 
     wanted: Sequence[Wanted] = ()
@@ -131,7 +131,7 @@ class Claim(msgspec.Struct, frozen=True):
     """Executions to leave alone: blocked, or of a workflow that this node does not have."""
 
 
-class Claimed(msgspec.Struct):
+class Claimed(msgspec.Struct, gc=False):
     """What a batch holds until its transaction ends."""
 
     held: set[str] = msgspec.field(default_factory=set)
@@ -149,7 +149,7 @@ class Claimed(msgspec.Struct):
     """Due timers of the held executions, in due order."""
 
 
-class TurnWrite(msgspec.Struct):
+class TurnWrite(msgspec.Struct, gc=False):
     """Everything one turn writes. It stands or falls as a whole, by itself."""
 
     row: ExecutionRow
@@ -166,7 +166,7 @@ class TurnWrite(msgspec.Struct):
     requests: Sequence[RequestRow] = ()
 
 
-class LooseWrite(msgspec.Struct):
+class LooseWrite(msgspec.Struct, gc=False):
     """What belongs to no execution of the batch: envelopes for nobody, answers to them."""
 
     consumed: list[int] = msgspec.field(default_factory=list)
@@ -177,7 +177,7 @@ class LooseWrite(msgspec.Struct):
     requests: list[RequestRow] = msgspec.field(default_factory=list)
 
 
-class Filter(msgspec.Struct, frozen=True):
+class Filter(msgspec.Struct, frozen=True, gc=False):
     """Which executions to list."""
 
     org: str
@@ -190,7 +190,7 @@ class Filter(msgspec.Struct, frozen=True):
     limit: int = 100
 
 
-class Counts(msgspec.Struct, frozen=True):
+class Counts(msgspec.Struct, frozen=True, gc=False):
     """How much a store holds: what a recovery report and `holdfast check` print."""
 
     executions: dict[str, int]
@@ -337,7 +337,10 @@ class Store(Reader, Nodes, Protocol):
         ...
 
     async def deliver(self, rows: Sequence[InboxRow]) -> list[bool]:
-        """Put envelopes into the inbox of executions that others hold, each only if its execution is open; durable on return."""
+        """Put envelopes into the inbox of executions that others hold, each only if its execution is open.
+
+        Which of them were, in the order given; durable on return.
+        """
         ...
 
     async def discard_dead_letters(self, org: str, ids: Collection[int]) -> int:

@@ -39,6 +39,7 @@ class Connection:
     def close(self) -> None:
         self.database.detach(self)
         self.drop_transactions()
+        self.listeners.clear()
         self._trouble = "it is closed. Open the store again"
         self.database.locks.stir()
 

@@ -11,12 +11,13 @@ from typing import Any
 from holdfast.core.codec import decode_details, decode_envelope, decode_events
 from holdfast.core.lifecycle import Status
 from holdfast.errors import CorruptStore
+from holdfast.store.sqlite.failures import primary_code
 from holdfast.store.sqlite.statements import SQL
 
 
 def check_database(connection: sqlite3.Connection) -> list[str]:
     """Everything that is wrong, a sentence each. Takes as long as reading the whole database does."""
-    damage = [f"the file is damaged: {line}" for (line,) in connection.execute(SQL["check_pages"]) if line != "ok"]
+    damage = _check_pages(connection)
     if damage:
         return damage  # what the rows say cannot be trusted
     return list(
@@ -28,6 +29,16 @@ def check_database(connection: sqlite3.Connection) -> list[str]:
             _check_envelopes(connection),
         )
     )
+
+
+def _check_pages(connection: sqlite3.Connection) -> list[str]:
+    try:
+        lines = [line for (line,) in connection.execute(SQL["check_pages"]) if line != "ok"]
+    except sqlite3.DatabaseError as error:
+        if primary_code(error) != sqlite3.SQLITE_CORRUPT:
+            raise
+        lines = [str(error)]  # so damaged that it cannot even be looked through
+    return [f"the file is damaged: {line}" for line in lines]
 
 
 def _check_executions(connection: sqlite3.Connection) -> Iterator[str]:

@@ -7,7 +7,7 @@ it must consume it, as an answer or a dead letter, or it is found again each tim
 from __future__ import annotations
 
 import sqlite3
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Collection, Iterable, Iterator
 from itertools import chain, zip_longest
 from typing import TypeAlias
 
@@ -17,6 +17,8 @@ from holdfast.store.sqlite.statements import SQL, as_json
 
 Address: TypeAlias = tuple[str, str, str]
 """To whom an inbox row goes: (org, execution id, ""), or (org, "", workflow id)."""
+Pair: TypeAlias = tuple[str, str]
+"""(org, execution id) or (org, workflow id)."""
 
 _COLUMNS = 15
 
@@ -27,26 +29,22 @@ def take_claim(connection: sqlite3.Connection, known: Known, changes: Changes, c
     has_inbox = known.inbox_rows + changes.inbox_rows > 0
     has_due = known.no_timer_before <= claim.due_before
     unread = _hold_known(known, claim, claimed)
-    asked = [one.execution_id for one in claim.wanted]
-    pairs = list(claim.workflow_ids)
+    workflow_ids = list(claim.workflow_ids)
     if claim.limit > 0 and (has_inbox or has_due):
         for org, execution_id, workflow_id in _find(connection, claim, has_inbox=has_inbox, has_due=has_due):
             if execution_id:
-                asked.append(execution_id)
-                unread[execution_id] = org
+                unread.add((org, execution_id))
             else:
-                pairs.append((org, workflow_id))
-    if pairs:
-        opened = _resolve(connection, pairs, claimed)
-        asked.extend(opened)
-        unread.update((key, org) for key, org in opened.items() if key not in claimed.held)
+                workflow_ids.append((org, workflow_id))
+    if workflow_ids:
+        unread |= _resolve(connection, workflow_ids, claimed)
     if unread:
-        _hold(claimed, unread, read_executions(connection, known, unread))
-    if has_inbox and (asked or pairs):
-        rows = connection.execute(SQL["read_inbox"], (as_json(asked), as_json(pairs)))
-        claimed.inbox = [InboxRow(*row) for row in rows]
+        _hold(claimed, unread, read_executions(connection, known, {execution_id for _, execution_id in unread}))
+    if has_inbox:
+        asked = unread.union((one.org, one.execution_id) for one in claim.wanted)
+        claimed.inbox = _read_inbox(connection, asked, workflow_ids)
     if has_due:
-        rows = connection.execute(SQL["read_due"], (as_json(claimed.held), claim.due_before))
+        rows = connection.execute(SQL["read_due"], {"execution_ids": as_json(claimed.held), "due_before": claim.due_before})
         claimed.due = [TimerRow(*row) for row in rows]
         if not claimed.due and changes.witness is None:
             _raise_bound(connection, known)
@@ -64,9 +62,9 @@ def read_executions(connection: sqlite3.Connection, known: Known, execution_ids:
     return rows
 
 
-def _hold_known(known: Known, claim: Claim, claimed: Claimed) -> dict[str, str]:
-    """Hold what the caller knows at its present version; returns the rest of what it wants, with their orgs."""
-    unread = {}
+def _hold_known(known: Known, claim: Claim, claimed: Claimed) -> set[Pair]:
+    """Hold what the caller knows at its present version; returns the rest of what it wants."""
+    unread = set()
     held, find_place = claimed.held, known.places.get
     for one in claim.wanted:
         execution_id = one.execution_id
@@ -74,13 +72,13 @@ def _hold_known(known: Known, claim: Claim, claimed: Claimed) -> dict[str, str]:
         if place is not None and place[2] == one.known_version and place[3] == one.org:
             held.add(execution_id)
         else:
-            unread[execution_id] = one.org
+            unread.add((one.org, execution_id))
     return unread
 
 
-def _hold(claimed: Claimed, orgs: dict[str, str], rows: Iterable[ExecutionRow]) -> None:
+def _hold(claimed: Claimed, asked: Collection[Pair], rows: Iterable[ExecutionRow]) -> None:
     for row in rows:
-        if row.closed_at is None and row.org == orgs[row.execution_id]:
+        if row.closed_at is None and (row.org, row.execution_id) in asked:
             claimed.held.add(row.execution_id)
             claimed.rows[row.execution_id] = row
 
@@ -89,7 +87,7 @@ def _find(connection: sqlite3.Connection, claim: Claim, *, has_inbox: bool, has_
     """Who has work, a turn each for those with envelopes and those with due timers, so that neither starves."""
     skip = as_json(list(claim.skip))
     waiting = connection.execute(SQL["find_waiting"], (skip,)) if has_inbox else None
-    due = connection.execute(SQL["find_due"], (claim.due_before, skip)) if has_due else None
+    due = connection.execute(SQL["find_due"], {"due_before": claim.due_before, "skip": skip}) if has_due else None
     seen = {(one.org, one.execution_id, "") for one in claim.wanted}
     found: list[Address] = []
     for address in chain.from_iterable(zip_longest(_addresses(waiting), _addresses(due))):
@@ -109,14 +107,21 @@ def _addresses(cursor: sqlite3.Cursor | None) -> Iterator[Address]:
         yield (org, execution_id, "" if execution_id else workflow_id[0])
 
 
-def _resolve(connection: sqlite3.Connection, pairs: Sequence[tuple[str, str]], claimed: Claimed) -> dict[str, str]:
-    """The open executions of these workflow ids, with their orgs."""
-    claimed.open_ids = dict.fromkeys(pairs)
-    opened = {}
-    for org, workflow_id, execution_id in connection.execute(SQL["resolve_workflow_ids"], (as_json(pairs),)):
+def _resolve(connection: sqlite3.Connection, workflow_ids: Collection[Pair], claimed: Claimed) -> set[Pair]:
+    """The open executions of these workflow ids."""
+    claimed.open_ids = dict.fromkeys(workflow_ids)
+    opened = set()
+    for org, workflow_id, execution_id in connection.execute(SQL["resolve_workflow_ids"], (as_json(workflow_ids),)):
         claimed.open_ids[org, workflow_id] = execution_id
-        opened[execution_id] = org
+        opened.add((org, execution_id))
     return opened
+
+
+def _read_inbox(connection: sqlite3.Connection, asked: Collection[Pair], workflow_ids: Collection[Pair]) -> list[InboxRow]:
+    execution_ids = as_json([execution_id for _, execution_id in asked])
+    values = {"execution_ids": execution_ids, "workflow_ids": as_json(workflow_ids)}
+    rows = [InboxRow(*row) for row in connection.execute(SQL["read_inbox"], values)]
+    return [row for row in rows if not row.execution_id or (row.org, row.execution_id) in asked]
 
 
 def _raise_bound(connection: sqlite3.Connection, known: Known) -> None:

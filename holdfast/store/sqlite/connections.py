@@ -21,6 +21,11 @@ class Connections:
         self._reader: sqlite3.Connection | None = None
 
     @property
+    def are_open(self) -> bool:
+        """Whether there are any."""
+        return self._writer is not None
+
+    @property
     def writer(self) -> sqlite3.Connection:
         """Sees what its own transaction has not committed yet."""
         if self._writer is None:

@@ -53,7 +53,7 @@ class Lane:
         try:
             if self._is_closing:
                 raise StoreUnavailable(f"Expected to write to '{self.connections.path}', but the store is being closed.")
-            self._dispel_doubt()
+            self._mend()
             await self._begin()
         except BaseException:
             self._lock.release()
@@ -67,7 +67,7 @@ class Lane:
     async def settle(self) -> None:
         """Find out about whoever is doubtful. Raises StoreUnavailable if the database cannot tell yet."""
         async with self._lock:
-            self._dispel_doubt()
+            self._mend()
 
     async def close(self) -> None:
         """Wait for what is under way, let nobody in any more, and disconnect."""
@@ -123,15 +123,16 @@ class Lane:
         """Read what the only writer keeps in memory."""
         self.known.learn(*self.connections.writer.execute(SQL["read_counters"]).fetchone())
 
-    def _dispel_doubt(self) -> None:
-        """Open the database anew, so that it is what it would be after a crash, and look."""
-        if self._doubtful is None:
+    def _mend(self) -> None:
+        """After doubt, or trouble that cost the connections: open the database as if after a crash, and look."""
+        if self._doubtful is None and self.connections.are_open:
             return
         self.connections.close()
         self.connections.open()
         try:
             self.learn()
-            self._doubtful.find_outcome(self.connections.writer)
+            if self._doubtful is not None:
+                self._doubtful.find_outcome(self.connections.writer)
         except sqlite3.Error as error:
             raise translate(error, "read", self.connections.path) from error
         self._doubtful = None

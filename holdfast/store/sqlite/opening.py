@@ -5,9 +5,10 @@ from __future__ import annotations
 import os
 import shutil
 import sqlite3
+from collections.abc import Sequence
 from importlib.resources import files
 from pathlib import Path
-from typing import Final
+from typing import Final, TypeAlias
 
 from holdfast.errors import NewerDatabase, NotOurDatabase, StoreUnavailable
 from holdfast.store.sqlite.failures import translate_os
@@ -21,8 +22,12 @@ _HEADER: Final = b"SQLite format 3\0"
 _FOLDER: Final = files("holdfast.store.sqlite")
 
 
-def list_migrations() -> list[tuple[int, str]]:
-    """The migrations as (number, script), in order."""
+Migration: TypeAlias = tuple[int, str]
+"""Its number, and its script."""
+
+
+def list_migrations() -> list[Migration]:
+    """The migrations in order."""
     found = [file for file in _FOLDER.joinpath("migrations").iterdir() if file.name.endswith(".sql")]
     return sorted((int(file.name.split("_")[0]), file.read_text("utf-8")) for file in found)
 
@@ -103,12 +108,13 @@ def _sync_folder(folder: Path) -> None:
 # --- connections ----------------------------------------------------------------------------------------------------------
 
 
-def connect_writer(path: Path) -> sqlite3.Connection:
+def connect_writer(path: Path, migrations: Sequence[Migration] | None = None) -> sqlite3.Connection:
     """The one connection that writes. Any thread may use it, one at a time. Migrates what is older."""
     connection = _connect(path, "rw", "writer_settings")
     try:
         _require_log(connection, path)
-        _migrate(connection, path)
+        _migrate(connection, path, list_migrations() if migrations is None else migrations)
+        _require_rights(connection)
     except BaseException:
         connection.close()
         raise
@@ -150,14 +156,9 @@ def _require_log(connection: sqlite3.Connection, path: Path) -> None:
         )
 
 
-def _migrate(connection: sqlite3.Connection, path: Path) -> None:
-    """Bring the schema up to date, each step whole or not at all. The first lock also tells whether we may write."""
-    migrations = list_migrations()
-    connection.execute(SQL["begin"])
-    try:
-        (version,) = connection.execute(SQL["read_schema_version"]).fetchone()
-    finally:
-        connection.execute(SQL["rollback"])
+def _migrate(connection: sqlite3.Connection, path: Path, migrations: Sequence[Migration]) -> None:
+    """Bring the schema up to date, each step whole or not at all."""
+    (version,) = connection.execute(SQL["read_schema_version"]).fetchone()
     newest = migrations[-1][0]
     if version > newest:
         raise NewerDatabase(
@@ -172,3 +173,13 @@ def _migrate(connection: sqlite3.Connection, path: Path) -> None:
                 if connection.in_transaction:
                     connection.execute(SQL["rollback"])
                 raise
+
+
+def _require_rights(connection: sqlite3.Connection) -> None:
+    """Write something: on a file without the right to write, SQLite opens and begins transactions as if all were well."""
+    connection.execute(SQL["begin"])
+    try:
+        connection.execute(SQL["remove_node"], ("",))
+    finally:
+        if connection.in_transaction:
+            connection.execute(SQL["rollback"])

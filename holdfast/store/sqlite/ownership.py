@@ -78,9 +78,13 @@ class Ownership:
             else:
                 os.close(fd)  # the last owner removed it between our opening and our locking
         owner = Owner(os.getpid(), socket.gethostname(), to_datetime(now).isoformat())
-        os.ftruncate(self._fd, 0)
-        os.lseek(self._fd, 0, os.SEEK_SET)
-        os.write(self._fd, msgspec.json.encode(owner) + b"\n")
+        try:
+            os.ftruncate(self._fd, 0)
+            os.lseek(self._fd, 0, os.SEEK_SET)
+            os.write(self._fd, msgspec.json.encode(owner) + b"\n")
+        except OSError as error:
+            self.give_up()
+            raise translate_os(error, "become the owner of", self._database) from error
 
     def give_up(self) -> None:
         """Let the next one have it. Idempotent; a forked child's call does nothing."""

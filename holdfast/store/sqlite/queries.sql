@@ -7,7 +7,7 @@
 -- name: writer_settings
 -- FULL: a commit is on the disk when it returns. Checkpoints are made aside (see `checkpoints`); the automatic one is for
 -- the day that those do not keep up, 64 MB behind. An idle cache page costs nothing, a missing one a read: 64 MB of them.
-PRAGMA busy_timeout = 100;
+PRAGMA busy_timeout = 20;
 PRAGMA synchronous = FULL;
 PRAGMA wal_autocheckpoint = 16384;
 PRAGMA cache_size = -65536;
@@ -15,13 +15,13 @@ PRAGMA temp_store = MEMORY;
 PRAGMA trusted_schema = OFF;
 
 -- name: reader_settings
-PRAGMA busy_timeout = 100;
+PRAGMA busy_timeout = 20;
 PRAGMA query_only = ON;
 PRAGMA cache_size = -16384;
 PRAGMA trusted_schema = OFF;
 
 -- name: checkpointer_settings
-PRAGMA busy_timeout = 100;
+PRAGMA busy_timeout = 20;
 PRAGMA synchronous = FULL;
 
 -- name: use_write_ahead_log
@@ -80,29 +80,29 @@ ORDER BY id;
 -- Whose timers are due, the earliest first; the caller stops reading when it has enough.
 SELECT org, execution_id
 FROM timers
-WHERE due <= ?1 AND execution_id NOT IN (SELECT value FROM json_each(?2))
+WHERE due <= :due_before AND execution_id NOT IN (SELECT value FROM json_each(:skip))
 ORDER BY due;
 
 -- name: read_inbox
 SELECT org, execution_id, workflow_id, body, id, attempts
 FROM inbox
-WHERE execution_id IN (SELECT value FROM json_each(?1)) AND execution_id <> ''
+WHERE execution_id IN (SELECT value FROM json_each(:execution_ids)) AND execution_id <> ''
 UNION ALL
 SELECT org, execution_id, workflow_id, body, id, attempts
 FROM inbox
 WHERE execution_id = ''
-    AND workflow_id IN (SELECT json_extract(value, '$[1]') FROM json_each(?2))
-    AND (org, workflow_id) IN (SELECT json_extract(value, '$[0]'), json_extract(value, '$[1]') FROM json_each(?2))
+    AND workflow_id IN (SELECT json_extract(value, '$[1]') FROM json_each(:workflow_ids))
+    AND (org, workflow_id) IN (SELECT json_extract(value, '$[0]'), json_extract(value, '$[1]') FROM json_each(:workflow_ids))
 ORDER BY id;
 
 -- name: read_due
 SELECT org, execution_id, number, due, attempt
 FROM timers
-WHERE execution_id IN (SELECT value FROM json_each(?1)) AND due <= ?2
+WHERE execution_id IN (SELECT value FROM json_each(:execution_ids)) AND due <= :due_before
 ORDER BY due, execution_id, number;
 
 -- name: read_inbox_ids
-SELECT id, execution_id
+SELECT id, org, execution_id
 FROM inbox
 WHERE execution_id IN (SELECT value FROM json_each(?));
 
@@ -128,19 +128,19 @@ ORDER BY events.id;
 
 -- name: read_events_page
 WITH RECURSIVE walk (id) AS (
-    SELECT last_turn FROM executions WHERE execution_id = ?1
+    SELECT last_turn FROM executions WHERE execution_id = :execution_id
     UNION ALL
     SELECT events.previous
     FROM walk
     CROSS JOIN events ON events.id = walk.id
-    WHERE events.first > ?2
+    WHERE events.first > :after
 )
-SELECT ?1, events.first, events.count, events.at, events.schema, events.body
+SELECT :execution_id, events.first, events.count, events.at, events.schema, events.body
 FROM walk
 CROSS JOIN events ON events.id = walk.id
-WHERE events.first > ?2
+WHERE events.first > :after
 ORDER BY events.id
-LIMIT ?3;
+LIMIT :limit;
 
 -- name: read_last_events
 SELECT executions.execution_id, events.first, events.count, events.at, events.schema, events.body
@@ -218,23 +218,28 @@ ORDER BY execution_id DESC
 LIMIT :limit;
 
 -- name: list_orphans
+-- `node` holds ids joined by commas: as a JSON list, they can be looked through.
 SELECT org, execution_id, workflow_id, workflow, code_version, queue, status, state_version, sequence, node, parent_id,
        created_at, updated_at, closed_at, details
 FROM executions INDEXED BY executions_open
 WHERE closed_at IS NULL
-    AND execution_id > ?1
+    AND execution_id > :after
     AND node IS NOT NULL
-    AND node NOT IN (SELECT value FROM json_each(?2))
+    AND EXISTS (
+        SELECT 1
+        FROM json_each('[' || replace(json_quote(node), ',', '","') || ']') AS named
+        WHERE named.value NOT IN (SELECT value FROM json_each(:alive))
+    )
 ORDER BY execution_id
-LIMIT ?3;
+LIMIT :limit;
 
 -- name: list_blocked
 SELECT org, execution_id, workflow_id, workflow, code_version, queue, status, state_version, sequence, node, parent_id,
        created_at, updated_at, closed_at, details
 FROM executions INDEXED BY executions_blocked
-WHERE status = 'blocked' AND execution_id > ?1
+WHERE status = 'blocked' AND execution_id > :after
 ORDER BY execution_id
-LIMIT ?2;
+LIMIT :limit;
 
 -- name: list_dead_letters
 SELECT org, execution_id, workflow_id, body, reason, node, at, attempts, id
@@ -323,6 +328,19 @@ INSERT INTO executions (
 VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?)
 ON CONFLICT DO NOTHING;
 
+-- name: insert_closed_executions
+-- Those that close in their first turn: the index of what is open does not see them, so look there first.
+INSERT INTO executions (
+    org, execution_id, workflow_id, workflow, code_version, queue, status, state_version, sequence, node, parent_id,
+    created_at, updated_at, closed_at, details, last_turn, id
+)
+SELECT *
+FROM (VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?)) AS new
+WHERE NOT EXISTS (
+    SELECT 1 FROM executions WHERE org = new.column1 AND workflow_id = new.column3 AND closed_at IS NULL
+)
+ON CONFLICT DO NOTHING;
+
 -- name: read_inserted
 SELECT id FROM executions WHERE id >= ?;
 
@@ -335,8 +353,13 @@ INSERT OR REPLACE INTO timers (org, execution_id, number, due, attempt)
 VALUES (?, ?, ?, ?, ?);
 
 -- name: end_timers
+-- Joined to the table itself: only a list that comes from columns is looked up by the whole key.
 DELETE FROM timers
-WHERE (execution_id, number) IN (VALUES (?, ?));
+WHERE (execution_id, number) IN (
+    SELECT timers.execution_id, timers.number
+    FROM (VALUES (?, ?)) AS ended
+    CROSS JOIN timers ON timers.execution_id = ended.column1 AND timers.number = ended.column2
+);
 
 -- name: end_all_timers
 DELETE FROM timers
@@ -383,7 +406,7 @@ WHERE org = ? AND execution_id = ? AND state_version = ?;
 
 -- name: take_dead_letters
 DELETE FROM dead_letters
-WHERE org = ?1 AND id IN (SELECT value FROM json_each(?2))
+WHERE org = :org AND id IN (SELECT value FROM json_each(:ids))
 RETURNING id, org, execution_id, workflow_id, body;
 
 -- name: put_node

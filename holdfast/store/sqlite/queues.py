@@ -23,6 +23,8 @@ def write_timers(connection: sqlite3.Connection, known: Known, turns: Iterable[T
     begun: list[Any] = []
     ended: list[Any] = []
     for turn in turns:
+        if not turn.timers and not turn.ended_timers:
+            continue
         for timer in turn.timers:
             begun += (timer.org, timer.execution_id, timer.number, timer.due, timer.attempt)
             known.no_timer_before = min(known.no_timer_before, timer.due)
@@ -38,19 +40,23 @@ def write_timers(connection: sqlite3.Connection, known: Known, turns: Iterable[T
         connection.execute(SQL["end_all_timers"], (as_json(closed),))
 
 
-def write_envelopes(
-    connection: sqlite3.Connection, changes: Changes, writes: Iterable[TurnWrite | LooseWrite], now: Instant
-) -> None:
+def write_envelopes(connection: sqlite3.Connection, changes: Changes, writes: Iterable[TurnWrite | LooseWrite]) -> None:
     """What was taken from the inbox goes, what was sent comes in, what failed is kept, what was answered is remembered."""
     consumed: list[int] = []
     outgoing: list[InboxRow] = []
     dead_letters: list[DeadLetterRow] = []
     requests: list[RequestRow] = []
+    now: Instant = 0
     for write in writes:
-        consumed += write.consumed
-        outgoing += write.outgoing
-        dead_letters += write.dead_letters
-        requests += write.requests
+        if write.consumed:
+            consumed += write.consumed
+        if write.outgoing:
+            outgoing += write.outgoing
+        if write.dead_letters:
+            dead_letters += write.dead_letters
+        if write.requests:
+            requests += write.requests
+            now = now if isinstance(write, LooseWrite) else write.row.updated_at
     if consumed:
         take_inbox(connection, changes, consumed)
     if outgoing:
@@ -70,6 +76,8 @@ def put_inbox(connection: sqlite3.Connection, changes: Changes, rows: Iterable[I
     values: list[Any] = []
     for row in rows:
         values += (row.org, row.execution_id, row.workflow_id, bytearray(row.body), row.attempts)
+    if not values:
+        return
     changes.inbox_rows += _PUT_INBOX.run(connection, values)
     changes.witness = changes.witness or ("has_arrival", (_last_id(connection),), True)
 

@@ -55,8 +55,8 @@ def read_histories(connection: sqlite3.Connection, after: Mapping[str, int]) -> 
 
 
 def load_history(connection: sqlite3.Connection, execution_id: str, after: int, limit: int | None) -> list[HistoryRow]:
-    rows = connection.execute(SQL["read_events_page"], (execution_id, after, -1 if limit is None else limit))
-    return [HistoryRow(*row) for row in rows]
+    values = {"execution_id": execution_id, "after": after, "limit": -1 if limit is None else limit}
+    return [HistoryRow(*row) for row in connection.execute(SQL["read_events_page"], values)]
 
 
 def load_last_turn(connection: sqlite3.Connection, execution_id: str) -> HistoryRow | None:
@@ -90,12 +90,12 @@ def list_executions(connection: sqlite3.Connection, query: Filter) -> list[Execu
 
 
 def list_orphans(connection: sqlite3.Connection, alive: Collection[str], limit: int, after: str) -> list[ExecutionRow]:
-    rows = connection.execute(SQL["list_orphans"], (after, as_json(list(alive)), limit))
-    return [ExecutionRow(*row) for row in rows]
+    values = {"alive": as_json(list(alive)), "limit": limit, "after": after}
+    return [ExecutionRow(*row) for row in connection.execute(SQL["list_orphans"], values)]
 
 
 def list_blocked(connection: sqlite3.Connection, limit: int, after: str) -> list[ExecutionRow]:
-    return [ExecutionRow(*row) for row in connection.execute(SQL["list_blocked"], (after, limit))]
+    return [ExecutionRow(*row) for row in connection.execute(SQL["list_blocked"], {"limit": limit, "after": after})]
 
 
 def list_dead_letters(connection: sqlite3.Connection, org: str, limit: int, after: int) -> list[DeadLetterRow]:

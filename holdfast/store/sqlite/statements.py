@@ -31,14 +31,14 @@ class WideStatement:
     def __init__(self, name: str) -> None:
         statement = SQL[name]
         self._name = name
-        self._columns = statement.count("?")
+        self.columns = statement.count("?")
         widths = [1 << power for power in range(_WIDEST.bit_length() - 1, -1, -1)]
-        self._widths = [(width, width * self._columns, widen(statement, width)) for width in widths]
+        self._widths = [(width, width * self.columns, widen(statement, width)) for width in widths]
 
     def run(self, connection: sqlite3.Connection, values: list[Any]) -> int:
         """Run it for all rows, whose values stand in one flat list; returns how many rows changed."""
         before = connection.total_changes
-        start, rows = 0, len(values) // self._columns
+        start, rows = 0, len(values) // self.columns
         for width, length, statement in self._widths:
             while rows >= width:
                 connection.execute(statement, values[start : start + length])
@@ -48,7 +48,7 @@ class WideStatement:
 
     def run_exactly(self, connection: sqlite3.Connection, values: list[Any]) -> None:
         """Run it for rows of which each must change one. Raises CorruptStore if they do not."""
-        changed, rows = self.run(connection, values), len(values) // self._columns
+        changed, rows = self.run(connection, values), len(values) // self.columns
         if changed != rows:
             raise CorruptStore(
                 f"Expected {self._name} to change {rows} rows, but {changed} changed. "

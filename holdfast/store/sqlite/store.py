@@ -79,6 +79,7 @@ class SqliteStore:
         if self._lane is not None:
             return
         self._ownership.take(self._clock())
+        self._reading_aside = asyncio.Lock()
         lane = Lane(self._connections, self._known)
         try:
             prepare_file(self.path)
@@ -103,6 +104,12 @@ class SqliteStore:
                 await lane.close()
         finally:
             self._ownership.give_up()
+
+    def abandon(self) -> None:
+        """Let go at once, as the end of the process would: nothing is waited for. For simulations."""
+        self._lane = None
+        self._connections.close()
+        self._ownership.give_up()
 
     def _require_lane(self) -> Lane:
         if self._lane is None:
@@ -209,11 +216,13 @@ class SqliteStore:
         return self._read(lambda db: reads.load_last_turn(db, execution_id))
 
     async def find_next_due(self, skip: Collection[str]) -> Instant | None:
+        self._require_lane()
         if self._known.no_timer_before == NEVER:
             return None
         return self._read(lambda db: reads.find_next_due(db, skip))
 
     async def has_inbox(self, skip: Collection[str]) -> bool:
+        self._require_lane()
         return self._known.inbox_rows > 0 and self._read(lambda db: reads.has_inbox(db, skip))
 
     async def list_nodes(self) -> list[NodeRow]:
@@ -254,5 +263,6 @@ class SqliteStore:
 
 def _take_dead_letters(connection: sqlite3.Connection, org: str, ids: Collection[int]) -> list[InboxRow]:
     """Remove dead letters; what they were before they became that, in the order of their ids."""
-    rows = sorted(connection.execute(SQL["take_dead_letters"], (org, as_json(list(ids)))).fetchall())
+    values = {"org": org, "ids": as_json(list(ids))}
+    rows = sorted(connection.execute(SQL["take_dead_letters"], values).fetchall())
     return [InboxRow(org, execution_id, workflow_id, body) for _, org, execution_id, workflow_id, body in rows]

@@ -20,7 +20,7 @@ def parse_url(url: str) -> Path:
     if not name:
         raise _invalid(url, "it names no file")
     if name == ":memory:":
-        raise _invalid(url, "a database in memory is another store, named 'memory:'")
+        raise _invalid(url, "a database in memory is another store, named 'memory://'")
     if "?" in name or "#" in name:
         raise _invalid(url, "it has options, and there are none")
     if "\0" in name or name.endswith("/"):

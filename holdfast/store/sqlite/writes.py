@@ -7,20 +7,27 @@ has to be taken back. Updates check the version all the same: if it is not as kn
 from __future__ import annotations
 
 import sqlite3
-from collections.abc import Iterable, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from typing import Any, Final
 
 from msgspec.structs import astuple
 
+from holdfast.core.lifecycle import Status
 from holdfast.store.contract import HistoryRow, LooseWrite, TurnWrite
-from holdfast.store.sqlite.known import Changes, Known
+from holdfast.store.sqlite.known import Changes, Known, Place
 from holdfast.store.sqlite.queues import fail_inbox, write_envelopes, write_timers
 from holdfast.store.sqlite.statements import SQL, WideStatement, as_json
 
 _UPDATE: Final = WideStatement("update_executions")
 _CLOSE: Final = WideStatement("close_executions")
 _INSERT: Final = WideStatement("insert_executions")
+_INSERT_CLOSED: Final = WideStatement("insert_closed_executions")
 _APPEND: Final = WideStatement("append_events")
+
+_PLAIN: Final[Mapping[str, str]] = {status: status.value for status in Status}
+"""A status as plain text: for an enum, too, sqlite3 looks for an adapter first."""
+_STATUS: Final = -9
+"""Where it stands in a row, from the end."""
 
 
 class BatchWriter:
@@ -32,8 +39,6 @@ class BatchWriter:
         self._changes = changes
         self._lost: set[str] = set()
         self._starts: list[TurnWrite] = []
-        self._with_more: list[TurnWrite] = []
-        """Turns that are not lost and write more than a row and its events."""
         self._closed: list[str] = []
         # What the statements take, row after row:
         self._updates: list[Any] = []
@@ -44,10 +49,10 @@ class BatchWriter:
         """Write everything but the lost turns; returns the executions of those."""
         if self._known.inbox_rows + self._changes.inbox_rows > 0:
             self._lose_closings(turns, loose)
-        unknown = self._gather(turns)
+        unknown = self._gather(turns, self._known.places.get)
         if unknown:
-            self._look_up(unknown)
-            self._lost.update(turn.row.execution_id for turn in self._gather(unknown))
+            missing = self._gather(unknown, self._look_up(unknown).get)
+            self._lost.update(turn.row.execution_id for turn in missing)
         # Closings come before inserts, so that a workflow id is free for the execution that follows.
         if self._closings:
             _CLOSE.run_exactly(self._connection, self._closings)
@@ -57,9 +62,9 @@ class BatchWriter:
             self._insert()
         if self._events:
             _APPEND.run_exactly(self._connection, self._events)
-        write_timers(self._connection, self._known, self._with_more, self._closed)
-        now = turns[-1].row.updated_at if turns else 0
-        write_envelopes(self._connection, self._changes, [*self._with_more, loose], now)
+        others = [turn for turn in turns if turn.row.execution_id not in self._lost] if self._lost else turns
+        write_timers(self._connection, self._known, others, self._closed)
+        write_envelopes(self._connection, self._changes, [*others, loose])
         if loose.failed:
             fail_inbox(self._connection, loose.failed)
         return self._lost
@@ -68,21 +73,21 @@ class BatchWriter:
 
     def _lose_closings(self, turns: Sequence[TurnWrite], loose: LooseWrite) -> None:
         """Those that leave something in their inbox."""
-        closing = [turn.row.execution_id for turn in turns if turn.row.closed_at is not None]
+        closing = {turn.row.execution_id: turn.row.org for turn in turns if turn.row.closed_at is not None}
         if closing:
             taken = set(loose.consumed).union(*(turn.consumed for turn in turns))
-            waiting = self._connection.execute(SQL["read_inbox_ids"], (as_json(closing),))
-            self._lost.update(execution_id for row_id, execution_id in waiting if row_id not in taken)
+            waiting = self._connection.execute(SQL["read_inbox_ids"], (as_json(list(closing)),))
+            self._lost.update(key for row_id, org, key in waiting if row_id not in taken and org == closing[key])
 
-    def _look_up(self, turns: Iterable[TurnWrite]) -> None:
+    def _look_up(self, turns: Iterable[TurnWrite]) -> dict[str, Place]:
         asked = as_json([turn.row.execution_id for turn in turns])
-        for execution_id, number, last_turn, version, org in self._connection.execute(SQL["read_places"], (asked,)):
-            self._known.places.put(execution_id, (number, last_turn, version, org))
+        rows = self._connection.execute(SQL["read_places"], (asked,))
+        return {execution_id: (number, last_turn, version, org) for execution_id, number, last_turn, version, org in rows}
 
-    def _gather(self, turns: Iterable[TurnWrite]) -> list[TurnWrite]:
-        """Gather what is to be written; returns the turns whose execution's place is not known."""
+    def _gather(self, turns: Iterable[TurnWrite], find_place: Callable[[str], Place | None]) -> list[TurnWrite]:
+        """Gather what is to be written; returns the turns whose execution's place is not found."""
         known, lost, touched = self._known, self._lost, self._changes.touched
-        find_place, put_place = known.places.get, known.places.put
+        put_place, to_plain = known.places.put, _PLAIN.get
         unknown: list[TurnWrite] = []
         last: TurnWrite | None = None
         for turn in turns:
@@ -107,7 +112,15 @@ class BatchWriter:
                 known.next_turn += 1
             # A bytearray is bound as it is; for bytes, sqlite3 looks for an adapter first, which takes twice as long.
             details = bytearray(row.details)
-            values = (row.status, row.state_version, row.sequence, row.node, row.updated_at, row.code_version, details)
+            values = (
+                to_plain(row.status, row.status),
+                row.state_version,
+                row.sequence,
+                row.node,
+                row.updated_at,
+                row.code_version,
+                details,
+            )
             touched.append(execution_id)
             if row.closed_at is None:
                 self._updates += values
@@ -118,8 +131,6 @@ class BatchWriter:
                 self._closings += (last_turn, number, expected, row.closed_at)
                 self._closed.append(execution_id)
                 known.places.drop(execution_id)
-            if _has_more(turn):
-                self._with_more.append(turn)
             last = turn
         if last is not None:
             self._changes.witness = ("has_version", (last.row.execution_id, last.row.state_version), True)
@@ -139,18 +150,33 @@ class BatchWriter:
         to_turn = known.next_turn - first
         known.next_execution += len(starts)
         known.next_turn += len(starts)
-        values: list[Any] = []
+        opening: list[Any] = []
+        closing: list[Any] = []
         for number, turn in enumerate(starts, first):
+            values = opening if turn.row.closed_at is None else closing
             values += astuple(turn.row)
+            values[_STATUS] = _PLAIN.get(turn.row.status, turn.row.status)
             values += (0 if turn.history is None else number + to_turn, number)
         inserted: set[int] | range = range(first, known.next_execution)
-        if _INSERT.run(self._connection, values) != len(starts):
+        if self._insert_rows(opening, closing) != len(starts):
             inserted = {number for (number,) in self._connection.execute(SQL["read_inserted"], (first,))}
         for number, turn in enumerate(starts, first):
             if number in inserted:
                 self._begin(number, 0 if turn.history is None else number + to_turn, turn)
             else:
                 self._lost.add(turn.row.execution_id)
+
+    def _insert_rows(self, opening: list[Any], closing: list[Any]) -> int:
+        """All of a kind at once, unless two of different kinds have one workflow id: then their order decides."""
+        connection, rows = self._connection, [turn.row for turn in self._starts]
+        if closing and opening and len({(row.org, row.workflow_id) for row in rows}) < len(rows):
+            inserted = 0
+            for row in rows:
+                statement, values = (_INSERT, opening) if row.closed_at is None else (_INSERT_CLOSED, closing)
+                inserted += statement.run(connection, values[: statement.columns])
+                del values[: statement.columns]
+            return inserted
+        return _INSERT.run(connection, opening) + _INSERT_CLOSED.run(connection, closing)
 
     def _begin(self, number: int, turn_id: int, turn: TurnWrite) -> None:
         """An execution is there: gather what else its first turn writes."""
@@ -162,10 +188,4 @@ class BatchWriter:
             self._changes.touched.append(row.execution_id)
         else:
             self._closed.append(row.execution_id)
-        if _has_more(turn):
-            self._with_more.append(turn)
         self._changes.witness = ("has_version", (row.execution_id, row.state_version), True)
-
-
-def _has_more(turn: TurnWrite) -> bool:
-    return bool(turn.timers or turn.ended_timers or turn.consumed or turn.outgoing or turn.dead_letters or turn.requests)

@@ -1,0 +1,58 @@
+"""The command line: `holdfast …`, one file per noun.
+
+The files import click and little else; what a command needs is imported when it runs, so that `holdfast --help` is fast.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any, Final
+
+import click
+
+from holdfast import __version__
+from holdfast.cli.check import check
+from holdfast.cli.dead_letters import dead_letters
+from holdfast.cli.demo.command import demo
+from holdfast.cli.executions import list_executions, show
+from holdfast.cli.histories import history, replay
+from holdfast.cli.simulations import simulate
+from holdfast.errors import HoldfastError
+
+COMMANDS: Final[Sequence[click.Command]] = (
+    demo,
+    check,
+    list_executions,
+    show,
+    history,
+    replay,
+    dead_letters,
+    simulate,
+)
+
+
+class Commands(click.Group):
+    """A group that lists its commands in the order given and prints our errors as sentences, without a traceback."""
+
+    def list_commands(self, ctx: click.Context) -> list[str]:
+        return list(self.commands)
+
+    def invoke(self, ctx: click.Context) -> Any:
+        try:
+            return super().invoke(ctx)
+        except HoldfastError as error:
+            raise click.ClickException(error.message) from error
+
+
+@click.group(cls=Commands, context_settings={"help_option_names": ["-h", "--help"], "max_content_width": 100})
+@click.version_option(__version__, prog_name="holdfast")
+def main() -> None:
+    """Durable workflows: look into a database, replay histories, see a crash survived.
+
+    DB is the path of a SQLite database, or its URL (sqlite:///app.db). One process owns a database at a time: stop the
+    engine before you look into its file.
+    """
+
+
+for _command in COMMANDS:
+    main.add_command(_command)

@@ -1,0 +1,51 @@
+"""`holdfast check`: whether a database contradicts itself."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+import click
+
+from holdfast.cli.databases import database_argument, use_database
+
+if TYPE_CHECKING:
+    from holdfast.store.contract import Counts, Store
+
+
+@click.command()
+@database_argument
+def check(database: Path) -> None:
+    """Check the integrity of a database.
+
+    Exit code 1, and a sentence for each problem, if anything is wrong.
+    """
+    problems, counts = use_database(database, examine)
+    for problem in problems:
+        click.echo(problem)
+    if problems:
+        from holdfast.cli.tables import count
+
+        raise click.ClickException(
+            f"{count(len(problems), 'problem')} in {database}. Restore it from a backup, or report it."
+        )
+    click.echo(f"ok: {describe_counts(counts)}")
+
+
+async def examine(store: Store) -> tuple[list[str], Counts]:
+    return await store.check(), await store.count()
+
+
+def describe_counts(counts: Counts) -> str:
+    """How much a database holds, in words."""
+    from holdfast.cli.tables import count
+
+    by_status = ", ".join(f"{number:,} {status}" for status, number in sorted(counts.executions.items()))
+    return ", ".join(
+        [
+            count(sum(counts.executions.values()), "open execution") + (f" ({by_status})" if by_status else ""),
+            count(counts.timers, "timer"),
+            count(counts.inbox, "waiting envelope"),
+            count(counts.dead_letters, "dead letter"),
+        ]
+    )

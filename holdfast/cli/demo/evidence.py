@@ -1,0 +1,61 @@
+"""Everything the story left behind: what was sent, what the database holds, what the outside world saw."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from datetime import datetime
+from pathlib import Path
+
+import msgspec
+
+from holdfast.cli.databases import open_database, read_history
+from holdfast.cli.demo.messages import DATABASE, Say
+from holdfast.cli.demo.outside import Entry, Ledger
+from holdfast.core.events import AnyEvent
+from holdfast.core.ids import DEFAULT_ORG
+from holdfast.engine.views import ExecutionInfo, History, to_info
+from holdfast.store.contract import Filter
+
+
+class Told(msgspec.Struct, frozen=True):
+    """One execution and its history."""
+
+    info: ExecutionInfo
+    history: History
+
+    @property
+    def events(self) -> list[AnyEvent]:
+        """Its events in order."""
+        return [recorded.event for recorded in self.history.events]
+
+
+class Evidence(msgspec.Struct, frozen=True):
+    """What the proof rests on."""
+
+    sent: list[Say]
+    """Messages in the order in which they were sent, each once."""
+    executions: list[Told]
+    """Oldest first."""
+    ledger: list[Entry]
+    problems: list[str]
+    """What the database's own check found."""
+    killed_at: datetime
+
+    def find(self, workflow_id: str) -> Told | None:
+        """The execution of a workflow id."""
+        return next((told for told in self.executions if told.info.workflow_id == workflow_id), None)
+
+    def walk(self) -> Iterator[tuple[ExecutionInfo, AnyEvent]]:
+        """All events of all executions."""
+        for told in self.executions:
+            for event in told.events:
+                yield told.info, event
+
+
+async def gather_evidence(folder: Path, sent: list[Say], killed_at: datetime) -> Evidence:
+    """Read the database as anybody can while no engine owns it, and the ledger."""
+    async with open_database(folder / DATABASE) as store:
+        rows = await store.list_executions(Filter(DEFAULT_ORG, limit=1000))
+        told = [Told(to_info(row), await read_history(store, row)) for row in rows]
+        told.sort(key=lambda one: (one.info.created_at, one.info.workflow_id))
+        return Evidence(sent, told, Ledger(folder).read(), await store.check(), killed_at)

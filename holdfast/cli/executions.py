@@ -1,0 +1,93 @@
+"""`holdfast list` and `holdfast show`: what runs, waits or has ended."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+import click
+
+from holdfast.cli.databases import database_argument, find_execution, org_option, read_history, use_database
+from holdfast.core.lifecycle import Status
+
+if TYPE_CHECKING:
+    from holdfast.engine.views import ExecutionInfo, History
+    from holdfast.store.contract import ExecutionRow, Filter, Store
+
+COLUMNS = ("workflow id", "workflow", "status", "events", "updated", "waits for", "execution id")
+
+
+@click.command("list")
+@database_argument
+@click.option(
+    "--status",
+    multiple=True,
+    type=click.Choice([one.value for one in Status]),
+    help="Only these; may be given more than once.",
+)
+@click.option("--workflow", help="Only executions of this workflow.")
+@org_option
+@click.option("--limit", type=click.IntRange(1, 10_000), default=50, show_default=True, help="How many at most.")
+@click.option("--before", metavar="EXECUTION_ID", help="Only older ones: the last of the page before.")
+def list_executions(
+    *, database: Path, status: tuple[str, ...], workflow: str | None, org: str, limit: int, before: str | None
+) -> None:
+    """List executions, newest first."""
+    from holdfast.store.contract import Filter
+
+    statuses = [Status(one) for one in status]
+    query = Filter(org, statuses, workflow=workflow, before=before, limit=limit)
+    rows = use_database(database, lambda store: read_rows(store, query))
+    if not rows:
+        click.echo("There are none.")
+        return
+    show_infos(rows)
+    if len(rows) == limit:
+        click.echo(f"There may be more: --before {rows[-1].execution_id}", err=True)
+
+
+async def read_rows(store: Store, query: Filter) -> list[ExecutionRow]:
+    return await store.list_executions(query)
+
+
+def show_infos(rows: list[ExecutionRow]) -> None:
+    """Print executions, one per line."""
+    from holdfast.cli.tables import show_rows, show_time
+    from holdfast.engine.views import to_info
+
+    show_rows(
+        COLUMNS,
+        [
+            (
+                info.workflow_id,
+                info.workflow,
+                info.status.value,
+                info.history_length,
+                show_time(info.updated_at, "seconds"),
+                info.waiting_for or "",
+                info.execution_id,
+            )
+            for info in map(to_info, rows)
+        ],
+    )
+
+
+@click.command()
+@database_argument
+@click.argument("target", metavar="ID")
+@org_option
+def show(database: Path, target: str, org: str) -> None:
+    """Show one execution and its history. ID is a workflow id (the newest counts) or an execution id."""
+    from holdfast.cli.tables import show_execution, show_history
+
+    info, history = use_database(database, lambda store: read_execution(store, org, target))
+    show_execution(info)
+    show_history(history)
+
+
+async def read_execution(store: Store, org: str, target: str) -> tuple[ExecutionInfo, History]:
+    """An execution with its history. Raises ExecutionNotFound."""
+    from holdfast.engine.views import to_info
+
+    row = await find_execution(store, org, target)
+    return to_info(row), await read_history(store, row)

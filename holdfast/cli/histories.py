@@ -1,0 +1,80 @@
+"""`holdfast history` and `holdfast replay`: take a history out, and run it against the code of today."""
+
+from __future__ import annotations
+
+import sys
+from importlib import import_module
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import click
+import msgspec
+
+from holdfast.cli.databases import database_argument, org_option, use_database
+from holdfast.cli.executions import read_execution
+
+if TYPE_CHECKING:
+    from holdfast.code.definitions import Workflow
+
+
+@click.command()
+@database_argument
+@click.argument("target", metavar="ID")
+@org_option
+@click.option("--json", "as_json", is_flag=True, help="Export for `holdfast replay` and holdfast.testing.replay.")
+def history(database: Path, target: str, org: str, as_json: bool) -> None:
+    """Print the history of one execution. ID is a workflow id (the newest counts) or an execution id."""
+    _, found = use_database(database, lambda store: read_execution(store, org, target))
+    if as_json:
+        click.echo(write_events(found.to_json()))
+    else:
+        from holdfast.cli.tables import show_history
+
+        show_history(found)
+
+
+def write_events(events: list[dict[str, Any]]) -> str:
+    """A list in JSON, one event per line, so that a file kept in a repository shows its changes; without stack traces."""
+    for event in events:
+        if isinstance(failure := event.get("failure"), dict):
+            failure.pop("trace", None)  # it names files of this machine, and no replay needs it
+    lines = ",\n".join(msgspec.json.encode(event).decode() for event in events)
+    return f"[\n{lines}\n]"
+
+
+@click.command()
+@click.argument("file", type=click.Path(exists=True, dir_okay=False, path_type=Path))
+@click.option(
+    "--module", "modules", multiple=True, required=True, help="Where the workflows are, as in `import`; may be repeated."
+)
+def replay(file: Path, modules: tuple[str, ...]) -> None:
+    """Replay a history against today's code.
+
+    FILE is what `holdfast history DB ID --json` printed. Exit code 1, and the first difference, if the code does not fit.
+    """
+    from holdfast.cli.tables import count
+    from holdfast.testing import replay as replay_history
+
+    workflows = [workflow for module in modules for workflow in find_workflows(module)]
+    report = replay_history(file, workflows)
+    click.echo(f"ok: {count(report.events, 'event')} replayed, the code fits.")
+
+
+def find_workflows(name: str) -> list[Workflow[..., Any]]:
+    """Every workflow that a module defines or imports, the module being looked for from here."""
+    from holdfast.code.definitions import Workflow
+
+    if "" not in sys.path:
+        sys.path.insert(0, "")
+    try:
+        module = import_module(name)
+    except ImportError as error:
+        raise click.ClickException(
+            f"Expected to import module '{name}', but {error}. Run the command where `python -c 'import {name}'` works."
+        ) from error
+    found = [value for value in vars(module).values() if isinstance(value, Workflow)]
+    if not found:
+        raise click.ClickException(
+            f"Expected module '{name}' to define workflows, but it has none. Name the module with the decorated functions."
+        )
+    return found

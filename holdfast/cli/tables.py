@@ -1,0 +1,136 @@
+"""How values look in the terminal. Written for people; also readable in a pipe, where no line is broken to fit."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Sequence
+from datetime import datetime
+from typing import TYPE_CHECKING, Any
+
+import msgspec
+
+from holdfast.core.instants import to_datetime
+
+if TYPE_CHECKING:
+    from rich.console import Console
+    from rich.table import Table
+
+    from holdfast.engine.views import ExecutionInfo, History
+
+PIPE_WIDTH = 240
+LONGEST_CELL = 100
+HEAD = ("sequence", "turn", "at", "type")
+FOLDED = ("waits for", "details", "reason", "envelope")
+"""Columns that may take several lines where a terminal is narrow; the others are cut, the execution id first."""
+STYLES = {
+    "running": "cyan",
+    "suspended": "blue",
+    "blocked": "bold red",
+    "paused": "yellow",
+    "completed": "green",
+    "failed": "red",
+    "cancelled": "yellow",
+    "terminated": "red",
+    "continued": "green",
+}
+
+
+def make_console() -> Console:
+    """A console on standard output that takes text as it is: what users stored is never markup."""
+    from rich.console import Console
+
+    console = Console(highlight=False, markup=False, emoji=False)
+    return console if console.is_terminal else Console(highlight=False, markup=False, emoji=False, width=PIPE_WIDTH)
+
+
+def make_table(*columns: str, title: str | None = None) -> Table:
+    """An empty table with a heading and without ornament: easy to read, and to cut with other tools."""
+    from rich.table import Table
+
+    table = Table(box=None, title=title, title_justify="left", pad_edge=False)
+    for column in columns:
+        table.add_column(column, overflow="fold", justify="right" if column == "#" else "left")
+    return table
+
+
+def show_rows(columns: Sequence[str], rows: Iterable[Sequence[object]]) -> None:
+    """Print rows under their headings, one line each where there is room."""
+    table = make_table(*columns)
+    for column in table.columns:
+        is_folded = column.header in FOLDED
+        column.overflow = "fold" if is_folded else "ellipsis"
+        column.no_wrap = not is_folded and column.header != "execution id"
+    for row in rows:
+        table.add_row(*(clean(str(cell)) for cell in row), style=find_style(row))
+    make_console().print(table)
+
+
+def find_style(row: Sequence[object]) -> str | None:
+    """The colour of a row that tells a status."""
+    return next((STYLES[cell] for cell in row if isinstance(cell, str) and cell in STYLES), None)
+
+
+def show_execution(info: ExecutionInfo) -> None:
+    """Print what is known about one execution, leaving out what is empty."""
+    from rich.table import Table
+
+    table = Table.grid(padding=(0, 2))
+    for field in msgspec.structs.fields(info):
+        value = getattr(info, field.name)
+        if value not in (None, "", {}):
+            table.add_row(field.name.replace("_", " "), show_value(value))
+    make_console().print(table)
+
+
+def show_history(history: History) -> None:
+    """Print a history, one event per line."""
+    rows = [
+        (recorded.sequence, show_time(recorded.at), recorded.kind, describe_event(plain))
+        for recorded, plain in zip(history.events, history.to_json(), strict=True)
+    ]
+    show_rows(("#", "time", "event", "details"), rows)
+
+
+def describe_event(plain: dict[str, Any]) -> str:
+    """The fields of an event as text, cut where they are long."""
+    fields = {key: value for key, value in plain.items() if key not in HEAD and value not in ({}, "")}
+    return shorten(" ".join(f"{key}={show_field(key, value)}" for key, value in fields.items()))
+
+
+def show_field(key: str, value: Any) -> str:
+    """One field of an event: a payload without its envelope, a due time as a time."""
+    if isinstance(value, dict) and value.keys() == {"data"}:
+        return show_json(value["data"])
+    if key == "due" and isinstance(value, int):
+        return show_time(to_datetime(value))
+    return show_json(value)
+
+
+def show_value(value: Any) -> str:
+    """Any value for a cell."""
+    if isinstance(value, datetime):
+        return show_time(value)
+    return clean(value) if isinstance(value, str) else clean(show_json(value))
+
+
+def show_time(at: datetime, timespec: str = "milliseconds") -> str:
+    """A point in time in UTC."""
+    return at.isoformat(sep=" ", timespec=timespec).replace("+00:00", "Z")
+
+
+def show_json(value: Any) -> str:
+    return msgspec.json.encode(value).decode()
+
+
+def shorten(text: str) -> str:
+    """At most one cell's worth of text."""
+    return text if len(text) <= LONGEST_CELL else f"{text[: LONGEST_CELL - 3]}..."
+
+
+def clean(text: str) -> str:
+    """Text that cannot steer the terminal: what is not printable is shown as its escape."""
+    return "".join(char if char.isprintable() else char.encode("unicode_escape").decode() for char in text)
+
+
+def count(number: int, noun: str) -> str:
+    """A number with its noun: `1 timer`, `2 timers`."""
+    return f"{number:,} {noun}" if number == 1 else f"{number:,} {noun}s"

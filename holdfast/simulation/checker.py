@@ -1,0 +1,226 @@
+"""The history checker: what must hold for every execution and for the store, however the run went."""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Callable, Iterator, Sequence
+from typing import Final
+
+import msgspec
+
+from holdfast.core import events
+from holdfast.core.commands import Block
+from holdfast.core.events import CLOSING, GIVEN, AnyEvent
+from holdfast.core.program import Program
+from holdfast.engine.rows import from_row
+from holdfast.simulation.clients import Ledger
+from holdfast.simulation.monitor import Monitor
+from holdfast.simulation.outcomes import ORG, Record, describe_end, read
+from holdfast.simulation.plans import Token
+from holdfast.store.contract import Store
+
+MakeProgram = Callable[[Record], Program]
+
+OPENS: Final[dict[type[events.Event], str]] = {
+    events.ActivityScheduled: "activity",
+    events.TimerStarted: "timer",
+    events.ChildStarted: "child",
+    events.ExternalSignalInitiated: "signal",
+}
+ENDS: Final[dict[type[events.Event], str]] = {
+    events.ActivityCompleted: "activity",
+    events.ActivityFailed: "activity",
+    events.ActivityTimedOut: "activity",
+    events.ActivityCancelled: "activity",
+    events.ActivityCancelRequested: "activity",
+    events.TimerFired: "timer",
+    events.TimerCancelled: "timer",
+    events.ChildCompleted: "child",
+    events.ChildFailed: "child",
+    events.ChildCancelled: "child",
+    events.ChildTerminated: "child",
+    events.ExternalSignalCompleted: "signal",
+    events.ExternalSignalFailed: "signal",
+}
+
+
+async def check_world(
+    store: Store, monitor: Monitor, ledger: Ledger, records: list[Record], make_program: MakeProgram
+) -> list[str]:
+    """Everything that is wrong, a sentence each."""
+    problems = [*monitor.problems, *ledger.problems, *await store.check()]
+    problems.extend(await _check_rest(store))
+    for record in records:
+        problems.extend(check_history(record.events, record.name))
+        problems.extend(_check_row(record, monitor))
+        problems.extend(check_replay(record, make_program(record)))
+    problems.extend(check_signals(records, ledger))
+    problems.extend(check_children(records))
+    problems.extend(_check_ends(records, ledger))
+    return problems
+
+
+# --- the store -----------------------------------------------------------------------------------------------------------
+
+
+async def _check_rest(store: Store) -> list[str]:
+    """Everything is closed: nothing may be left to be done."""
+    counts = await store.count()
+    left = {"timers": counts.timers, "inbox": counts.inbox, **counts.executions}
+    problems = [f"{number} left in {what} though everything should have ended" for what, number in left.items() if number]
+    letters = await store.list_dead_letters(ORG, limit=1_000)
+    problems.extend(
+        f"a dead letter for {one.workflow_id or one.execution_id}: {one.reason}: {one.body!r}" for one in letters
+    )
+    return problems
+
+
+def _check_row(record: Record, monitor: Monitor) -> Iterator[str]:
+    row, execution_id = record.row, record.row.execution_id
+    if row.sequence != len(record.events):
+        yield f"{record.name}: its row counts {row.sequence} events, its history has {len(record.events)}"
+    if row.state_version != monitor.commits.get(execution_id, 0):
+        yield f"{record.name}: version {row.state_version} after {monitor.commits.get(execution_id, 0)} committed turns (X3)"
+    if record.events != monitor.histories.get(execution_id, []):
+        yield f"{record.name}: its history is not what was committed"
+    if not any(type(event) is events.WorkflowTerminated for event in record.events):
+        times = [turn.at for turn in record.turns]
+        if times != sorted(times):
+            yield f"{record.name}: its time goes back: {times}"
+
+
+# --- one history ---------------------------------------------------------------------------------------------------------
+
+
+def check_history(history: Sequence[AnyEvent], name: str) -> Iterator[str]:
+    """One start, one end, and everything that ended was open, once (A1, C1, C4, T3)."""
+    kinds = [type(event) for event in history]
+    if kinds.count(events.WorkflowStarted) != 1 or kinds[0] is not events.WorkflowStarted:
+        yield f"{name}: expected one start, at the beginning: {_names(kinds)}"
+    closings = [kind for kind in kinds if kind in CLOSING]
+    if len(closings) != 1 or kinds[-1] not in CLOSING:
+        yield f"{name}: expected one closing event, at the end (C4): {_names(kinds)}"
+    opened: dict[tuple[str, int], bool] = {}
+    for sequence, event in enumerate(history, 1):
+        kind = type(event)
+        if kind in OPENS:
+            key = (OPENS[kind], event.number)  # type: ignore[union-attr]  # all that open have one
+            if key in opened:
+                yield f"{name}: event {sequence}: {key} was asked for twice"
+            opened[key] = True
+        elif kind in ENDS:
+            key = (ENDS[kind], event.number)  # type: ignore[union-attr]
+            if not opened.get(key, False):
+                yield f"{name}: event {sequence}: {kind.__name__} of {key}, which was not open (A1, C1, S5, T3)"
+            opened[key] = False
+
+
+def check_replay(record: Record, program: Program) -> Iterator[str]:
+    """The code agrees with the history (R1)."""
+    step = program.apply(record.turns)
+    for command in step.commands:
+        reason = command.error.message if isinstance(command, Block) else repr(command)
+        yield f"{record.name}: replay does not agree (R1): {reason}"
+    program.close()
+
+
+def _names(kinds: Sequence[type[events.Event]]) -> str:
+    return " ".join(kind.__name__ for kind in kinds)
+
+
+# --- signals -------------------------------------------------------------------------------------------------------------
+
+
+def check_signals(records: Sequence[Record], ledger: Ledger) -> Iterator[str]:
+    """Accepted means received, exactly once; refused means not at all (S1, S5, S7, I3).
+
+    A continued run receives again what the run before it had not taken.
+    """
+    expected = Counter(ledger.accepted)
+    possible: Counter[tuple[str, str, Token]] = Counter()
+    for record in records:
+        told = {event.number: event for event in record.events if type(event) is events.ExternalSignalInitiated}
+        for event in record.events:
+            if type(event) is events.ExternalSignalCompleted:
+                initiated = told.pop(event.number)
+                expected[initiated.workflow_id, initiated.name, _token(initiated)] += 1
+            elif type(event) is events.ExternalSignalFailed:
+                told.pop(event.number)
+        possible.update((event.workflow_id, event.name, _token(event)) for event in told.values())
+    received = _count_received(records)
+    for signal, number in sorted(expected.items(), key=repr):
+        if received[signal] < number:
+            yield f"signal {signal} was accepted {number} times and received {received[signal]} times: lost (S1, S7, I3)"
+    for signal, number in sorted(received.items(), key=repr):
+        if number > expected[signal] + possible[signal]:
+            yield f"signal {signal} was received {number} times, but sent {expected[signal]} times: doubled (S1, S5)"
+
+
+def _count_received(records: Sequence[Record]) -> Counter[tuple[str, str, Token]]:
+    """How often each signal was received; what a continued run was given again counts once."""
+    roots: dict[str, str] = {}
+    by_root: dict[str, Counter[tuple[str, str, Token]]] = {}
+    for record in records:  # in the order of their beginnings, so that a run comes after the one it continues
+        started = record.events[0]
+        before = started.continued_from if isinstance(started, events.WorkflowStarted) else None
+        root = roots[record.row.execution_id] = roots.get(before or "", record.row.execution_id)
+        by_root[root] = by_root.get(root, Counter()) | _received_by(record)
+    return sum(by_root.values(), Counter())
+
+
+def _received_by(record: Record) -> Counter[tuple[str, str, Token]]:
+    return Counter(
+        (record.row.workflow_id, event.name, _token(event))
+        for event in record.events
+        if type(event) is events.SignalReceived
+    )
+
+
+def _token(event: events.SignalReceived | events.ExternalSignalInitiated) -> Token:
+    return msgspec.convert(read(event.value), Token)
+
+
+# --- children ------------------------------------------------------------------------------------------------------------
+
+
+def check_children(records: Sequence[Record]) -> Iterator[str]:
+    """Every child that was asked for ran, once, and its end is what its parent was told (C1)."""
+    by_id = {record.row.execution_id: record for record in records}
+    for record in records:
+        children = {event.number: event for event in record.events if type(event) is events.ChildStarted}
+        for child in children.values():
+            if child.execution_id not in by_id:
+                yield f"{record.name}: its child '{child.workflow_id}' never ran (C1)"
+        for event in record.events:
+            kind = type(event)
+            if ENDS.get(kind) != "child" or kind not in GIVEN:
+                continue
+            child = children[event.number]  # type: ignore[union-attr]
+            last = _last_run(by_id, child.execution_id)
+            told, was = kind.__name__.removeprefix("Child").lower(), "nothing" if last is None else str(last.row.status)
+            if told != was:
+                yield f"{record.name}: was told that its child '{child.workflow_id}' {told}, but it {was} (C1)"
+
+
+def _last_run(by_id: dict[str, Record], execution_id: str) -> Record | None:
+    record = by_id.get(execution_id)
+    while record is not None and isinstance(closing := record.events[-1], events.ContinuedAs):
+        record = by_id.get(closing.execution_id)
+    return record
+
+
+# --- results -------------------------------------------------------------------------------------------------------------
+
+
+def _check_ends(records: Sequence[Record], ledger: Ledger) -> Iterator[str]:
+    """Whoever waited for a result got one that is in the store."""
+    for target, how, value in ledger.ends:
+        ends = [describe_end(record.events[-1]) for record in records if record.row.workflow_id == target]
+        fits = any(end[0] == how and (how not in ("completed", "failed") or end[1] == value) for end in ends)
+        if not fits:
+            yield f"a client was told that '{target}' {how} with {value!r}, but the store holds {ends}"
+
+
+def unfinished(records: Sequence[Record]) -> list[Record]:
+    """Those that are open."""
+    return [record for record in records if not from_row(record.row).is_closed]

@@ -1,0 +1,89 @@
+"""Watches every commit: what may never be so, not even for a moment, in whatever order commits come.
+
+It keeps its own copy of every history, so that answers and activities can be held against what was durable at that moment,
+and the store against it at the end.
+"""
+
+from __future__ import annotations
+
+import hashlib
+from collections.abc import Iterable
+
+from holdfast.core import codec, events
+from holdfast.core.events import AnyEvent
+from holdfast.core.lifecycle import CLOSED
+from holdfast.engine.attempt import ActivityInfo
+from holdfast.store.contract import ExecutionRow, HistoryRow
+
+
+class Monitor:
+    """Everything that was committed in one world."""
+
+    def __init__(self) -> None:
+        self.rows: dict[str, ExecutionRow] = {}
+        self.histories: dict[str, list[AnyEvent]] = {}
+        self.commits: dict[str, int] = {}
+        """How many turns of each execution were committed."""
+        self.problems: list[str] = []
+        self._digest = hashlib.blake2b(digest_size=16)
+        self._open: dict[tuple[str, str], str] = {}
+
+    # --- commits ---
+
+    def note_commit(self, rows: Iterable[ExecutionRow], histories: Iterable[HistoryRow]) -> None:
+        """One commit. Rows of executions that close come before those that open under the same id."""
+        for row in sorted(rows, key=lambda row: row.status not in CLOSED):
+            self._digest.update(f"{row.execution_id} {row.status} {row.state_version} {row.updated_at}".encode())
+            self._note_row(row)
+        for history in histories:
+            self._digest.update(history.body)
+            self._note_history(history)
+
+    @property
+    def digest(self) -> str:
+        """The same if and only if the same was committed in the same order."""
+        return self._digest.hexdigest()
+
+    def _note_row(self, row: ExecutionRow) -> None:
+        key, execution_id = (row.org, row.workflow_id), row.execution_id
+        before = self.rows.get(execution_id)
+        if before is not None and before.status in CLOSED:
+            self._complain(f"{_name(row)} was {before.status} and was written again as {row.status} (C4)")
+        expected = 1 if before is None else before.state_version + 1
+        if row.state_version != expected:
+            self._complain(f"{_name(row)} was committed with version {row.state_version} instead of {expected} (X3)")
+        self.rows[execution_id] = row
+        self.commits[execution_id] = self.commits.get(execution_id, 0) + 1
+        if row.status in CLOSED:
+            if self._open.get(key) == execution_id:
+                del self._open[key]
+            return
+        other = self._open.setdefault(key, execution_id)
+        if other != execution_id:
+            self._complain(f"{_name(row)} was opened while execution {other} had the same workflow id (I1)")
+
+    def _note_history(self, history: HistoryRow) -> None:
+        known = self.histories.setdefault(history.execution_id, [])
+        if history.first != len(known) + 1:
+            self._complain(f"execution {history.execution_id}: event {history.first} was committed after event {len(known)}")
+        known.extend(codec.decode_events(history.body, history.schema))
+
+    # --- what others saw ---
+
+    def note_attempt(self, info: ActivityInfo) -> None:
+        """An activity begins: that it was asked for must be durable (X4)."""
+        history = self.histories.get(info.execution_id, [])
+        if not any(type(event) is events.ActivityScheduled and event.number == info.number for event in history):
+            self._complain(f"activity {info.number} of execution {info.execution_id} began before its commit (X4)")
+
+    def has_event(self, execution_id: str, sequence: int, kind: type[events.Event]) -> bool:
+        """Whether an event of that kind is durable at that place."""
+        history = self.histories.get(execution_id, [])
+        return 0 < sequence <= len(history) and type(history[sequence - 1]) is kind
+
+    def _complain(self, problem: str) -> None:
+        self.problems.append(problem)
+
+
+def _name(row: ExecutionRow) -> str:
+    return f"execution {row.execution_id} of '{row.workflow_id}'"

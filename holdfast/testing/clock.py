@@ -1,0 +1,211 @@
+"""Time that stands still until a test moves it."""
+
+from __future__ import annotations
+
+import asyncio
+import heapq
+from collections.abc import Callable
+from datetime import UTC, datetime, timedelta
+from typing import Any, Final, Protocol, TypeVar
+
+from holdfast.core.instants import Duration, Instant, from_datetime, to_datetime, to_micros
+from holdfast.engine.clock import Alarm
+from holdfast.errors import InvalidTime
+from holdfast.testing.skipper import Skipper
+
+T = TypeVar("T")
+
+DEFAULT_START: Final = datetime(2030, 1, 1, tzinfo=UTC)
+"""When time begins unless a test says otherwise: the same in every run."""
+PASSES: Final = 10
+"""How often the loop goes round while nothing happens before that counts as rest: coroutines of the test get their turn."""
+
+
+class Participant(Protocol):
+    """An engine that lives by a virtual clock: time moves on only when it is at rest."""
+
+    def is_at_rest(self, *, strictly: bool) -> bool:
+        """Whether only time, or a call, can make it go on. `strictly`: no activity runs, however long it takes."""
+        ...
+
+    async def come_to_rest(self, *, strictly: bool) -> None:
+        """Wait for that."""
+        ...
+
+
+class VirtualAlarm:
+    """Something that was arranged for a later moment of virtual time."""
+
+    __slots__ = ("_order", "callback", "is_cancelled", "when")
+
+    def __init__(self, when: Instant, order: int, callback: Callable[[], None]) -> None:
+        self.when = when
+        self.callback = callback
+        self.is_cancelled = False
+        self._order = order
+
+    def cancel(self) -> None:
+        """Forget it."""
+        self.is_cancelled = True
+
+    def __lt__(self, other: VirtualAlarm) -> bool:
+        return (self.when, self._order) < (other.when, other._order)
+
+
+class VirtualClock:
+    """A clock for tests: a month passes in milliseconds, and always in the same way.
+
+        await engine.clock.advance(days=30)
+
+    Time moves from alarm to alarm, in due order; before each step every engine on the clock comes to rest.
+    """
+
+    def __init__(self, start: datetime | None = None) -> None:
+        self._now: Instant = from_datetime(start or DEFAULT_START, "the start of virtual time")
+        self._heap: list[VirtualAlarm] = []
+        self._count = 0
+        self._participants: list[Participant] = []
+        self._lock = asyncio.Lock()
+        self._listeners: list[asyncio.Future[None]] = []
+        self._skipper = Skipper(self)
+
+    # --- reading it ---
+
+    def now(self) -> Instant:
+        """The present, in microseconds since the epoch; `present` is the same as a date-time."""
+        return self._now
+
+    @property
+    def present(self) -> datetime:
+        """The present, in UTC."""
+        return to_datetime(self._now)
+
+    @property
+    def next_due(self) -> datetime | None:
+        """When the next alarm rings, or None if nothing waits for time."""
+        alarm = self._peek()
+        return None if alarm is None else to_datetime(alarm.when)
+
+    @property
+    def alarms(self) -> list[VirtualAlarm]:
+        """Everything that waits for time, in due order."""
+        return sorted(alarm for alarm in self._heap if not alarm.is_cancelled)
+
+    def call_at(self, when: Instant, callback: Callable[[], None]) -> Alarm:
+        """Call back when time has moved to `when`; in the next pass of the loop if it is there already."""
+        if when <= self._now:
+            return asyncio.get_running_loop().call_soon(callback)
+        self._count += 1
+        alarm = VirtualAlarm(when, self._count, callback)
+        heapq.heappush(self._heap, alarm)
+        self._stir()
+        return alarm
+
+    # --- moving it ---
+
+    async def advance(
+        self,
+        duration: Duration | None = None,
+        /,
+        *,
+        weeks: float = 0,
+        days: float = 0,
+        hours: float = 0,
+        minutes: float = 0,
+        seconds: float = 0,
+    ) -> int:
+        """Let time pass: a timedelta, a number of seconds, or named parts. Returns how many alarms rang on the way.
+
+        When it returns, everything that this caused has happened. An activity that takes longer than the engine's
+        `patience` in real seconds is not waited for: time passes for it as well, so its timeouts do too.
+        """
+        length = to_micros(0.0 if duration is None else duration, "the time to advance")
+        parts = timedelta(weeks=weeks, days=days, hours=hours, minutes=minutes, seconds=seconds)
+        return await self._move(self._now + length + to_micros(parts, "the time to advance"))
+
+    async def advance_to(self, when: datetime) -> int:
+        """Let time pass until `when`; otherwise as `advance`."""
+        target = from_datetime(when, "the time to advance to")
+        if target < self._now:
+            raise InvalidTime(
+                f"Expected to advance to a time in the future, but {when.isoformat()} is before {self.present.isoformat()}. "
+                "Time does not go back; start another engine there."
+            )
+        return await self._move(target)
+
+    async def run_until(self, future: asyncio.Future[T]) -> T:
+        """Wait for a future; whenever nothing else can happen meanwhile, time jumps to the next alarm."""
+        return await self._skipper.wait_for(future)
+
+    async def settle(self, *, strictly: bool = False) -> None:
+        """Wait until every engine on the clock is at rest. Time does not move; `strictly` waits for all activities."""
+        while True:
+            for participant in list(self._participants):
+                await participant.come_to_rest(strictly=strictly)
+            if all(participant.is_at_rest(strictly=strictly) for participant in self._participants):
+                break
+        if not self._participants:
+            for _ in range(PASSES):
+                await asyncio.sleep(0)
+
+    def step(self) -> bool:
+        """Jump to the next alarm and let it ring; whether there was one. Nothing that it causes has happened yet."""
+        alarm = self._peek()
+        if alarm is None:
+            return False
+        heapq.heappop(self._heap)
+        self._now = max(self._now, alarm.when)
+        alarm.is_cancelled = True
+        alarm.callback()
+        return True
+
+    async def _move(self, target: Instant) -> int:
+        async with self._lock:
+            rung = 0
+            await self.settle()
+            while (alarm := self._peek()) is not None and alarm.when <= target:
+                self.step()
+                rung += 1
+                await self.settle()
+            self._now = max(self._now, target)
+            return rung
+
+    def _peek(self) -> VirtualAlarm | None:
+        while self._heap and self._heap[0].is_cancelled:
+            heapq.heappop(self._heap)
+        return self._heap[0] if self._heap else None
+
+    # --- who lives by it ---
+
+    def attach(self, participant: Participant) -> None:
+        """Time moves only while this one is at rest."""
+        if participant not in self._participants:
+            self._participants.append(participant)
+
+    def detach(self, participant: Participant) -> None:
+        """Time moves without this one."""
+        if participant in self._participants:
+            self._participants.remove(participant)
+        self._stir()
+
+    # --- for who moves it ---
+
+    async def wait_for_change(self) -> None:
+        """Wait until an alarm is set, somebody leaves, or whoever is moving time is done."""
+        if self._lock.locked():
+            async with self._lock:
+                return
+        listener: asyncio.Future[Any] = asyncio.get_running_loop().create_future()
+        self._listeners.append(listener)
+        await listener
+
+    @property
+    def is_moving(self) -> bool:
+        """Whether a test is advancing it right now."""
+        return self._lock.locked()
+
+    def _stir(self) -> None:
+        listeners, self._listeners = self._listeners, []
+        for listener in listeners:
+            if not listener.done():
+                listener.set_result(None)

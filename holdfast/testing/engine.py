@@ -1,0 +1,160 @@
+"""An engine for tests: its time is virtual, and it can crash and come back."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Iterable
+from datetime import datetime
+from typing import TYPE_CHECKING, Any
+from weakref import WeakSet
+
+from holdfast.code.definitions import Activity, Workflow
+from holdfast.core.events import AnyEvent
+from holdfast.engine.engine import Engine
+from holdfast.engine.requests import Request
+from holdfast.engine.views import RecoveryReport
+from holdfast.errors import EngineClosed
+from holdfast.testing.clock import VirtualClock
+from holdfast.testing.rest import Rest
+
+if TYPE_CHECKING:
+    from holdfast.store.contract import Store
+
+
+class TestEngine(Engine):
+    """The engine as it is, on a clock that tests move.
+
+        async with TestEngine(workflows=[remind], activities=[send]) as engine:
+            handle = await engine.start(remind, "Ann")
+            assert await handle.result() == "sent"  # though it sleeps for 30 days
+
+    While somebody awaits a result and nothing else can happen, time jumps to the next due moment by itself; with
+    `auto_advance=False` it moves only by `engine.clock.advance(…)`. Activities are real: while one runs, time does not jump.
+
+    `start` is the time at which it begins. `patience` is how many real seconds `clock.advance` and `settle` wait for an
+    activity: one that takes longer is taken to wait for time to pass. With 0 only those that need no real waiting count.
+    `clock` lets several engines on one store share their time. Other options are those of `Engine`.
+    """
+
+    __test__ = False  # a name for users, not a class of tests
+    clock: VirtualClock  # type: ignore[mutable-override]  # tests drive it; the engine only reads it
+
+    def __init__(
+        self,
+        store: str | Store = "memory://",
+        *,
+        workflows: Iterable[Workflow[..., Any]] = (),
+        activities: Iterable[Activity[..., Any]] = (),
+        start: datetime | None = None,
+        auto_advance: bool = True,
+        patience: float = 1.0,
+        clock: VirtualClock | None = None,
+        **options: Any,
+    ) -> None:
+        self.auto_advance = auto_advance
+        self._patience = patience
+        self._workflows = list(workflows)
+        self._activities = list(activities)
+        self._options = {"shutdown_grace": 0.1} | options
+        self._asked: WeakSet[asyncio.Future[Any]] = WeakSet()
+        # Only a store in memory must stay the same object: what another holds is found again by its URL.
+        self._url = store if isinstance(store, str) and not store.startswith("memory:") else None
+        self._make(store, clock or VirtualClock(start))
+
+    def _make(self, store: str | Store, clock: VirtualClock) -> None:
+        super().__init__(store, workflows=self._workflows, activities=self._activities, clock=clock, **self._options)
+        self._rest = Rest(self._pump, self._runner, self._find_tasks, self._patience)
+
+    # --- time ---
+
+    async def settle(self) -> None:
+        """Wait until the engine is at rest. Time does not move, and activities get as long as `patience` says."""
+        self._check_open()
+        await self.clock.settle()
+
+    def is_at_rest(self, *, strictly: bool = False) -> bool:
+        """Whether only time, or a call, can make it go on. `strictly`: no activity runs, however long it takes."""
+        return self._rest.is_reached(strictly=strictly)
+
+    async def come_to_rest(self, *, strictly: bool = False) -> None:
+        """Wait for that; `settle` does so for every engine on the clock."""
+        await self._rest.wait(strictly=strictly)
+
+    async def _await_end(self, watcher: asyncio.Future[AnyEvent]) -> AnyEvent:
+        if self.auto_advance:
+            return await self.clock.run_until(watcher)
+        return await super()._await_end(watcher)
+
+    # --- lifecycle ---
+
+    async def open(self) -> RecoveryReport:
+        """As of any engine; from now on time waits for this one."""
+        report = await super().open()
+        self.clock.attach(self)
+        return report
+
+    async def shutdown(self) -> None:
+        """As of any engine; time no longer waits for this one."""
+        if self._is_open:
+            self._leave_clock()
+        await super().shutdown()
+
+    async def crash(self) -> None:
+        """End as a killed process does: what is not committed never was, and nobody is told.
+
+        Time may pass before `restart`. Who awaits an answer or a result gets EngineClosed. Async activities are cancelled;
+        what a thread does goes on unheard.
+        """
+        if not self._is_open:
+            return
+        self._is_open = False
+        self._leave_clock()
+        self._watchdog.stop()
+        await self._pump.kill()
+        await self._runner.close(0)
+        if self._heartbeat is not None:
+            await self._heartbeat.stop(leave=False)
+        background = list(self._background)
+        for task in background:
+            task.cancel()
+        await asyncio.gather(*background, return_exceptions=True)
+        self._cache.clear()
+        gone = EngineClosed("Expected an answer, but the engine crashed before it gave one. Ask again after restart().")
+        for future in list(self._asked):
+            if not future.done():
+                future.set_exception(gone)
+        self._outcomes.fail_all(gone)
+        await self.store.close()
+
+    async def restart(
+        self,
+        *,
+        workflows: Iterable[Workflow[..., Any]] | None = None,
+        activities: Iterable[Activity[..., Any]] | None = None,
+    ) -> RecoveryReport:
+        """Crash, unless it has already, and come back on the same store, with other code if given.
+
+        Nothing in memory survives: programs are replayed, running activities begin a new attempt.
+        """
+        await self.crash()
+        if workflows is not None:
+            self._workflows = list(workflows)
+        if activities is not None:
+            self._activities = list(activities)
+        self._make(self._url or self.store, self.clock)
+        return await self.open()
+
+    # --- inside ---
+
+    def _submit(self, request: Request) -> None:
+        if request.future is not None:
+            self._asked.add(request.future)
+        super()._submit(request)
+
+    def _find_tasks(self) -> list[asyncio.Task[Any]]:
+        beats = self._heartbeat.tasks if self._heartbeat is not None else ()
+        return [*self._background, *beats]
+
+    def _leave_clock(self) -> None:
+        self._rest.close()
+        self.clock.detach(self)

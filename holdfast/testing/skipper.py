@@ -1,0 +1,67 @@
+"""Moves virtual time while somebody waits for a result and nothing else can happen."""
+
+from __future__ import annotations
+
+import asyncio
+from typing import TYPE_CHECKING, Any, Final, TypeVar
+
+from holdfast.engine.recovery import Heartbeat
+
+if TYPE_CHECKING:
+    from holdfast.testing.clock import VirtualClock
+
+T = TypeVar("T")
+
+MOST_JUMPS: Final = 100_000
+"""After so many alarms without a result, none is expected any more."""
+
+
+class Skipper:
+    """One per clock, whoever waits: it jumps from alarm to alarm until nobody does."""
+
+    def __init__(self, clock: VirtualClock) -> None:
+        self._clock = clock
+        self._awaited: set[asyncio.Future[Any]] = set()
+        self._task: asyncio.Task[None] | None = None
+
+    async def wait_for(self, future: asyncio.Future[T]) -> T:
+        """Wait for a future while time jumps."""
+        self._awaited.add(future)
+        if self._task is None or self._task.done():
+            self._task = asyncio.get_running_loop().create_task(self._run(), name="holdfast-skipper")
+        try:
+            return await future
+        finally:
+            self._awaited.discard(future)
+
+    async def _run(self) -> None:
+        try:
+            await self._skip()
+        except Exception as error:  # noqa: BLE001 - who waits is told, instead of waiting for ever
+            for future in self._open_ones():
+                future.set_exception(error)
+
+    async def _skip(self) -> None:
+        clock, jumps = self._clock, 0
+        while True:
+            await clock.settle(strictly=True)
+            if not self._open_ones():
+                return
+            if clock.is_moving or not self._has_alarm():
+                await clock.wait_for_change()
+                continue
+            clock.step()
+            jumps += 1
+            if jumps > MOST_JUMPS:
+                raise TimeoutError(
+                    f"Expected a result, but none came though time has jumped {MOST_JUMPS} times, to {clock.present}. "
+                    "Look for an activity that fails at every attempt (give it Retry(max_attempts=…)) or a loop that only "
+                    "sleeps; or open TestEngine(..., auto_advance=False) and move the clock yourself."
+                )
+
+    def _open_ones(self) -> list[asyncio.Future[Any]]:
+        return [future for future in self._awaited if not future.done()]
+
+    def _has_alarm(self) -> bool:
+        """Whether anything but the pulse of a node waits for time: on a shared store that never ends."""
+        return any(not isinstance(getattr(alarm.callback, "__self__", None), Heartbeat) for alarm in self._clock.alarms)

@@ -1,0 +1,45 @@
+"""Every rule is proved on every store of one process, and on two nodes where it speaks of nodes."""
+
+from __future__ import annotations
+
+import signal
+from collections.abc import AsyncIterator, Iterator
+from pathlib import Path
+from typing import Final
+
+import pytest
+
+from tests.rules.world import Nodes, World
+
+LONGEST_TEST: Final = 8
+"""Seconds."""
+
+
+@pytest.fixture(params=["memory", "sqlite"])
+async def world(request: pytest.FixtureRequest, tmp_path: Path) -> AsyncIterator[World]:
+    """Each store of one process in turn, empty."""
+    world = World(request.param, tmp_path)
+    yield world
+    await world.close()
+
+
+@pytest.fixture
+async def nodes() -> AsyncIterator[Nodes]:
+    """A database that several nodes share, empty."""
+    nodes = Nodes()
+    yield nodes
+    await nodes.close()
+
+
+@pytest.fixture(autouse=True)
+def deadline() -> Iterator[None]:
+    """A test that waits for what will never come fails instead of holding up the others."""
+
+    def give_up(_signal: int, _frame: object) -> None:
+        raise TimeoutError(f"the test did not end within {LONGEST_TEST} s")
+
+    before = signal.signal(signal.SIGALRM, give_up)
+    signal.alarm(LONGEST_TEST)
+    yield
+    signal.alarm(0)
+    signal.signal(signal.SIGALRM, before)

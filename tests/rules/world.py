@@ -1,0 +1,271 @@
+"""What the tests of the rules stand on: engines in virtual time, nodes that share a database, and what goes wrong there."""
+
+from __future__ import annotations
+
+import asyncio
+import time
+from collections.abc import Awaitable, Callable, Iterable, Sequence
+from pathlib import Path
+from typing import Any, Final
+
+from holdfast.code.definitions import Activity, Workflow
+from holdfast.core import codec
+from holdfast.core.envelopes import AnyEnvelope
+from holdfast.core.ids import DEFAULT_ORG
+from holdfast.store.contract import InboxRow, LooseWrite, Transaction, TurnWrite
+from holdfast.store.memory.connection import Connection
+from holdfast.store.memory.database import MemoryDatabase
+from holdfast.store.memory.faults import Decide, FaultAction, Faults, Point, SimulatedCrash
+from holdfast.store.memory.store import MemoryStore
+from holdfast.store.memory.transaction import MemoryTransaction
+from holdfast.testing.clock import VirtualClock
+from holdfast.testing.engine import TestEngine
+
+PATIENCE: Final = 10.0
+"""Seconds of real time after which a test no longer believes that something will happen."""
+
+
+async def eventually(is_so: Callable[[], bool | Awaitable[bool]]) -> None:
+    """Yield to the loop until it is so."""
+    deadline = time.monotonic() + PATIENCE
+    while True:
+        answer = is_so()
+        if answer if isinstance(answer, bool) else await answer:
+            return
+        assert time.monotonic() < deadline, f"waited {PATIENCE} s in vain"
+        await asyncio.sleep(0)
+
+
+# --- one process ---
+
+
+class World:
+    """One database of one test, on each store in turn, and the engines that are opened on it."""
+
+    def __init__(self, kind: str, folder: Path) -> None:
+        self.kind = kind
+        self.path = folder / "app.db"
+        self._engines: list[TestEngine] = []
+
+    async def open(
+        self,
+        workflows: Iterable[Workflow[..., Any]] = (),
+        activities: Iterable[Activity[..., Any]] = (),
+        **options: Any,
+    ) -> TestEngine:
+        """An open engine; `restart` lets it die and come back."""
+        url = "memory://" if self.kind == "memory" else f"sqlite:///{self.path}"
+        engine = TestEngine(url, workflows=workflows, activities=activities, **options)
+        self._engines.append(engine)
+        await engine.open()
+        return engine
+
+    async def close(self) -> None:
+        """The test is over: what it left must be whole."""
+        for engine in self._engines:
+            if not engine._is_open:
+                continue
+            problems = await engine.store.check()
+            await engine.shutdown()
+            assert problems == []
+
+
+# --- several nodes ---
+
+
+class Nodes:
+    """Engines that share one database in memory as nodes share PostgreSQL, and one virtual clock."""
+
+    def __init__(self) -> None:
+        self.gate = Gate()
+        self.database = MemoryDatabase(self.gate)
+        self.clock = VirtualClock()
+        self.engines: dict[str, TestEngine] = {}
+        self.faults: dict[str, Decide] = {}
+        self.commits: list[Commit] = []
+        self._pauses: dict[str, asyncio.Event] = {}
+        self._paused: set[str] = set()
+
+    async def open(
+        self,
+        node: str,
+        workflows: Iterable[Workflow[..., Any]] = (),
+        activities: Iterable[Activity[..., Any]] = (),
+        *,
+        exclusive: bool = False,
+        **options: Any,
+    ) -> TestEngine:
+        """An engine of that name. What goes wrong for it is up to `faults[node]`."""
+        faults = Faults(lambda point, node: self.faults.get(node, nothing_fails)(point, node))
+        store = WatchedStore(self, node, faults, exclusive=exclusive)
+        engine = TestEngine(
+            store, workflows=workflows, activities=activities, node=node, clock=self.clock, auto_advance=False, **options
+        )
+        self.engines[node] = engine
+        await engine.open()
+        return engine
+
+    def pause(self, node: str) -> None:
+        """Let the node's next batch stand still between its claim and its writes, holding what it has claimed."""
+        self._pauses[node] = asyncio.Event()
+
+    async def paused(self, node: str) -> None:
+        """Wait until it stands still."""
+        await eventually(lambda: node in self._paused)
+
+    def resume(self, node: str) -> None:
+        """Let it go on."""
+        self._pauses.pop(node).set()
+
+    async def come_by(self, node: str) -> None:
+        """Where a batch comes by before it writes."""
+        pause = self._pauses.get(node)
+        if pause is not None:
+            self._paused.add(node)
+            try:
+                await pause.wait()
+            finally:
+                self._paused.discard(node)
+
+    async def put_into_inbox(self, execution_id: str, envelope: AnyEnvelope, org: str = DEFAULT_ORG) -> None:
+        """Let an envelope arrive as from another node."""
+        store = MemoryStore(self.database, node="stranger")
+        await store.open()
+        assert await store.deliver([InboxRow(org, execution_id, "", codec.encode(envelope))]) == [True]
+        await store.wake()
+        await store.close()
+
+    async def reached(self, point: Point) -> None:
+        """Wait until somebody waits at a point that is shut."""
+        await eventually(lambda: self.gate.is_awaited(point))
+
+    async def died(self, node: str) -> None:
+        """Wait until a node has met a fault that it does not survive."""
+        pump = self.engines[node]._pump._task
+        assert pump is not None
+        await asyncio.wait([pump], timeout=PATIENCE)
+        assert isinstance(pump.exception(), SimulatedCrash)
+
+    async def kill(self, node: str) -> None:
+        """The process of a node is gone; the others hear nothing of it."""
+        self.database.crash(node)
+        await self.engines.pop(node).crash()
+
+    async def take_over(self) -> None:
+        """Let time pass until the leases of the dead have run out."""
+        await self.clock.advance(seconds=20)
+
+    async def close(self) -> None:
+        """The test is over: what it left must be whole."""
+        self.faults.clear()
+        self.gate.open_all()
+        for node in list(self._pauses):
+            self.resume(node)
+        for engine in self.engines.values():
+            await engine.shutdown()
+        store = MemoryStore(self.database)
+        await store.open()
+        problems = await store.check()
+        await store.close()
+        assert problems == []
+
+
+def nothing_fails(_point: str, _node: str) -> FaultAction:
+    return FaultAction.NONE
+
+
+def hear_nothing(point: str, _node: str) -> FaultAction:
+    """No wake-up arrives: until its next heartbeat the node does only what it is asked."""
+    return FaultAction.LOSE if point == Point.WAKE else FaultAction.NONE
+
+
+def once(point: Point, action: FaultAction) -> Decide:
+    """A fault that happens the first time a node comes to a point, and never again."""
+    left = [action]
+
+    def decide(at: str, _node: str) -> FaultAction:
+        return left.pop() if at == point and left else FaultAction.NONE
+
+    return decide
+
+
+class Gate:
+    """Where nodes wait for the database: whoever comes to a point that is shut waits until it is opened."""
+
+    def __init__(self) -> None:
+        self.passed: list[str] = []
+        self._shut: dict[str, asyncio.Event] = {}
+        self._waiting: dict[str, int] = {}
+
+    def shut(self, point: Point) -> None:
+        self._shut[point] = asyncio.Event()
+
+    def open(self, point: Point) -> None:
+        self._shut.pop(point).set()
+
+    def open_all(self) -> None:
+        for point in list(self._shut):
+            self._shut.pop(point).set()
+
+    def is_awaited(self, point: Point) -> bool:
+        """Whether somebody waits there."""
+        return self._waiting.get(point, 0) > 0
+
+    async def __call__(self, point: str) -> None:
+        await asyncio.sleep(0)
+        event = self._shut.get(point)
+        if event is not None:
+            self._waiting[point] = self._waiting.get(point, 0) + 1
+            try:
+                await event.wait()
+            finally:
+                self._waiting[point] -= 1
+        self.passed.append(point)
+
+
+# --- what was committed ---
+
+
+class Commit:
+    """One transaction that was committed: what it wrote, lost turns left out."""
+
+    def __init__(self, turns: Sequence[TurnWrite], loose: LooseWrite) -> None:
+        self.turns = turns
+        self.loose = loose
+
+    @property
+    def is_empty(self) -> bool:
+        loose = self.loose
+        return not (self.turns or loose.consumed or loose.outgoing or loose.dead_letters or loose.failed or loose.requests)
+
+
+class WatchedStore(MemoryStore):
+    """A store in memory that tells what each of its transactions wrote, once it is committed."""
+
+    def __init__(self, nodes: Nodes, node: str, faults: Faults, *, exclusive: bool) -> None:
+        super().__init__(nodes.database, node=node, faults=faults, exclusive=exclusive)
+        self._nodes = nodes
+
+    async def begin(self) -> Transaction:
+        await self._connection.reach(Point.BEGIN)
+        return WatchedTransaction(self._nodes, self._connection)
+
+
+class WatchedTransaction(MemoryTransaction):
+    """Its transaction."""
+
+    def __init__(self, nodes: Nodes, connection: Connection) -> None:
+        super().__init__(connection)
+        self._nodes = nodes
+        self._commit = Commit([], LooseWrite())
+
+    async def write(self, turns: Sequence[TurnWrite], loose: LooseWrite) -> set[str]:
+        await self._nodes.come_by(self._session.connection.node)
+        lost = await super().write(turns, loose)
+        self._commit = Commit([turn for turn in turns if turn.row.execution_id not in lost], loose)
+        return lost
+
+    async def commit(self) -> None:
+        await super().commit()
+        if not self._commit.is_empty:
+            self._nodes.commits.append(self._commit)

@@ -1,0 +1,180 @@
+"""A simulation that cannot fail proves nothing: stores that break their promises are found, and the seed is named."""
+
+from collections.abc import Callable, Collection, Mapping
+from pathlib import Path
+
+import pytest
+from msgspec.structs import replace
+
+from holdfast.core.lifecycle import CLOSED
+from holdfast.errors import SimulationFailed
+from holdfast.simulation.generator import make_scenario
+from holdfast.simulation.memory_stage import Decide, MemoryStage, WatchedTables
+from holdfast.simulation.seeds import OwnFile, SharedMemory, Summary, judge
+from holdfast.simulation.sqlite_stage import PointedStore, PointedTransaction, SqliteStage
+from holdfast.simulation.world import World
+from holdfast.store.contract import Store, Transaction
+from holdfast.store.memory.tables import Changes
+
+SEEDS = range(40)
+SELDOM = 7
+"""A planted fault happens each so manyeth time."""
+
+
+class PlantedTables(WatchedTables):
+    """Tables that sometimes spoil a commit."""
+
+    def __init__(self, monitor: object, spoil: Callable[[Changes], bool]) -> None:
+        super().__init__(monitor)  # type: ignore[arg-type]
+        self._spoil = spoil
+        self._left = SELDOM
+
+    def apply(self, changes: Changes) -> None:
+        if self._left <= 1 and self._spoil(changes):
+            self._left = SELDOM
+        else:
+            self._left -= 1
+        super().apply(changes)
+
+
+def plant(spoil: Callable[[Changes], bool]) -> type[MemoryStage]:
+    """A stage whose database spoils commits; `spoil` says whether it found something to spoil."""
+
+    class PlantedStage(MemoryStage):
+        def __init__(self, world: World, decide: Decide, *, is_slow: bool) -> None:
+            super().__init__(world, decide, is_slow=is_slow)
+            self._database.tables = PlantedTables(self.monitor, spoil)
+
+    return PlantedStage
+
+
+def drop_envelope(changes: Changes) -> bool:
+    return bool(changes.inbox) and bool(changes.inbox.popitem())
+
+
+def double_envelope(changes: Changes) -> bool:
+    for row in list(changes.inbox.values()):
+        changes.inbox[row.id + 1_000_000] = replace(row, id=row.id + 1_000_000)
+        return True
+    return False
+
+
+def lose_timer(changes: Changes) -> bool:
+    for key, timer in list(changes.timers.items()):
+        if timer is not None:
+            del changes.timers[key]
+            return True
+    return False
+
+
+def keep_ended_timer(changes: Changes) -> bool:
+    for key, timer in list(changes.timers.items()):
+        if timer is None:
+            del changes.timers[key]
+            return True
+    return False
+
+
+def keep_taken_envelope(changes: Changes) -> bool:
+    return bool(changes.consumed) and changes.consumed.pop() > 0
+
+
+def lose_events(changes: Changes) -> bool:
+    return bool(changes.histories) and bool(changes.histories.popitem())
+
+
+def lose_row(changes: Changes) -> bool:
+    for execution_id, row in list(changes.executions.items()):
+        if row.status not in CLOSED:
+            del changes.executions[execution_id]
+            return True
+    return False
+
+
+def forget_request(changes: Changes) -> bool:
+    return bool(changes.requests) and changes.requests.clear() is None
+
+
+def forget_node(changes: Changes) -> bool:
+    for execution_id, row in list(changes.executions.items()):
+        if row.node is not None:
+            changes.executions[execution_id] = replace(row, node=None)
+            return True
+    return False
+
+
+PLANTED: Mapping[str, Callable[[Changes], bool]] = {
+    "an envelope is dropped": drop_envelope,
+    "an envelope is delivered twice": double_envelope,
+    "a timer is lost": lose_timer,
+    "a timer stays after its end": keep_ended_timer,
+    "an envelope stays after it was taken": keep_taken_envelope,
+    "events are lost": lose_events,
+    "a row is lost": lose_row,
+    "a request id is forgotten": forget_request,
+    "who runs the activities is forgotten": forget_node,
+}
+
+
+def find_failing_seed(try_seed: Callable[[int], None]) -> tuple[int, str]:
+    for seed in SEEDS:
+        try:
+            try_seed(seed)
+        except SimulationFailed as error:
+            return seed, error.message
+    pytest.fail(f"no seed of {SEEDS} found it")
+
+
+@pytest.mark.parametrize("fault", PLANTED)
+def test_a_broken_database_is_found(fault: str) -> None:
+    def try_seed(seed: int) -> None:
+        judge(SharedMemory(make_scenario(seed), 3, plant(PLANTED[fault])), seed, Summary("memory", seed, digests=[]))
+
+    seed, message = find_failing_seed(try_seed)
+
+    assert f"seed {seed} on memory" in message
+    assert f"holdfast simulate --seeds 1 --first {seed} --store memory --nodes 3" in message
+
+
+class ForgetfulTransaction(PointedTransaction):
+    """Says that it committed, and did not."""
+
+    async def commit(self) -> None:
+        await self._transaction.rollback()
+
+
+class ForgetfulStore(PointedStore):
+    """Forgets one commit, the twentieth."""
+
+    begun = 0
+
+    async def begin(self) -> Transaction:
+        self.begun += 1
+        if self.begun == 20:
+            return ForgetfulTransaction(await self._store.begin(), self._stage, self._node)
+        return await super().begin()
+
+
+class ForgetfulStage(SqliteStage):
+    """A disk that lies."""
+
+    def make_store(self, node: str) -> Store:
+        pointed = super().make_store(node)
+        assert isinstance(pointed, PointedStore)
+        return ForgetfulStore(pointed._store, self, node)  # type: ignore[return-value]
+
+
+def test_a_disk_that_lies_is_found(tmp_path: Path) -> None:
+    def try_seed(seed: int) -> None:
+        folder = tmp_path / str(seed)
+        folder.mkdir()
+        judge(OwnFile(make_scenario(seed), folder, ForgetfulStage), seed, Summary("sqlite", seed, digests=[]))
+
+    seed, message = find_failing_seed(try_seed)
+
+    assert f"seed {seed} on sqlite" in message
+    assert f"holdfast simulate --seeds 1 --first {seed} --store sqlite" in message
+
+
+def names_of(values: Collection[object]) -> list[str]:
+    return [str(value) for value in values]

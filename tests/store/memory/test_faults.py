@@ -1,0 +1,315 @@
+"""The faults of the simulation: each does what it says, and the store tells the truth about it."""
+
+from __future__ import annotations
+
+import asyncio
+import random
+from collections.abc import Callable
+
+import pytest
+
+from holdfast.errors import OutcomeUnknown, StoreUnavailable
+from holdfast.store.contract import Claim, LooseWrite, NodeRow
+from holdfast.store.memory.database import MemoryDatabase
+from holdfast.store.memory.faults import MAY_HAPPEN, FaultAction, Faults, Point, SimulatedCrash
+from holdfast.store.memory.store import MemoryStore
+from tests.store.builders import (
+    NOW,
+    ORG,
+    begin_with,
+    commit,
+    commit_loose,
+    id_of,
+    look,
+    make_closing,
+    make_letter,
+    make_row,
+    make_signal,
+    make_start,
+    make_turn,
+    names_of,
+    read_inbox,
+    read_row,
+    want,
+)
+
+
+def once(point: Point, action: FaultAction) -> Faults:
+    """One fault, at the first time that the point is reached."""
+    todo = [action]
+    return Faults(lambda at, _node: todo.pop() if at == point and todo else FaultAction.NONE)
+
+
+@pytest.fixture
+async def healthy() -> MemoryStore:
+    """A node without faults, and an execution with an envelope."""
+    store = MemoryStore(MemoryDatabase(), node="healthy")
+    await store.open()
+    await commit(store, make_start(make_row(1)))
+    await commit_loose(store, make_signal("hello", 1))
+    return store
+
+
+async def join(healthy: MemoryStore, faults: Faults, node: str = "faulty") -> MemoryStore:
+    store = MemoryStore(healthy.database, node=node, faults=faults)
+    await store.open()
+    return store
+
+
+async def take_turn(store: MemoryStore) -> bool:
+    """Take the envelope in a turn, as an engine does; whether it took place."""
+    transaction, claimed = await begin_with(store, want(1))
+    row = claimed.rows[id_of(1)]
+    taken = [one.id for one in claimed.inbox]
+    await transaction.write([make_turn(row, consumed=taken, outgoing=[make_signal("sent", 1)])], LooseWrite())
+    try:
+        await transaction.commit()
+    except OutcomeUnknown:
+        return await store.was_committed(transaction)
+    return True
+
+
+# --- commits ---
+
+
+async def test_a_commit_that_fails_leaves_the_envelope_and_the_state(healthy: MemoryStore) -> None:
+    faulty = await join(healthy, once(Point.COMMIT, FaultAction.FAIL))
+
+    with pytest.raises(StoreUnavailable) as caught:
+        await take_turn(faulty)
+
+    assert not isinstance(caught.value, OutcomeUnknown)
+    assert await read_row(healthy) == make_row(1)
+    assert names_of(await read_inbox(healthy)) == ["hello"]
+    assert await take_turn(faulty)
+
+
+@pytest.mark.parametrize(
+    ("action", "is_committed"),
+    [(FaultAction.APPLIED_UNKNOWN, True), (FaultAction.LOST_UNKNOWN, False), (FaultAction.LATE_UNKNOWN, True)],
+)
+async def test_the_store_tells_the_truth_about_an_unknown_outcome(
+    healthy: MemoryStore, action: FaultAction, is_committed: bool
+) -> None:
+    faulty = await join(healthy, once(Point.COMMIT, action))
+
+    told = await take_turn(faulty)
+
+    assert told is is_committed
+    assert names_of(await read_inbox(healthy)) == (["sent"] if is_committed else ["hello"])
+    assert (await read_row(healthy)).state_version == (2 if is_committed else 1)
+
+
+async def test_a_late_commit_holds_its_locks_until_it_happens(healthy: MemoryStore) -> None:
+    later: list[Callable[[], None]] = []
+    faults = once(Point.COMMIT, FaultAction.LATE_UNKNOWN)
+    faults.schedule = later.append
+    faulty = await join(healthy, faults)
+
+    turn = asyncio.create_task(take_turn(faulty))
+    while not later:
+        await asyncio.sleep(0)
+    meanwhile = await look(healthy, want(1))
+    seen_meanwhile = await read_row(healthy)
+    healthy.database.crash("faulty")
+    later.pop()()
+
+    assert meanwhile.busy == {id_of(1)}
+    assert seen_meanwhile == make_row(1)
+    assert (await read_row(healthy)).state_version == 2
+    assert (await look(healthy, want(1))).held == {id_of(1)}
+    turn.cancel()
+
+
+async def test_a_question_after_an_unknown_outcome_waits_for_the_connection(healthy: MemoryStore) -> None:
+    actions = {Point.COMMIT: [FaultAction.APPLIED_UNKNOWN], Point.WAS_COMMITTED: [FaultAction.FAIL] * 3}
+    faults = Faults(lambda at, _node: actions[Point(at)].pop() if actions.get(Point(at)) else FaultAction.NONE)
+    faulty = await join(healthy, faults)
+
+    told = await take_turn(faulty)
+
+    assert told is True
+    assert len(faults.trace) == 4
+
+
+# --- crashes ---
+
+
+async def test_a_crash_before_the_commit_leaves_everything_to_others(healthy: MemoryStore) -> None:
+    faulty = await join(healthy, once(Point.COMMIT, FaultAction.CRASH))
+
+    with pytest.raises(SimulatedCrash):
+        await take_turn(faulty)
+
+    claimed = await look(healthy, want(1))
+    assert claimed.rows == {id_of(1): make_row(1)}
+    assert names_of(claimed.inbox) == ["hello"]
+    with pytest.raises(StoreUnavailable):
+        await faulty.begin()
+
+
+async def test_a_crash_after_the_commit_changes_nothing_about_it(healthy: MemoryStore) -> None:
+    faulty = await join(healthy, once(Point.COMMITTED, FaultAction.CRASH))
+
+    with pytest.raises(SimulatedCrash):
+        await take_turn(faulty)
+
+    claimed = await look(healthy, want(1))
+    assert claimed.rows[id_of(1)].state_version == 2
+    assert names_of(claimed.inbox) == ["sent"]
+
+
+@pytest.mark.parametrize("point", [point for point in Point if FaultAction.CRASH in MAY_HAPPEN[point]])
+async def test_a_node_can_die_at_every_point_and_leaves_no_lock(healthy: MemoryStore, point: Point) -> None:
+    faulty = await join(healthy, once(point, FaultAction.CRASH))
+
+    with pytest.raises(SimulatedCrash) as caught:
+        await do_everything(faulty)
+
+    assert (caught.value.node, caught.value.point) == ("faulty", point)
+    assert healthy.database.locks.count() == 0
+    assert await healthy.check() == []
+    assert await commit(healthy, make_turn(await read_row(healthy))) == set()
+
+
+async def do_everything(store: MemoryStore) -> None:
+    """Reach every point that there is."""
+    await store.beat(NodeRow("faulty", NOW, NOW))
+    await store.deliver([make_signal("more", 1)])
+    await commit_loose(store, dead_letters=[make_letter("bad")])
+    await store.requeue_dead_letters(ORG, [row.id for row in await store.list_dead_letters(ORG)])
+    transaction, _ = await begin_with(store, Claim(limit=10, workflow_ids=[(ORG, "order-2")]))
+    await transaction.write([make_start(make_row(2))], LooseWrite())
+    await transaction.rollback()
+    await take_turn(store)
+    transaction, claimed = await begin_with(store, want(1))
+    await transaction.write([make_closing(claimed.rows[id_of(1)])], LooseWrite())
+    await transaction.rollback()
+    assert not await store.was_committed(transaction)
+
+
+# --- everything else ---
+
+
+@pytest.mark.parametrize("point", [point for point in Point if FaultAction.FAIL in MAY_HAPPEN[point]])
+async def test_the_connection_can_break_at_every_point_and_nothing_is_left_of_it(healthy: MemoryStore, point: Point) -> None:
+    faulty = await join(healthy, once(point, FaultAction.FAIL))
+
+    if point is not Point.WAS_COMMITTED:
+        with pytest.raises(StoreUnavailable):
+            await do_everything(faulty)
+
+    assert healthy.database.locks.count() == 0
+    assert await healthy.check() == []
+    await do_everything(faulty)
+
+
+async def test_a_delivery_may_not_know_its_own_outcome(healthy: MemoryStore) -> None:
+    applied = await join(healthy, once(Point.DELIVER_COMMIT, FaultAction.APPLIED_UNKNOWN))
+    lost = await join(healthy, once(Point.DELIVER_COMMIT, FaultAction.LOST_UNKNOWN))
+
+    for store, name in ((applied, "applied"), (lost, "lost")):
+        with pytest.raises(OutcomeUnknown):
+            await store.deliver([make_signal(name, 1)])
+
+    assert names_of(await read_inbox(healthy)) == ["hello", "applied"]
+
+
+async def test_a_claim_may_find_free_rows_locked(healthy: MemoryStore) -> None:
+    faulty = await join(healthy, Faults(lambda at, _node: _skip_if(at == Point.CLAIM_ROW)))
+
+    wanted = await look(faulty, want(1))
+    found = await look(faulty, Claim(limit=10))
+    resolved = await look(faulty, Claim(workflow_ids=[(ORG, "order-1")]))
+
+    assert (wanted.held, wanted.busy) == (set(), {id_of(1)})
+    assert (found.held, found.inbox) == (set(), [])
+    assert resolved.open_ids == {}
+
+
+async def test_a_closing_turn_may_find_its_row_shared(healthy: MemoryStore) -> None:
+    faulty = await join(healthy, once(Point.WRITE_ESCALATE, FaultAction.SKIP))
+    [hello] = await read_inbox(healthy)
+    closing = make_closing(make_row(1), consumed=[hello.id])
+
+    first = await commit(faulty, closing)
+    second = await commit(faulty, closing)
+
+    assert (first, second) == ({id_of(1)}, set())
+
+
+def _skip_if(condition: bool) -> FaultAction:
+    return FaultAction.SKIP if condition else FaultAction.NONE
+
+
+async def test_wake_ups_can_be_lost_or_late(healthy: MemoryStore) -> None:
+    later: list[Callable[[], None]] = []
+    actions = [FaultAction.NONE, FaultAction.DELAY, FaultAction.LOSE]
+    faults = Faults(lambda at, _node: actions.pop() if at == Point.WAKE else FaultAction.NONE, later.append)
+    faulty = await join(healthy, faults)
+    woken: list[str] = []
+    faulty.on_wake(lambda: woken.append("faulty"))
+
+    counts = []
+    for _ in range(3):
+        await healthy.wake()
+        counts.append(len(woken))
+    for callback in later:
+        callback()
+
+    assert counts == [0, 0, 1]
+    assert len(woken) == 2
+
+
+async def test_a_late_wake_up_does_not_reach_the_dead(healthy: MemoryStore) -> None:
+    later: list[Callable[[], None]] = []
+    faults = once(Point.WAKE, FaultAction.DELAY)
+    faults.schedule = later.append
+    doomed = await join(healthy, faults)
+    woken: list[str] = []
+    doomed.on_wake(lambda: woken.append("doomed"))
+
+    await healthy.wake()
+    healthy.database.crash("faulty")
+    for callback in later:
+        callback()
+
+    assert len(later) == 1
+    assert woken == []
+
+
+async def test_the_same_seed_makes_the_same_faults() -> None:
+    async def run(seed: int) -> list[tuple[Point, str, FaultAction]]:
+        database, source = MemoryDatabase(), random.Random(seed)
+        faults = Faults.seeded(source)
+        row = make_row(1)
+        store = MemoryStore(database, node="a", faults=faults)
+        await store.open()
+        for _ in range(300):
+            try:
+                if await store.find_execution(ORG, id_of(1)) is None:
+                    await commit(store, make_start(row))
+                await commit(store, make_turn(await read_row(store)))
+            except StoreUnavailable:
+                continue
+            except SimulatedCrash:
+                store = MemoryStore(database, node="a", faults=faults)
+                await store.open()
+        assert await store.check() == []
+        return faults.trace
+
+    one, again, other = [await run(seed) for seed in (1, 1, 2)]
+
+    assert one == again
+    assert one != other
+    assert {action for _, _, action in one} >= {FaultAction.FAIL, FaultAction.APPLIED_UNKNOWN, FaultAction.CRASH}
+
+
+async def test_a_fault_that_a_point_does_not_know_is_a_mistake_of_the_simulation(healthy: MemoryStore) -> None:
+    faulty = await join(healthy, once(Point.READ, FaultAction.APPLIED_UNKNOWN))
+
+    with pytest.raises(ValueError, match="Correct its schedule"):
+        await faulty.find_latest(ORG, "order-1")
+
+    with pytest.raises(ValueError, match="Correct its schedule"):
+        Faults.seeded(random.Random(1), {Point.ROLLBACK: {FaultAction.FAIL: 0.5}})

@@ -1,0 +1,175 @@
+"""In whatever order two or three nodes reach the database, no envelope is lost and nothing is done twice."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Callable
+
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from holdfast.core.lifecycle import Status
+from holdfast.store.contract import Claim, LooseWrite, Store
+from holdfast.store.memory.store import MemoryStore
+from tests.store.builders import (
+    ORG,
+    begin_with,
+    commit,
+    commit_loose,
+    id_of,
+    make_closing,
+    make_row,
+    make_signal,
+    make_start,
+    make_turn,
+    names_of,
+    read_inbox,
+    read_row,
+    want,
+)
+from tests.store.memory.interleaving import Interleaver
+
+orders = st.lists(st.integers(0, 2), max_size=40)
+
+
+def follow(order: list[int]) -> Callable[[int], int]:
+    """Picks by the list while it lasts, then the first."""
+    picks = iter(order)
+    return lambda count: next(picks, 0) % count
+
+
+async def open_nodes(interleaver: Interleaver, *names: str) -> list[MemoryStore]:
+    stores = [MemoryStore(interleaver.database, node=name) for name in names]
+    for store in stores:
+        await store.open()
+    return stores
+
+
+async def try_to_close(store: Store) -> tuple[bool, list[str]]:
+    """Claim, and close with what the claim found; whether it closed, and over what."""
+    transaction, claimed = await begin_with(store, want(1))
+    if id_of(1) not in claimed.held:
+        await transaction.rollback()
+        return False, []
+    taken = [row.id for row in claimed.inbox]
+    lost = await transaction.write([make_closing(claimed.rows[id_of(1)], consumed=taken)], LooseWrite())
+    await transaction.commit()
+    return not lost, names_of(claimed.inbox) if not lost else []
+
+
+@given(orders)
+@settings(deadline=None)
+def test_every_delivery_is_refused_or_taken_or_still_there(order: list[int]) -> None:
+    async def run() -> None:
+        interleaver = Interleaver(follow(order))
+        closer, first, second = await open_nodes(interleaver, "closer", "first", "second")
+        await commit(closer, make_start(make_row(1)))
+
+        (is_closed, taken), [one], [other] = await interleaver.run(
+            try_to_close(closer), first.deliver([make_signal("one", 1)]), second.deliver([make_signal("other", 1)])
+        )
+
+        delivered = {name for name, was in (("one", one), ("other", other)) if was}
+        waiting = names_of(await read_inbox(closer))
+        assert sorted([*taken, *waiting]) == sorted(delivered)
+        assert not (is_closed and waiting)
+        assert ((await read_row(closer)).status == Status.COMPLETED) is is_closed
+        assert interleaver.database.locks.count() == 0
+
+    asyncio.run(run())
+
+
+@given(orders)
+@settings(deadline=None)
+def test_every_envelope_that_a_batch_sends_is_taken_or_still_there(order: list[int]) -> None:
+    async def run() -> None:
+        interleaver = Interleaver(follow(order))
+        closer, sender = await open_nodes(interleaver, "closer", "sender")
+        await commit(closer, make_start(make_row(1)))
+
+        (_, taken), _ = await interleaver.run(try_to_close(closer), commit_loose(sender, make_signal("sent", 1)))
+
+        assert [*taken, *names_of(await read_inbox(closer))] == ["sent"]
+
+    asyncio.run(run())
+
+
+@given(orders)
+@settings(deadline=None)
+def test_an_envelope_is_handled_once_by_one_of_three_nodes(order: list[int]) -> None:
+    async def handle(store: Store) -> list[str]:
+        transaction, claimed = await begin_with(store, Claim(limit=2))
+        turns = [
+            make_turn(row, consumed=[one.id for one in claimed.inbox if one.execution_id == row.execution_id])
+            for row in claimed.rows.values()
+        ]
+        lost = await transaction.write(turns, LooseWrite())
+        await transaction.commit()
+        assert lost == set()
+        return names_of(claimed.inbox)
+
+    async def run() -> None:
+        interleaver = Interleaver(follow(order))
+        nodes = await open_nodes(interleaver, "a", "b", "c")
+        await commit(nodes[0], *[make_start(make_row(number)) for number in (1, 2, 3)])
+        await commit_loose(nodes[0], *[make_signal(f"{number}", number) for number in (1, 2, 3, 1)])
+
+        handled = await interleaver.run(*[handle(node) for node in nodes])
+
+        waiting = names_of(await read_inbox(nodes[0]))
+        assert sorted(sum(handled, waiting)) == ["1", "1", "2", "3"]
+        assert await nodes[0].check() == []
+
+    asyncio.run(run())
+
+
+@given(orders)
+@settings(deadline=None)
+def test_a_workflow_id_is_started_once(order: list[int]) -> None:
+    async def start(store: Store, number: int) -> str | None:
+        """The execution that the id stands for; None if somebody else was at it."""
+        transaction, claimed = await begin_with(store, Claim(workflow_ids=[(ORG, "order")]))
+        found = claimed.open_ids.get((ORG, "order"))
+        if found is not None or (ORG, "order") not in claimed.open_ids:
+            await transaction.rollback()
+            return found
+        lost = await transaction.write([make_start(make_row(number, workflow_id="order"))], LooseWrite())
+        await transaction.commit()
+        assert lost == set()
+        return id_of(number)
+
+    async def run() -> None:
+        interleaver = Interleaver(follow(order))
+        nodes = await open_nodes(interleaver, "a", "b", "c")
+
+        found = await interleaver.run(*[start(node, number) for number, node in enumerate(nodes, 1)])
+
+        latest = await nodes[0].find_latest(ORG, "order")
+        assert latest is not None
+        assert set(found) - {None} == {latest.execution_id}
+        assert await nodes[0].check() == []
+
+    asyncio.run(run())
+
+
+@given(orders)
+@settings(deadline=None)
+def test_a_change_of_status_and_a_turn_follow_each_other(order: list[int]) -> None:
+    async def run() -> None:
+        interleaver = Interleaver(follow(order))
+        worker, operator = await open_nodes(interleaver, "worker", "operator")
+        row = make_row(1)
+        await commit(worker, make_start(row))
+
+        (is_closed, _), is_paused = await interleaver.run(
+            try_to_close(worker), operator.set_status(ORG, id_of(1), 1, make_turn(row, Status.PAUSED, events=0).row)
+        )
+
+        after = await read_row(worker)
+        assert is_closed or is_paused
+        if not is_closed:
+            assert after.status == Status.PAUSED
+        if not is_paused:
+            assert after.status == Status.COMPLETED
+
+    asyncio.run(run())

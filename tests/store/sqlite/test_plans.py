@@ -1,0 +1,59 @@
+"""The cost of a turn must not grow with what is stored: no statement on its way goes through a whole table."""
+
+from __future__ import annotations
+
+import re
+
+import pytest
+
+from holdfast.store.queries import widen
+from holdfast.store.sqlite import SqliteStore
+from holdfast.store.sqlite.statements import SQL
+
+MAY_SCAN = {
+    "check_pages": "",
+    "check_executions": "executions",
+    "check_histories": "executions",
+    "check_histories_without_row": "events executions",
+    "check_inbox": "inbox",
+    "check_open_twice": "executions",
+    "check_timers": "timers",
+    "count_open": "executions",  # its index of what is open
+    "count_queued": "timers inbox dead_letters",
+    "find_next_due": "timers",  # its index, up to the first that is not skipped
+    "find_waiting": "inbox",  # in order, until there are enough
+    "has_inbox": "inbox",  # until the first that is not skipped
+    "list_executions": "executions",  # downwards by id, until the page is full
+    "list_nodes": "nodes",
+    "read_counters": "inbox",  # once, when the database is opened
+}
+SETTINGS = re.compile(r"^(BEGIN|COMMIT|ROLLBACK|PRAGMA)")
+WIDE = re.compile(r"VALUES \(\?")
+TABLES = {"executions", "events", "timers", "inbox", "dead_letters", "requests", "nodes"}
+
+STATEMENTS = {name: statement for name, statement in SQL.items() if not SETTINGS.match(statement)}
+STATEMENTS |= {f"{name} of 3": widen(statement, 3) for name, statement in STATEMENTS.items() if WIDE.search(statement)}
+
+
+def make_values(statement: str) -> dict[str, None] | list[None]:
+    return dict.fromkeys(re.findall(r":(\w+)", statement)) or [None] * statement.count("?")
+
+
+@pytest.mark.parametrize("name", STATEMENTS)
+async def test_a_statement_reads_only_what_it_needs(store: SqliteStore, name: str) -> None:
+    statement = STATEMENTS[name]
+
+    plan = store._connections.writer.execute(f"EXPLAIN QUERY PLAN {statement}", make_values(statement)).fetchall()
+
+    scanned = {match[1] for *_, step in plan if (match := re.match(r"SCAN (\w+)", step))}
+    assert scanned & TABLES <= set(MAY_SCAN.get(name, "").split())
+
+
+async def test_of_many_timers_of_one_execution_those_that_end_are_found_by_number(store: SqliteStore) -> None:
+    statement = widen(SQL["end_timers"], 3)
+
+    plan = store._connections.writer.execute(f"EXPLAIN QUERY PLAN {statement}", make_values(statement)).fetchall()
+
+    searched = [step for *_, step in plan if step.startswith("SEARCH")]
+    assert len(searched) == 2
+    assert all("(execution_id=? AND number=?)" in step for step in searched)

@@ -1,0 +1,68 @@
+from __future__ import annotations
+
+import re
+import sys
+from pathlib import Path
+
+import pytest
+
+from holdfast.store import sqlite
+from holdfast.store.queries import load_queries, widen
+
+SQLITE = Path(sqlite.__file__).parent
+
+
+@pytest.fixture
+def package(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    """A package that has a queries.sql to write."""
+    folder = tmp_path / "some_store"
+    folder.mkdir()
+    (folder / "__init__.py").touch()
+    monkeypatch.syspath_prepend(tmp_path)
+    monkeypatch.delitem(sys.modules, "some_store", raising=False)
+    return folder
+
+
+def test_statements_are_found_by_name_and_without_comments(package: Path) -> None:
+    (package / "queries.sql").write_text(
+        "-- What this is.\n\n-- name: one\n-- Why it is so.\nSELECT 1\n  FROM a;\n\n-- name: two\nDELETE FROM b\n"
+    )
+
+    assert load_queries("some_store") == {"one": "SELECT 1\n  FROM a", "two": "DELETE FROM b"}
+
+
+@pytest.mark.parametrize(
+    ("text", "reason"),
+    [("-- name: one\nSELECT 1;\n-- name: one\nSELECT 2;\n", "'one' is there twice"), ("SELECT 1;\n", "before the first")],
+)
+def test_a_file_that_is_no_list_of_statements_is_refused(package: Path, text: str, reason: str) -> None:
+    (package / "queries.sql").write_text(text)
+
+    with pytest.raises(ValueError, match=reason):
+        load_queries("some_store")
+
+
+def test_a_statement_is_widened_to_many_rows() -> None:
+    assert widen("INSERT INTO a VALUES (?, ?) ON CONFLICT", 3) == "INSERT INTO a VALUES (?, ?), (?, ?), (?, ?) ON CONFLICT"
+
+
+@pytest.mark.parametrize("statement", ["SELECT 1", "INSERT INTO a VALUES (1, ?)", "VALUES (?) VALUES (?)"])
+def test_a_statement_without_one_list_of_values_cannot_be_widened(statement: str) -> None:
+    with pytest.raises(ValueError, match="Expected one VALUES"):
+        widen(statement, 2)
+
+
+def test_every_statement_of_the_sqlite_store_is_used_and_every_used_one_is_there() -> None:
+    code = "\n".join(file.read_text() for file in SQLITE.glob("*.py"))
+
+    named = set(
+        re.findall(r'(?:SQL\[|WideStatement\(|_connect\(path, "r[ow]", |= changes\.witness or \(|witness = \()"(\w+)"', code)
+    )
+
+    assert named == set(load_queries("holdfast.store.sqlite"))
+
+
+def test_sql_is_written_in_sql_files_only() -> None:
+    code = "\n".join(file.read_text() for file in SQLITE.glob("*.py"))
+
+    assert re.findall(r'"\s*(?:SELECT|INSERT|UPDATE|DELETE|PRAGMA|CREATE|WITH)\b.*', code) == []

@@ -1,0 +1,100 @@
+"""Every example runs as it stands, in a process of its own, and prints what it shows."""
+
+from __future__ import annotations
+
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+EXAMPLES = Path(__file__).parent.parent / "examples"
+
+EXPECTED = {
+    "hello.py": """
+        Hello, Ann!
+        WorkflowStarted > ActivityScheduled > ActivityCompleted > WorkflowCompleted
+        Hello, Ann!
+    """,
+    "conversation.py": """
+        a new conversation
+        the same conversation
+        the same conversation
+        Ann, you said: hi
+        Ann, you said: how are you?
+        Ann, you said: bye
+        a new conversation
+    """,
+    "order_saga.py": """
+        order-1: courier for order-1
+        refunded: 4200 cents for order-2
+        released: stock for order-2
+        order-2: given up because of NoCourier
+    """,
+    "approval_with_timeout.py": """
+        100: approved by Ann
+        200: recalled
+        300: nobody decided in time
+        400: nobody decided in time
+    """,
+    "fan_out_children.py": """
+        {'one.txt': 6, 'two.txt': 4, 'three.txt': None}
+        analyse/one.txt completed
+        analyse/three.txt failed
+        analyse/two.txt completed
+    """,
+    "retries_and_heartbeats.py": """
+        attempt 2 copied pages 4 to 5
+        ['ConnectionError after 3 attempts', 'no heartbeat']
+    """,
+    "continue_as.py": """
+        total: 55
+        continued: 5 events
+        continued: 5 events
+        continued: 5 events
+        completed: 4 events
+    """,
+    "testing_with_virtual_time.py": """
+        ann: subscribed to gold
+        ben: trial is over
+        it is 2030-01-31
+    """,
+    "versioning_with_patched.py": """
+        ann: letter to Ann
+        ben: mail to Ben
+    """,
+    "cancel_and_cleanup.py": """
+        training on machine-7
+        accepted: True
+        training stopped
+        returned machine-7
+        cancelled
+    """,
+}
+
+
+def test_every_example_has_its_expected_output() -> None:
+    assert {path.name for path in EXAMPLES.glob("*.py")} == EXPECTED.keys()
+
+
+@pytest.mark.parametrize("name", EXPECTED)
+def test_example_prints_what_it_shows(name: str, tmp_path: Path) -> None:
+    command = [sys.executable, "-W", "error", str(EXAMPLES / name)]
+
+    process = subprocess.run(command, capture_output=True, text=True, timeout=60, check=False, cwd=tmp_path)
+
+    assert process.returncode == 0, process.stderr
+    assert [line.strip() for line in process.stdout.splitlines()] == [
+        line.strip() for line in EXPECTED[name].strip().splitlines()
+    ]
+    assert "Traceback" not in process.stderr
+    assert list(tmp_path.iterdir()) == []
+
+
+@pytest.mark.parametrize("name", EXPECTED)
+def test_example_fits_a_screen_or_two_and_says_its_idea_first(name: str) -> None:
+    lines = (EXAMPLES / name).read_text().splitlines()
+
+    assert 20 <= len(lines) <= 60
+    assert lines[0].startswith('"""')
+    assert lines[0].endswith('."""')
