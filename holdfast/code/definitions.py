@@ -19,7 +19,7 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Iterable
 
 P = ParamSpec("P")
-R = TypeVar("R")
+R_co = TypeVar("R_co", covariant=True)
 D = TypeVar("D", "Workflow[..., Any]", "Activity[..., Any]")
 
 
@@ -31,7 +31,7 @@ class Executor(StrEnum):
     PROCESS = "process"
 
 
-class Workflow(Generic[P, R]):
+class Workflow(Generic[P, R_co]):
     """A workflow: an async function whose first parameter is the context."""
 
     def __init__(self, function: Callable[..., Any], name: str, version: str = "") -> None:
@@ -49,7 +49,7 @@ class Workflow(Generic[P, R]):
         return f"<workflow {self.name!r}>"
 
 
-class Activity(Generic[P, R]):
+class Activity(Generic[P, R_co]):
     """An activity: a function with side effects, sync or async."""
 
     def __init__(
@@ -83,7 +83,7 @@ class Activity(Generic[P, R]):
         schedule_to_start: Duration | None = None,
         schedule_to_close: Duration | None = None,
         heartbeat: Duration | None = None,
-    ) -> Activity[P, R]:
+    ) -> Activity[P, R_co]:
         """The same activity with other options, for one call: `ctx.run(charge.with_options(retry=…), order)`."""
         given = make_options(
             retry=retry,
@@ -94,7 +94,7 @@ class Activity(Generic[P, R]):
             heartbeat=heartbeat,
             base=self.options,
         )
-        other: Activity[P, R] = Activity.__new__(Activity)
+        other: Activity[P, R_co] = Activity.__new__(Activity)
         other.__dict__.update(self.__dict__)
         other.options = given
         return other
@@ -149,6 +149,11 @@ def choose_executor(function: Callable[..., Any], executor: str | None, name: st
     if is_async != (chosen is Executor.LOOP):
         kind = "an async function runs in the loop" if is_async else "a sync function needs a thread or a process"
         raise InvalidDefinition(f"Expected activity '{name}' to run in a {chosen}, but {kind}. Leave executor out.")
+    if chosen is Executor.PROCESS and "<locals>" in getattr(function, "__qualname__", "<locals>"):
+        raise InvalidDefinition(
+            f"Expected activity '{name}' to run in a process, but it is defined inside of a function, where another process "
+            "cannot find it. Move it to the level of its module."
+        )
     return chosen
 
 

@@ -8,15 +8,10 @@ from __future__ import annotations
 import asyncio
 import contextvars
 import functools
-import importlib
 import logging
 from collections.abc import Callable, Mapping
-from concurrent.futures import Executor as Pool
-from concurrent.futures import ProcessPoolExecutor, ThreadPoolExecutor
-from multiprocessing import get_context
+from concurrent.futures import ThreadPoolExecutor
 from typing import TYPE_CHECKING, Any
-
-import msgspec
 
 from holdfast.code.definitions import Activity, Executor
 from holdfast.core import envelopes, payloads
@@ -27,6 +22,7 @@ from holdfast.core.options import TimeoutKind
 from holdfast.core.payloads import Payload
 from holdfast.engine.attempt import Attempt, current
 from holdfast.engine.limits import Admission
+from holdfast.engine.processes import Processes, RaisedElsewhere
 from holdfast.engine.requests import Request
 from holdfast.errors import InvalidArguments, PayloadError
 
@@ -78,7 +74,8 @@ class ActivityRunner:
         )
         for activity in activities.values():
             self._admission.know(activity)
-        self._pools: dict[Executor, Pool] = {}
+        self._threads: ThreadPoolExecutor | None = None
+        self._processes = Processes(config.max_processes)
         self._rate_alarm: Alarm | None = None
         self._is_closing = False
         self._idle: asyncio.Future[None] | None = None
@@ -113,12 +110,13 @@ class ActivityRunner:
             return
         self._admission.enqueue(activity, task)
         options = task.event.options
-        for limit, kind in (
-            (options.schedule_to_start_us, TimeoutKind.SCHEDULE_TO_START),
-            (options.schedule_to_close_us, TimeoutKind.SCHEDULE_TO_CLOSE),
+        queued_at = task.scheduled_at if task.attempt == 1 else self._clock.now()  # each attempt waits for its own place
+        for since, limit, kind in (
+            (queued_at, options.schedule_to_start_us, TimeoutKind.SCHEDULE_TO_START),
+            (task.scheduled_at, options.schedule_to_close_us, TimeoutKind.SCHEDULE_TO_CLOSE),
         ):
             if limit is not None:
-                self._clock.call_at(task.scheduled_at + limit, functools.partial(self._expire_waiting, task, kind))
+                self._clock.call_at(since + limit, functools.partial(self._expire_waiting, task, kind))
         self._watch_rate()
 
     def _launch(self, activity: Activity[..., Any], task: ActivityTask) -> None:
@@ -174,10 +172,14 @@ class ActivityRunner:
             envelope = envelopes.ActivityReturned(number=number, attempt=number_of_attempt, result=result)
         except asyncio.CancelledError:
             envelope = envelopes.ActivityStopped(number=number, attempt=number_of_attempt)
+        except RaisedElsewhere as error:
+            envelope = self._raised(attempt, error.failure)
         except (InvalidArguments, PayloadError) as error:
             failure = describe_exception(error)
             envelope = self._raised(attempt, Failure(failure.type, failure.message, failure.details, True, failure.trace))
-        except Exception as error:  # noqa: BLE001 - whatever user code raises is recorded
+        except (KeyboardInterrupt, GeneratorExit):
+            raise  # somebody ends the process, or the loop is gone
+        except BaseException as error:  # noqa: BLE001 - whatever user code raises is recorded, SystemExit too
             envelope = self._raised(attempt, describe_exception(error))
         finally:
             self._finish(running)
@@ -186,24 +188,15 @@ class ActivityRunner:
 
     async def _call(self, activity: Activity[..., Any], task: ActivityTask) -> Payload:
         if activity.executor is Executor.PROCESS:
-            return await self._call_in_process(activity, task)
+            return await self._processes.call(activity, task.event.input, self._config.payload_limit)
         args = activity.signature.decode_arguments(task.event.input)
         if activity.executor is Executor.LOOP:
             result = await activity.function(*args)
         else:
             context = contextvars.copy_context()
             call = functools.partial(context.run, activity.function, *args)
-            result = await asyncio.get_running_loop().run_in_executor(self._pool(Executor.THREAD), call)
+            result = await asyncio.get_running_loop().run_in_executor(self._thread_pool(), call)
         return payloads.encode(result, f"the result of {activity.signature.what}", self._config.payload_limit)
-
-    async def _call_in_process(self, activity: Activity[..., Any], task: ActivityTask) -> Payload:
-        function = activity.function
-        data = await asyncio.get_running_loop().run_in_executor(
-            self._pool(Executor.PROCESS), call_in_process, function.__module__, function.__qualname__, bytes(task.event.input.data)
-        )
-        if len(data) > self._config.payload_limit:
-            raise PayloadError(f"Expected {activity.signature.what} to return less, but its result has {len(data)} bytes as JSON.")
-        return Payload(msgspec.Raw(data))
 
     def _raised(self, attempt: Attempt, failure: Failure) -> envelopes.ActivityRaised:
         task = attempt.task
@@ -238,15 +231,10 @@ class ActivityRunner:
     def _hand_in(self, task: ActivityTask, envelope: envelopes.AnyEnvelope) -> None:
         self._submit(Request(task.org, envelope, execution_id=task.execution_id))
 
-    def _pool(self, executor: Executor) -> Pool:
-        pool = self._pools.get(executor)
-        if pool is None:
-            if executor is Executor.THREAD:
-                pool = ThreadPoolExecutor(self._config.max_threads, thread_name_prefix="holdfast-activity")
-            else:
-                pool = ProcessPoolExecutor(self._config.max_processes, mp_context=get_context("spawn"))
-            self._pools[executor] = pool
-        return pool
+    def _thread_pool(self) -> ThreadPoolExecutor:
+        if self._threads is None:
+            self._threads = ThreadPoolExecutor(self._config.max_threads, thread_name_prefix="holdfast-activity")
+        return self._threads
 
     # --- timeouts and heartbeats ---
 
@@ -331,17 +319,7 @@ class ActivityRunner:
         futures = [running.future for running in handed_back if running.future is not None]
         if futures:
             await asyncio.gather(*futures, return_exceptions=True)
-        for pool in self._pools.values():
-            pool.shutdown(wait=False, cancel_futures=True)
+        if self._threads is not None:
+            self._threads.shutdown(wait=False, cancel_futures=True)
+        self._processes.close()
         return len(handed_back)
-
-
-def call_in_process(module: str, qualname: str, data: bytes) -> bytes:
-    """Runs in a worker process: finds the activity by its place, JSON in, JSON out."""
-    found: Any = importlib.import_module(module)
-    for part in qualname.split("."):
-        found = getattr(found, part)
-    activity: Activity[..., Any] = found
-    args = activity.signature.decode_arguments(Payload(msgspec.Raw(data)))
-    result = activity.function(*args)
-    return bytes(payloads.encode(result, f"the result of {activity.signature.what}", 2**31).data)

@@ -27,8 +27,8 @@ from holdfast.engine.programs import Live, ProgramCache
 from holdfast.engine.requests import Accepted, Opened, Request
 from holdfast.engine.routing import Router, Work, make_request_row
 from holdfast.engine.rows import from_row, to_row, to_turns
-from holdfast.errors import ExecutionClosed, HoldfastError, OutcomeUnknown, UnknownWorkflow
-from holdfast.store.contract import DeadLetterRow, HistoryRow, InboxRow, RequestRow, Store, TimerRow, Transaction, TurnWrite
+from holdfast.errors import ExecutionClosed, HoldfastError, OutcomeUnknown, StoreUnavailable, UnknownWorkflow
+from holdfast.store.contract import DeadLetterRow, HistoryRow, InboxRow, LooseWrite, RequestRow, Store, TimerRow, Transaction, TurnWrite
 
 if TYPE_CHECKING:
     from holdfast.engine.config import Config
@@ -110,6 +110,8 @@ class Batch:
                 await self._load(transaction, router, todo)
                 todo = await call_plainly(functools.partial(self._take_turns, todo, router))
             lost = await transaction.write([one.write for one in self._taken if one.write is not None], router.loose)
+            if lost:
+                await self._drop_repeated_starts(transaction, lost)
             await self._commit(transaction)
         except BaseException:
             await transaction.rollback()
@@ -117,12 +119,26 @@ class Batch:
             raise
         return self._settle(router, lost)
 
+    async def _drop_repeated_starts(self, transaction: Transaction, lost: set[str]) -> None:
+        """A start that came by the inbox and whose execution exists was handled before: it is taken away."""
+        starts = {
+            one.work.execution_id: one.work.sources[0]
+            for one in self._taken
+            if one.work.new is not None and one.work.execution_id in lost
+        }
+        if starts:
+            known = await transaction.read_rows(starts)
+            rows = [source for execution_id, source in starts.items() if execution_id in known and type(source) is int]
+            await transaction.write([], LooseWrite(consumed=rows))
+
     async def _commit(self, transaction: Transaction) -> None:
         try:
             await transaction.commit()
-        except OutcomeUnknown:
+        except OutcomeUnknown as error:
             if not await self._store.was_committed(transaction):
-                raise
+                raise StoreUnavailable(
+                    "Expected to commit, but the connection broke and nothing was stored. Try again."
+                ) from error
 
     def _discard(self, router: Router) -> None:
         """Nothing was committed: every program that may have moved is thrown away."""
@@ -185,14 +201,12 @@ class Batch:
                 continue
             execution = from_row(row)
             history = histories.get(execution_id, [])
-            if execution.status == "blocked":
-                work.live = Live(execution, NoProgram(), row, 0)
-                continue
-            try:
-                program = self._make_program(execution)
-            except UnknownWorkflow:
-                work.live = Live(execution, NoProgram(), row, 0)
-                continue
+            program: Program = NoProgram()
+            if execution.status != "blocked" and not work.ends:
+                try:
+                    program = self._make_program(execution)
+                except UnknownWorkflow:
+                    pass  # another node may know it
             try:
                 turns = to_turns(history)
                 fold(execution, turns)
@@ -201,7 +215,12 @@ class Batch:
             except HoldfastError as error:  # a history that cannot be decoded
                 blocked = describe_exception(error)
             work.live = Live(execution, program, row, sum(len(one.body) for one in history))
-            if blocked is not None:
+            if blocked is None or type(program) is NoProgram:
+                continue
+            if work.put_terminate_first():
+                program.close()
+                work.live = Live(execution, NoProgram(), row, 0)  # to end it, no program is needed
+            else:
                 self._block(work, router, blocked)
 
     # --- turns ---
@@ -213,7 +232,7 @@ class Batch:
             live = work.live
             if live is None or not work.arrived:
                 continue
-            if type(live.program) is NoProgram and not _only_terminates(work.arrived):
+            if type(live.program) is NoProgram and not work.put_terminate_first():
                 self._park(work, router)
                 continue
             try:
@@ -226,6 +245,10 @@ class Batch:
             if turn.unseen_signals and not work.retaken:
                 live.program.close()
                 work.live, work.retaken = None, True
+                more.append(work)
+            elif turn.blocked is not None and work.new is None and work.put_terminate_first():
+                live.program.close()
+                work.live, work.ends = None, True
                 more.append(work)
             elif turn.blocked is not None:
                 self._block(work, router, turn.blocked)
@@ -505,10 +528,6 @@ class NoProgram:
 
     def close(self) -> None:
         """Nothing to free."""
-
-
-def _only_terminates(arrived: Sequence[AnyEnvelope]) -> bool:
-    return all(type(envelope) is Terminate for envelope in arrived)
 
 
 def call_plainly(function: Callable[[], T]) -> Awaitable[T]:

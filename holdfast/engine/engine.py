@@ -86,11 +86,16 @@ class Engine:
         self._watchdog = Watchdog(self._pump, self.config.slow_turn)
         self._background: set[asyncio.Task[None]] = set()
         self._is_open = False
+        self._was_closed = False
 
     # --- lifecycle ---
 
     async def open(self) -> RecoveryReport:
-        """Open the store, recover what was in flight, and begin to work."""
+        """Open the store, recover what was in flight, and begin to work. Does nothing if it is open."""
+        if self._is_open and self.recovery_report is not None:
+            return self.recovery_report
+        if self._was_closed:
+            raise EngineClosed("Expected to open a new engine, but this one was shut down. Make another: Engine(...).")
         await self.store.open()
         try:
             self.store.on_wake(self._pump.look)
@@ -104,7 +109,10 @@ class Engine:
             self.recovery_report = await self._recovery.recover(await self._list_others())
             self._pump.start()
         except BaseException:
+            self._is_open = False
             await self._pump.kill()
+            if self._heartbeat is not None:
+                await self._heartbeat.stop(leave=False)
             await self.store.close()
             raise
         self._watchdog.start()
@@ -124,7 +132,7 @@ class Engine:
         """Let running activities finish within the grace time, commit, and close. Idempotent."""
         if not self._is_open:
             return
-        self._is_open = False
+        self._is_open, self._was_closed = False, True
         self._watchdog.stop()
         await self._runner.close(self.config.shutdown_grace)
         await self._pump.stop()

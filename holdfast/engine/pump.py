@@ -173,6 +173,8 @@ class Pump:
             self.busy_since = None
         self._backoff = 0
         self.skip.update(settled.parked)
+        if self.skip and settled.closed:  # what still arrives for those is to be answered
+            self.skip.difference_update(execution.execution_id for execution, _ in settled.closed)
         if settled.again:
             self._queue = settled.again + self._queue
         if look and settled.took or settled.sent:

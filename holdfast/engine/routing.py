@@ -41,7 +41,7 @@ _MAY_START_AGAIN: Final = frozenset({"failed", "cancelled", "terminated"})
 class Work:
     """What a batch holds for one execution."""
 
-    __slots__ = ("arrived", "execution_id", "live", "new", "org", "retaken", "sources")
+    __slots__ = ("arrived", "ends", "execution_id", "live", "new", "org", "retaken", "sources")
 
     def __init__(self, org: str, execution_id: str, new: Start | None = None) -> None:
         self.org = org
@@ -52,11 +52,20 @@ class Work:
         self.arrived: list[AnyEnvelope] = []
         self.sources: list[Source] = []
         self.retaken = False
+        self.ends = False
+        """Whether it is to be terminated without its program, which does not fit."""
 
     def add(self, envelope: AnyEnvelope, source: Source) -> None:
         """One more envelope for it."""
         self.arrived.append(envelope)
         self.sources.append(source)
+
+    def put_terminate_first(self) -> bool:
+        """For an execution without a program: an order to terminate goes before all else. Whether there is one."""
+        order = sorted(range(len(self.arrived)), key=lambda index: type(self.arrived[index]) is not Terminate)
+        self.arrived = [self.arrived[index] for index in order]
+        self.sources = [self.sources[index] for index in order]
+        return bool(self.arrived) and type(self.arrived[0]) is Terminate
 
     @property
     def consumed(self) -> list[int]:
@@ -267,6 +276,9 @@ class Router:
                     await self._pass_on(request)
                 return
         existing = self._open.get(key)
+        if existing == start.execution_id and type(source) is int:
+            self.loose.consumed.append(source)  # it was handled before
+            return
         if existing is not None:
             if start.on_open is OnOpen.FAIL:
                 self._refuse_start(start, org, source, _already_open(start.workflow_id, existing))

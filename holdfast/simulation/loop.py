@@ -70,6 +70,7 @@ class SimulationLoop(asyncio.AbstractEventLoop):
         self._later: list[tuple[Instant, int, SimulatedTimerHandle]] = []
         self._order = 0
         self._dead: set[str] = set()
+        self._frozen: dict[str, Instant] = {}
         self._tasks: list[asyncio.Task[Any]] = []
         self._closed = False
 
@@ -90,6 +91,10 @@ class SimulationLoop(asyncio.AbstractEventLoop):
     def kill(self, node: str) -> None:
         """Never again run anything of a node."""
         self._dead.add(node)
+
+    def freeze(self, node: str, until: Instant) -> None:
+        """Run nothing of a node for a while; then everything that was held up, in its order."""
+        self._frozen[node] = until
 
     def close(self) -> None:
         """End what is left of every coroutine, without effect on anything."""
@@ -125,10 +130,16 @@ class SimulationLoop(asyncio.AbstractEventLoop):
         handle = self._ready.popleft()
         if handle.cancelled() or handle.node in self._dead:
             return
+        if self._frozen.get(handle.node, 0) > self.now:
+            self.call_at_instant(self._frozen[handle.node], self._thaw, handle)
+            return
         self.steps += 1
         if self.steps > self._most:
             raise LoopIsSpinning(f"more than {self._most:,} callbacks ran")
         handle._run()
+
+    def _thaw(self, handle: SimulatedHandle | SimulatedTimerHandle) -> None:
+        self._ready.append(handle)
 
     def _jump(self) -> None:
         while self._later:

@@ -116,7 +116,6 @@ class MemoryStage:
         self._database = MemoryDatabase(self._wait)
         self._database.tables = WatchedTables(self.monitor)
         self._observer = MemoryStore(self._database, node="observer")
-        self._trace: list[str] = []
         self._crashes = 0
         self._calm_at = world.loop.now + TROUBLE_SECONDS * SECOND
 
@@ -128,6 +127,10 @@ class MemoryStage:
         """Its transactions are rolled back, its locks are free."""
         self._database.crash(node)
 
+    def drop_transactions(self, node: str) -> None:
+        """They are rolled back; the node finds out when it goes on."""
+        self._database.drop_transactions(node)
+
     async def find_observer(self) -> Store | None:
         """A handle without faults."""
         await self._observer.open()
@@ -137,10 +140,6 @@ class MemoryStage:
     async def examine(self) -> AsyncIterator[Store]:
         """The same handle."""
         yield self._observer
-
-    def describe_faults(self) -> list[str]:
-        """What went wrong, in order."""
-        return self._trace
 
     # --- what the database asks ---
 
@@ -158,7 +157,7 @@ class MemoryStage:
                 return FaultAction.NONE
             self._crashes += 1
         if action is not FaultAction.NONE:
-            self._trace.append(f"{world.loop.time():.3f} s: {action} at {point} on {node}")
+            world.note(f"{action} at {point} on {node}")
         if action is FaultAction.CRASH:
             world.kill(node)
         return action

@@ -21,6 +21,7 @@ from holdfast.simulation.loop import LoopIsDry, LoopIsSpinning
 from holdfast.simulation.outcomes import MOST_EXECUTIONS, ORG, Record, read_records, summarise
 from holdfast.simulation.plans import Scenario
 from holdfast.simulation.scripted import NONCES, scripted
+from holdfast.simulation.troubles import Trouble, make_trouble
 from holdfast.simulation.world import MILLI, World, spawn
 from holdfast.store.contract import Filter, Store
 
@@ -44,13 +45,15 @@ class Stuck(Exception):
     """The run did not end."""
 
 
-def live(world: World, scenario: Scenario, nodes: int) -> Ended:
-    """Run a scenario to its end, on a stage that is set up."""
+def live(world: World, scenario: Scenario, nodes: int, trouble: Trouble | None = None) -> Ended:
+    """Run a scenario to its end, on a stage that is set up, with trouble beside what the stage makes itself."""
     NONCES.reset()
     ledger = Ledger()
     world.loop.on_error = lambda error: ledger.problems.append(f"nobody handled:\n{_format(error)}")
     with catch_errors(ledger):
         try:
+            if trouble is not None:
+                _ = spawn(world.loop, make_trouble(world, trouble))
             return world.loop.run(_live(world, scenario, nodes, ledger))
         except (LoopIsDry, LoopIsSpinning, Stuck) as error:
             return _fail(world, ledger, f"the run did not end: {error}")
@@ -63,7 +66,7 @@ def live(world: World, scenario: Scenario, nodes: int) -> Ended:
 
 def _fail(world: World, ledger: Ledger, reason: str) -> Ended:
     problems = [*world.stage.monitor.problems, *ledger.problems, reason]
-    return Ended({}, problems, world.stage.describe_faults(), 0, "")
+    return Ended({}, problems, world.trace, 0, "")
 
 
 async def _live(world: World, scenario: Scenario, nodes: int, ledger: Ledger) -> Ended:
@@ -99,7 +102,7 @@ async def _examine(world: World, ledger: Ledger) -> Ended:
         problems = await check_world(store, stage.monitor, ledger, records, make_program)
     turns = sum(stage.monitor.commits.values())
     digest = f"{stage.monitor.digest}-{world.loop.steps}"
-    return Ended(summarise(records), problems, stage.describe_faults(), turns, digest)
+    return Ended(summarise(records), problems, world.trace, turns, digest)
 
 
 def make_program(record: Record) -> Program:

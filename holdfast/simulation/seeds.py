@@ -19,6 +19,7 @@ from holdfast.simulation.outcomes import find_difference
 from holdfast.simulation.plans import Scenario
 from holdfast.simulation.runs import Ended, live
 from holdfast.simulation.sqlite_stage import SqliteStage
+from holdfast.simulation.troubles import TROUBLES
 from holdfast.simulation.world import BEGINNING, World
 
 STORES: Final = ("memory", "sqlite")
@@ -172,6 +173,8 @@ class SharedMemory:
         """Several nodes: undisturbed, with faults of two kinds, and with single crashes."""
         options = _choose_options(self._random)
         yield self._trial("several nodes", lambda _: memory_stage.never, options)
+        trouble = self._random.choice(sorted(TROUBLES))
+        yield Trial(trouble, lambda: self._run(trouble, lambda _: memory_stage.never, self._nodes, options, is_slow=True))
         for name in self._random.sample(sorted(memory_stage.PROFILES), 2):
             rates = memory_stage.PROFILES[name]
             yield self._trial(name, lambda random, rates=rates: memory_stage.at_random(random, rates), options)  # type: ignore[misc]
@@ -195,7 +198,7 @@ class SharedMemory:
     ) -> Ended:
         world = _make_world(self._scenario.seed, name, options, MEMORY_RESTARTS)
         world.set_up(self._stage(world, decide(world.random), is_slow=is_slow))
-        return live(world, self._scenario, nodes)
+        return live(world, self._scenario, nodes, TROUBLES.get(name))
 
 
 class OwnFile:
@@ -219,6 +222,7 @@ class OwnFile:
         """Crashes and failures at random; then one crash, at each point or at some."""
         options = _choose_options(self._random)
         yield self._trial("mishaps", lambda random: sqlite_stage.at_random(random, 0.02, 0.03), options)
+        yield self._trial("shutdowns", lambda _: sqlite_stage.never, options)
         counting = sqlite_stage.CrashAt(0)
         yield self._trial("one crash", lambda _: counting, {})
         numbers = range(1, counting.count + 1)
@@ -237,7 +241,7 @@ class OwnFile:
         folder = self._folder / str(self._count)
         folder.mkdir()
         world.set_up(self._stage(world, folder, decide(world.random)))
-        return live(world, self._scenario, 1)
+        return live(world, self._scenario, 1, TROUBLES.get(name))
 
 
 def _make_world(seed: int, name: str, options: dict[str, Any], restarts: tuple[int, int]) -> World:

@@ -110,7 +110,6 @@ class SqliteStage:
         self._decide = decide
         self._stores: dict[str, SqliteStore] = {}
         self._path = folder / "simulated-0.db"
-        self._trace: list[str] = []
         self._crashes = 0
         self._calm_at = world.loop.now + TROUBLE_SECONDS * SECOND
 
@@ -132,6 +131,9 @@ class SqliteStage:
         self._path = kept
         store.abandon()
 
+    def drop_transactions(self, node: str) -> None:
+        """A file gives up on nobody."""
+
     async def find_observer(self) -> Store | None:
         """Whoever owns the file, without mishaps."""
         for node in self.world.nodes.values():
@@ -149,10 +151,6 @@ class SqliteStage:
         finally:
             await store.close()
 
-    def describe_faults(self) -> list[str]:
-        """What went wrong, in order."""
-        return self._trace
-
     async def reach(self, place: Place, node: str) -> Mishap:
         """A place where something may happen. A crash never returns."""
         if self.world.is_over or self.world.loop.now > self._calm_at or node not in self.world.nodes:
@@ -161,7 +159,7 @@ class SqliteStage:
         if mishap is Mishap.CRASH and self._crashes >= MOST_CRASHES:
             return Mishap.NONE
         if mishap is not Mishap.NONE:
-            self._trace.append(f"{self.world.loop.time():.3f} s: {mishap} {place} on {node}")
+            self.world.note(f"{mishap} {place} on {node}")
         if mishap is Mishap.CRASH:
             self.world.kill(node)
             await self.world.loop.create_future()

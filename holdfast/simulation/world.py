@@ -40,16 +40,16 @@ class Stage(Protocol):
         """A node is dead: whatever the system would take from a dead process is taken."""
         ...
 
+    def drop_transactions(self, node: str) -> None:
+        """The database gives up on a node that is silent."""
+        ...
+
     async def find_observer(self) -> Store | None:
         """A handle to look from outside, if there is one now."""
         ...
 
     def examine(self) -> AbstractAsyncContextManager[Store]:
         """The store once every node has left, for the checks."""
-        ...
-
-    def describe_faults(self) -> list[str]:
-        """What went wrong so far."""
         ...
 
 
@@ -93,6 +93,8 @@ class World:
         self.graves: list[SimulatedEngine] = []
         self.restart_millis = (100, 10_000)
         self.is_over = False
+        self.trace: list[str] = []
+        """What went wrong so far."""
         self.outside = Context()
         """The context of what belongs to no node."""
         self._options = options
@@ -109,6 +111,10 @@ class World:
     def set_up(self, stage: Stage) -> None:
         """Name what the nodes share."""
         self._stage = stage
+
+    def note(self, what: str) -> None:
+        """Something goes wrong now."""
+        self.trace.append(f"{self.loop.time():.3f} s: {what}")
 
     # --- nodes ---
 
@@ -156,6 +162,17 @@ class World:
         for answer in node.calls:
             if not answer.done():
                 answer.set_exception(NodeDied(name))
+        self._arrange_another()
+
+    async def retire(self, name: str) -> None:
+        """A node ends in good order. Another takes its place after a while."""
+        node = self.nodes[name]
+        node.is_open = False
+        await self._ask(node, lambda engine: engine.shutdown())
+        self.nodes.pop(name, None)
+        self._arrange_another()
+
+    def _arrange_another(self) -> None:
         if not self.is_over:
             delay = self.random.randint(*self.restart_millis) * MILLI
             self.outside.copy().run(self.loop.call_at_instant, self.loop.now + delay, self._reopen)
@@ -214,4 +231,11 @@ def _pass_on(done: asyncio.Task[T], answer: asyncio.Future[T]) -> None:
 def spawn(loop: SimulationLoop, coro: Coroutine[Any, Any, T]) -> asyncio.Task[T]:
     """A task that belongs to no node."""
     task: asyncio.Task[T] = loop.create_task(coro, context=Context())
+    task.add_done_callback(lambda done: _report(loop, done))
     return task
+
+
+def _report(loop: SimulationLoop, done: asyncio.Task[Any]) -> None:
+    error = None if done.cancelled() else done.exception()
+    if error is not None:
+        loop.on_error(error)

@@ -9,9 +9,10 @@ from typing import Final
 
 import pytest
 
+from tests.rules.steps import forget_steps
 from tests.rules.world import Nodes, World
 
-LONGEST_TEST: Final = 8
+LONGEST_TEST: Final = 60
 """Seconds."""
 
 
@@ -24,11 +25,25 @@ async def world(request: pytest.FixtureRequest, tmp_path: Path) -> AsyncIterator
 
 
 @pytest.fixture
+async def on_file(tmp_path: Path) -> AsyncIterator[World]:
+    """A store that keeps a file to look into, empty."""
+    world = World("sqlite", tmp_path)
+    yield world
+    await world.close()
+
+
+@pytest.fixture
 async def nodes() -> AsyncIterator[Nodes]:
     """A database that several nodes share, empty."""
     nodes = Nodes()
     yield nodes
     await nodes.close()
+
+
+@pytest.fixture(autouse=True)
+def fresh_steps() -> None:
+    """Nobody has called anything yet."""
+    forget_steps()
 
 
 @pytest.fixture(autouse=True)

@@ -7,26 +7,14 @@ from typing import Any
 
 import pytest
 
-from holdfast import ChildWorkflowFailed, Context, Engine, ParentClose, Status, WorkflowFailed, activity, workflow
+from holdfast import ChildWorkflowFailed, Context, Engine, ParentClose, Status, WorkflowFailed, workflow
+from holdfast.code.definitions import Workflow
 from holdfast.core import events
 from holdfast.core.envelopes import ChildClosed
 from holdfast.errors import ChildWorkflowCancelled, ChildWorkflowTerminated
 from holdfast.store.memory.faults import FaultAction, Point
+from tests.rules.steps import CALLS, call
 from tests.rules.world import Nodes, World, hear_nothing
-
-CALLS: list[str] = []
-
-
-@activity
-async def call(name: str) -> str:
-    CALLS.append(name)
-    return name
-
-
-@pytest.fixture(autouse=True)
-def calls() -> list[str]:
-    CALLS.clear()
-    return CALLS
 
 
 @workflow
@@ -59,7 +47,7 @@ async def starts_one(ctx: Context, how: str, policy: str) -> str:
     """Starts a child, then ends as told: by returning, failing, continuing; or it is cancelled or terminated."""
     if how == "again":
         return await ctx.wait_for_signal("never", str)
-    ctx.start_child(child, "wait", workflow_id="child", parent_close=policy)
+    _ = ctx.start_child(child, "wait", workflow_id="child", parent_close=policy)
     await ctx.wait_for_signal("end")
     if how == "fail":
         raise ValueError("the parent fails")
@@ -89,7 +77,7 @@ async def member(ctx: Context, number: int) -> int:
     return number
 
 
-ALL = [child, runs_one, catches, starts_one, two_in_a_row, family, member]
+ALL: list[Workflow[..., Any]] = [child, runs_one, catches, starts_one, two_in_a_row, family, member]
 
 
 async def status_of(engine: Engine, target: str) -> Status:
@@ -354,7 +342,7 @@ async def test_C1_a_child_that_is_not_awaited_is_abandoned_by_default(world: Wor
 
 @workflow
 async def leaves(ctx: Context) -> None:
-    ctx.start_child(child, "wait", workflow_id="child")
+    _ = ctx.start_child(child, "wait", workflow_id="child")
 
 
 async def test_C1_the_policy_reaches_a_child_that_is_not_started_yet(world: World) -> None:
@@ -368,7 +356,7 @@ async def test_C1_the_policy_reaches_a_child_that_is_not_started_yet(world: Worl
 
 @workflow
 async def leaves_at_once(ctx: Context) -> None:
-    ctx.start_child(child, "wait", workflow_id="child", parent_close=ParentClose.TERMINATE)
+    _ = ctx.start_child(child, "wait", workflow_id="child", parent_close=ParentClose.TERMINATE)
 
 
 @pytest.mark.parametrize("policy", ["cancel", "terminate"])
@@ -386,7 +374,7 @@ async def test_C1_the_policy_reaches_a_child_that_continued(world: World, policy
 
 @workflow
 async def starts_continuing(ctx: Context, policy: str) -> None:
-    ctx.start_child(child, "continue", workflow_id="child", parent_close=policy)
+    _ = ctx.start_child(child, "continue", workflow_id="child", parent_close=policy)
     await ctx.wait_for_signal("end")
 
 
@@ -404,7 +392,7 @@ async def test_C1_a_child_that_has_ended_is_left_as_it_is(world: World) -> None:
 
 @workflow
 async def parent_of_done(ctx: Context) -> None:
-    ctx.start_child(child, "well", workflow_id="child", parent_close="cancel")
+    _ = ctx.start_child(child, "well", workflow_id="child", parent_close="cancel")
     await ctx.wait_for_signal("end")
 
 

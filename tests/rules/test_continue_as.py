@@ -1,4 +1,4 @@
-"""C5, and the last sentence of S7: the next run opens with the end of the one before, and takes along what was not handled."""
+"""C5 and the last sentence of S7: the next run opens as the one before ends, and takes along what was not handled."""
 
 from __future__ import annotations
 
@@ -7,47 +7,29 @@ from typing import Any
 
 import pytest
 
-from holdfast import Context, Engine, Status, WorkflowCancelled, WorkflowTerminated, activity, workflow
+from holdfast import Context, Engine, Status, WorkflowCancelled, WorkflowTerminated, workflow
+from holdfast.code.definitions import Workflow
 from holdfast.core import codec, events
 from holdfast.errors import ExecutionClosed, InvalidArguments
 from holdfast.store.memory.faults import FaultAction, Point
+from tests.rules.steps import GATES, gate, note, pass_gate
 from tests.rules.world import Nodes, World, eventually, once
-
-GATES: dict[str, asyncio.Event] = {}
-
-
-@activity
-async def pass_gate(name: str) -> str:
-    await GATES.setdefault(name, asyncio.Event()).wait()
-    return name
-
-
-@activity
-async def note(what: Any) -> Any:
-    return what
-
-
-@pytest.fixture(autouse=True)
-def gates() -> dict[str, asyncio.Event]:
-    GATES.clear()
-    return GATES
 
 
 @workflow
 async def countdown(ctx: Context, left: int) -> str:
-    if left == 0:
-        return f"done by {ctx.info.workflow_id}"
-    await ctx.run(note, left)
-    ctx.continue_as(left - 1)
+    if left > 0:
+        await ctx.run(note, left)
+        ctx.continue_as(left - 1)
+    return f"done by {ctx.info.workflow_id}"
 
 
 @workflow
 async def on_go(ctx: Context, run: int) -> list[Any]:
     """Continues when told, and ends when told, with what is in its queues."""
-    first = await ctx.wait_for_signal("next")
-    if first == "end":
-        return [run, ctx.drain_signals("x"), ctx.drain_signals("y")]
-    ctx.continue_as(run + 1)
+    if await ctx.wait_for_signal("next") != "end":
+        ctx.continue_as(run + 1)
+    return [run, ctx.drain_signals("x"), ctx.drain_signals("y")]
 
 
 @workflow
@@ -61,7 +43,7 @@ async def changes(ctx: Context) -> str:
     ctx.continue_as("a word", workflow=other)
 
 
-ALL = [countdown, on_go, other, changes]
+ALL: list[Workflow[..., Any]] = [countdown, on_go, other, changes]
 
 
 async def runs_of(engine: Engine, workflow_id: str) -> list[Any]:
@@ -125,7 +107,8 @@ async def test_C5_the_end_and_the_next_run_are_one_transaction(nodes: Nodes) -> 
 
 
 @pytest.mark.parametrize(
-    "point", [Point.WRITE_ESCALATE, Point.WRITE_VERSIONS, Point.WRITE_INSERTS, Point.WRITE_ROWS, Point.COMMIT, Point.COMMITTED]
+    "point",
+    [Point.WRITE_ESCALATE, Point.WRITE_VERSIONS, Point.WRITE_INSERTS, Point.WRITE_ROWS, Point.COMMIT, Point.COMMITTED],
 )
 async def test_C5_a_crash_leaves_both_or_neither(nodes: Nodes, point: Point) -> None:
     engine = await nodes.open("one", ALL, exclusive=True)
@@ -164,7 +147,7 @@ async def test_C5_results_follow_from_run_to_run(world: World) -> None:
     handle = await engine.start(countdown, 3, workflow_id="c")
 
     by_first_run = await handle.result()
-    by_workflow_id = await engine.handle("c").result()
+    by_workflow_id = await engine.handle("c", workflow=countdown).result()
     by_query = await engine.query_result(str(handle.execution_id))
 
     assert by_first_run == by_workflow_id == by_query == "done by c"
@@ -253,13 +236,13 @@ async def test_C5_a_run_that_continued_is_closed(world: World) -> None:
 
 
 async def test_C5_timers_activities_and_waits_of_the_old_run_end_with_it(world: World) -> None:
-    engine = await world.open([busy], [pass_gate], auto_advance=False)
+    engine = await world.open([busy], [pass_gate], auto_advance=False, patience=0)
     await engine.start(busy, 1, workflow_id="b")
     await eventually(lambda: "gate-1" in GATES)
 
     await engine.signal_workflow("b", "go")
     await eventually(lambda: "gate-2" in GATES)
-    GATES["gate-1"].set()
+    gate("gate-1").set()
     await engine.clock.advance(seconds=90)
 
     first, second = await runs_of(engine, "b")
@@ -283,10 +266,10 @@ async def test_C5_a_result_for_the_old_run_is_not_taken_for_one_of_the_next(worl
     await engine.start(racer, 1, workflow_id="r")
     await eventually(lambda: {"fast-1", "slow-1"} <= GATES.keys())
 
-    GATES["fast-1"].set()
-    GATES["slow-1"].set()
+    gate("fast-1").set()
+    gate("slow-1").set()
     await eventually(lambda: {"fast-2", "slow-2"} <= GATES.keys())
-    GATES["slow-2"].set()
+    gate("slow-2").set()
 
     assert await engine.handle("r").result() == "slow-2"
 
@@ -294,10 +277,10 @@ async def test_C5_a_result_for_the_old_run_is_not_taken_for_one_of_the_next(worl
 @workflow
 async def racer(ctx: Context, run: int) -> str:
     fast, slow = ctx.run(pass_gate, f"fast-{run}"), ctx.run(pass_gate, f"slow-{run}")
-    if run == 2:
-        return await slow
-    await fast
-    ctx.continue_as(run + 1)
+    if run == 1:
+        await fast
+        ctx.continue_as(run + 1)
+    return await slow
 
 
 async def test_C5_it_survives_a_crash_between_the_runs(world: World) -> None:

@@ -8,6 +8,7 @@ from typing import Any
 import pytest
 
 from holdfast import Context, Engine, ExternalSignalFailed, WorkflowFailed, workflow
+from holdfast.code.definitions import Workflow
 from holdfast.core import codec, events
 from holdfast.core.envelopes import Signal
 from holdfast.store.memory.faults import FaultAction, Point
@@ -43,7 +44,7 @@ async def chatty(ctx: Context, to: str, count: int) -> int:
 
 @workflow
 async def careless(ctx: Context, to: str) -> None:
-    ctx.signal_external_workflow(to, "x", "unawaited")
+    _ = ctx.signal_external_workflow(to, "x", "unawaited")
 
 
 @workflow
@@ -68,7 +69,7 @@ async def ends(ctx: Context, how: str) -> None:
         await ctx.wait_for_signal("never")
 
 
-ALL = [receiver, sender, careful_sender, chatty, careless, waits_first, loner, ends]
+ALL: list[Workflow[..., Any]] = [receiver, sender, careful_sender, chatty, careless, waits_first, loner, ends]
 
 
 async def received(engine: Engine, target: str) -> list[events.SignalReceived]:
@@ -338,8 +339,6 @@ async def test_S5_the_envelope_in_the_inbox_carries_ids_and_the_value_alone(node
 
     await (await engine.start(sender, "r", "hello", workflow_id="s")).result()
 
-    sent = [
-        codec.decode_envelope(row.body) for commit in nodes.commits for turn in commit.turns for row in turn.outgoing
-    ]
+    sent = [codec.decode_envelope(row.body) for commit in nodes.commits for turn in commit.turns for row in turn.outgoing]
     signals = [envelope for envelope in sent if isinstance(envelope, Signal)]
     assert [(envelope.name, bytes(envelope.value.data)) for envelope in signals] == [("x", b'"hello"')]

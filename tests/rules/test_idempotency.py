@@ -135,9 +135,7 @@ async def test_I2_fifty_concurrent_starts_with_one_key_create_one_execution(worl
 async def test_I2_concurrent_starts_with_one_key_on_two_nodes_create_one_execution(nodes: Nodes) -> None:
     one, two = await nodes.open("one", [waiter]), await nodes.open("two", [waiter])
 
-    handles = await asyncio.gather(
-        *(node.start(waiter, idempotency_key="key") for _ in range(10) for node in (one, two))
-    )
+    handles = await asyncio.gather(*(node.start(waiter, idempotency_key="key") for _ in range(10) for node in (one, two)))
 
     assert len({handle.execution_id for handle in handles}) == 1
     assert [handle.created for handle in handles].count(True) == 1

@@ -18,10 +18,7 @@ from tests.rules.world import Nodes, World, once
 
 @workflow
 async def collector(ctx: Context, wanted: int) -> list[str]:
-    taken = []
-    while len(taken) < wanted:
-        taken.append(await ctx.wait_for_signal("message", str))
-    return taken
+    return [await ctx.wait_for_signal("message", str) for _ in range(wanted)]
 
 
 @workflow
@@ -30,9 +27,7 @@ async def hasty(ctx: Context) -> int:
 
 
 async def send(engine: Engine, workflow_id: str, value: str, wanted: int = 1_000_000) -> Any:
-    return await engine.signal_with_start_workflow(
-        workflow_id, collector, wanted, signal_name="message", signal_value=value
-    )
+    return await engine.signal_with_start_workflow(workflow_id, collector, wanted, signal_name="message", signal_value=value)
 
 
 async def received(engine: Engine, target: str) -> list[str]:

@@ -3,26 +3,16 @@
 from __future__ import annotations
 
 import asyncio
+from typing import Any
 
 import pytest
 
-from holdfast import Context, Status, activity, workflow
+from holdfast import Context, Status, workflow
+from holdfast.code.definitions import Workflow
 from holdfast.errors import ExecutionClosed
 from holdfast.store.memory.faults import FaultAction, Point
+from tests.rules.steps import GATES, gate, pass_gate
 from tests.rules.world import Nodes, World, eventually, hear_nothing
-
-GATES: dict[str, asyncio.Event] = {}
-
-
-@activity
-async def pass_gate(name: str) -> None:
-    await GATES.setdefault(name, asyncio.Event()).wait()
-
-
-@pytest.fixture(autouse=True)
-def gates() -> dict[str, asyncio.Event]:
-    GATES.clear()
-    return GATES
 
 
 @workflow
@@ -66,7 +56,7 @@ async def parent(ctx: Context) -> list[int]:
     return [first, *ctx.drain_signals("x", int)]
 
 
-ALL = [counter, immediate, on_end, fails, timed, child, parent]
+ALL: list[Workflow[..., Any]] = [counter, immediate, on_end, fails, timed, child, parent]
 
 
 def assert_no_signal_after_the_end(kinds: list[str]) -> None:
@@ -90,10 +80,7 @@ async def test_S7_signals_that_meet_the_first_and_last_turn_are_given_before_its
     engine = await world.open(ALL)
 
     answers = await asyncio.gather(
-        *(
-            engine.signal_with_start_workflow("i", immediate, signal_name="x", signal_value=number)
-            for number in range(5)
-        )
+        *(engine.signal_with_start_workflow("i", immediate, signal_name="x", signal_value=number) for number in range(5))
     )
 
     assert {answer.workflow_execution_id for answer in answers} == {answers[0].workflow_execution_id}
@@ -128,7 +115,7 @@ async def test_S7_every_call_is_either_given_to_the_workflow_or_refused(world: W
         for _ in range(number):
             await asyncio.sleep(0)
         if number == 20:
-            GATES.setdefault("gate", asyncio.Event()).set()
+            gate("gate").set()
         try:
             await handle.signal("x", number)
         except ExecutionClosed:
@@ -296,7 +283,7 @@ async def test_S7_a_failed_commit_of_the_end_keeps_the_accepted_signal(nodes: No
     plan = [action]
     nodes.faults["one"] = lambda point, _node: plan.pop() if point == Point.COMMIT and plan else FaultAction.NONE
 
-    GATES["gate"].set()
+    gate("gate").set()
     await eventually(lambda: not plan)
     await two.signal_workflow("w", "x", 7)
     await nodes.clock.advance(seconds=30)
@@ -364,5 +351,5 @@ async def doomed(ctx: Context) -> None:
 
 @workflow
 async def dooming(ctx: Context) -> None:
-    ctx.start_child(doomed, workflow_id="c", parent_close="terminate")
+    _ = ctx.start_child(doomed, workflow_id="c", parent_close="terminate")
     await ctx.wait_for_signal("end")

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import shutil
 import time
 from collections.abc import Awaitable, Callable, Iterable, Sequence
 from pathlib import Path
@@ -54,11 +55,19 @@ class World:
         **options: Any,
     ) -> TestEngine:
         """An open engine; `restart` lets it die and come back."""
-        url = "memory://" if self.kind == "memory" else f"sqlite:///{self.path}"
+        url = options.pop("url", None) or ("memory://" if self.kind == "memory" else f"sqlite:///{self.path}")
         engine = TestEngine(url, workflows=workflows, activities=activities, **options)
         self._engines.append(engine)
         await engine.open()
         return engine
+
+    def copy_file(self, name: str) -> str:
+        """What would be found if the power failed now, as the URL of another database."""
+        copy = self.path.with_name(f"{name}.db")
+        for suffix in ("", "-wal"):
+            if (found := self.path.with_name(self.path.name + suffix)).exists():
+                shutil.copy(found, copy.with_name(copy.name + suffix))
+        return f"sqlite:///{copy}"
 
     async def close(self) -> None:
         """The test is over: what it left must be whole."""
@@ -128,10 +137,16 @@ class Nodes:
                 self._paused.discard(node)
 
     async def put_into_inbox(self, execution_id: str, envelope: AnyEnvelope, org: str = DEFAULT_ORG) -> None:
-        """Let an envelope arrive as from another node."""
+        """Let an envelope arrive as from a turn of another node, which does not ask whether the receiver is open."""
+        await self.put_row(InboxRow(org, execution_id, "", codec.encode(envelope)))
+
+    async def put_row(self, row: InboxRow) -> None:
+        """Let an envelope arrive as it is addressed."""
         store = MemoryStore(self.database, node="stranger")
         await store.open()
-        assert await store.deliver([InboxRow(org, execution_id, "", codec.encode(envelope))]) == [True]
+        transaction = await store.begin()
+        await transaction.write([], LooseWrite(outgoing=[row]))
+        await transaction.commit()
         await store.wake()
         await store.close()
 
@@ -226,6 +241,24 @@ class Gate:
 # --- what was committed ---
 
 
+def snapshot(database: MemoryDatabase) -> dict[str, list[Any]]:
+    """Everything that is committed, nodes aside."""
+    tables = database.tables
+    return {
+        "executions": list(tables.executions.values()),
+        "events": [
+            (execution_id, type(event).__name__)
+            for execution_id, turns in tables.histories.items()
+            for turn in turns
+            for event in codec.decode_events(turn.body, turn.schema)
+        ],
+        "timers": [timer for timers in tables.timers.values() for timer in timers.values()],
+        "inbox": list(tables.inbox.values()),
+        "dead_letters": list(tables.dead_letters.values()),
+        "requests": list(tables.requests.values()),
+    }
+
+
 class Commit:
     """One transaction that was committed: what it wrote, lost turns left out."""
 
@@ -262,7 +295,10 @@ class WatchedTransaction(MemoryTransaction):
     async def write(self, turns: Sequence[TurnWrite], loose: LooseWrite) -> set[str]:
         await self._nodes.come_by(self._session.connection.node)
         lost = await super().write(turns, loose)
-        self._commit = Commit([turn for turn in turns if turn.row.execution_id not in lost], loose)
+        if turns:
+            self._commit = Commit([turn for turn in turns if turn.row.execution_id not in lost], loose)
+        elif not self._commit.turns:
+            self._commit = Commit([], loose)
         return lost
 
     async def commit(self) -> None:

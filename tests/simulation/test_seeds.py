@@ -10,9 +10,8 @@ from holdfast import simulation
 
 PROGRAM = """
 from holdfast import simulation
-for store in ("memory", "sqlite"):
-    for seed in (3, 10, 114):
-        print(store, seed, simulation.run(1, first=seed, store=store).digests)
+for store, seed in (("memory", 3), ("memory", 114), ("sqlite", 1)):
+    print(store, seed, simulation.run(1, first=seed, store=store).digests)
 """
 
 
@@ -26,7 +25,7 @@ def test_a_seed_is_repeated_bit_for_bit_whatever_the_hash_seed() -> None:
     first, second = _run_with_hash_seed("1"), _run_with_hash_seed("2")
 
     assert first == second
-    assert first.count("\n") == 6
+    assert first.count("\n") == 3
 
 
 @pytest.mark.parametrize("store", ["memory", "sqlite"])

@@ -110,9 +110,12 @@ async def test_a_wait_for_a_place_that_is_over_does_not_end_the_next_one(still: 
     await still.settle()
 
     flows.open_gate("first")
-    await still.clock.advance(seconds=60)
+    await still.clock.advance(seconds=10 + 59)
+    before = (await handle.status()).status
+    await still.clock.advance(seconds=1)
 
     assert flows.notes == ["first", "second", "third"]
+    assert before == Status.RUNNING
     assert await result_now(handle) == "schedule_to_start in attempt 2"
 
 

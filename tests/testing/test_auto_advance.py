@@ -8,7 +8,9 @@ from datetime import timedelta
 import pytest
 
 from holdfast import Status, WorkflowFailed
-from holdfast.testing import TestEngine, skipper
+from holdfast.store.memory.database import MemoryDatabase
+from holdfast.store.memory.store import MemoryStore
+from holdfast.testing import TestEngine, rest, skipper
 from tests.testing import flows
 
 
@@ -143,6 +145,39 @@ async def test_waiting_without_end_is_given_up_with_advice(engine: TestEngine, m
 
     with pytest.raises(TimeoutError, match=r"jumped 10 times.*max_attempts"):
         await handle.result()
+
+
+async def test_an_activity_that_keeps_time_from_jumping_is_reported(
+    engine: TestEngine, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(rest, "SUSPICIOUS", 0.01)
+    reported: asyncio.Future[str] = asyncio.get_running_loop().create_future()
+    monkeypatch.setattr(rest.log, "warning", lambda text, *args: reported.set_result(text % args))
+    handle = await engine.start(flows.time_out, {"start_to_close": 60}, workflow_id="stuck")
+    waiting = asyncio.create_task(handle.result())
+
+    message = await reported
+
+    assert "activity 'hang' of 'stuck'" in message
+    assert "engine.clock.advance" in message
+    await engine.clock.advance(seconds=60)
+    await waiting
+
+
+async def test_the_pulse_of_a_node_alone_moves_no_time() -> None:
+    shared = MemoryStore(MemoryDatabase())
+    async with TestEngine(shared, workflows=flows.WORKFLOWS, activities=flows.ACTIVITIES) as engine:
+        start = engine.clock.present
+        handle = await engine.start(flows.await_signal, 0.001)
+        waiting = asyncio.create_task(handle.result())
+        await engine.settle()
+        before = engine.clock.present
+
+        await handle.signal("word", "hello")
+
+        assert await waiting == "hello"
+        assert before == start
+        assert engine.clock.present == start + timedelta(days=0.001)
 
 
 async def test_jumping_can_be_turned_off_and_on(engine: TestEngine) -> None:

@@ -11,6 +11,11 @@ from tests.testing import flows
 from tests.testing.flows import result_now
 
 
+def make_patient(url: str) -> TestEngine:
+    """An engine that waits for activities as long as a slow machine may need."""
+    return TestEngine(url, workflows=flows.WORKFLOWS, activities=flows.ACTIVITIES, auto_advance=False, patience=60)
+
+
 async def test_a_month_of_hourly_waking_is_as_many_alarms_as_hours(engine: TestEngine) -> None:
     handle = await engine.start(flows.wake_hourly, 30 * 24)
 
@@ -106,7 +111,7 @@ async def test_nothing_ends_without_time_when_it_does_not_jump_by_itself(still: 
 
 
 async def test_work_in_threads_is_waited_for_at_each_step(url: str) -> None:
-    async with TestEngine(url, workflows=flows.WORKFLOWS, activities=flows.ACTIVITIES, auto_advance=False) as engine:
+    async with make_patient(url) as engine:
         handle = await engine.start(flows.work_daily, "thread", 5)
 
         alarms = await engine.clock.advance(days=5)
@@ -116,7 +121,7 @@ async def test_work_in_threads_is_waited_for_at_each_step(url: str) -> None:
 
 
 async def test_real_waiting_of_async_work_is_waited_for_at_each_step(url: str) -> None:
-    async with TestEngine(url, workflows=flows.WORKFLOWS, activities=flows.ACTIVITIES, auto_advance=False) as engine:
+    async with make_patient(url) as engine:
         handle = await engine.start(flows.work_daily, "slow", 5)
 
         alarms = await engine.clock.advance(days=5)

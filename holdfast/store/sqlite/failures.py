@@ -35,6 +35,8 @@ _ERRNO_REMEDIES: Final[Mapping[int, str]] = {
     errno.EPERM: "Give this user the right to write to the file and its folder, or name another file",
     errno.EROFS: "Name a file on a disk that can be written to",
     errno.ENOSPC: "Make room on the disk",
+    errno.ENOLCK: "Name a file on a local disk: this one's has no locks",
+    errno.EOPNOTSUPP: "Name a file on a local disk: this one's has no locks",
 }
 
 CERTAINLY_NOT_COMMITTED: Final = frozenset({sqlite3.SQLITE_FULL, sqlite3.SQLITE_BUSY, sqlite3.SQLITE_READONLY})

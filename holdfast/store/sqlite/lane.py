@@ -123,6 +123,15 @@ class Lane:
         """Read what the only writer keeps in memory."""
         self.known.learn(*self.connections.writer.execute(SQL["read_counters"]).fetchone())
 
+    def _require_durable(self) -> None:
+        """What is read from the log now may never have reached the disk: move it into the file, or have it fail again."""
+        (is_busy, *_) = self.connections.writer.execute(SQL["checkpoint_and_truncate"]).fetchone()
+        if is_busy:
+            raise StoreUnavailable(
+                f"Expected to move the log into '{self.connections.path}' after a failed commit, but others read from it. "
+                "Try again; end other programs that have the file open."
+            )
+
     def _mend(self) -> None:
         """After doubt, or trouble that cost the connections: open the database as if after a crash, and look."""
         if self._doubtful is None and self.connections.are_open:
@@ -130,9 +139,13 @@ class Lane:
         self.connections.close()
         self.connections.open()
         try:
+            self._require_durable()
             self.learn()
             if self._doubtful is not None:
                 self._doubtful.find_outcome(self.connections.writer)
-        except sqlite3.Error as error:
-            raise translate(error, "read", self.connections.path) from error
+        except BaseException as error:
+            self.connections.close()  # so that the next one tries again
+            if isinstance(error, sqlite3.Error):
+                raise translate(error, "read", self.connections.path) from error
+            raise
         self._doubtful = None

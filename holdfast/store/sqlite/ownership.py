@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import errno
 import os
 import socket
 import sys
@@ -36,6 +37,8 @@ class Owner(msgspec.Struct, frozen=True):
     since: str
 
 
+_HELD_BY_ANOTHER: Final = frozenset({errno.EAGAIN, errno.EACCES, errno.EDEADLK})
+"""How systems say that somebody else has the lock, rather than that there are no locks."""
 _HELD: Final[set[int]] = set()
 """The descriptors that hold a lock in this process."""
 
@@ -63,7 +66,7 @@ class Ownership:
         """Become the owner. Raises StoreOwned, with the owner's name, if there is one."""
         while self._fd is None:
             try:
-                fd = os.open(self._file, os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, 0o644)
+                fd = os.open(self._file, os.O_RDWR | os.O_CREAT, 0o644)
             except OSError as error:
                 raise translate_os(error, "open the database", self._database) from error
             try:
@@ -71,6 +74,8 @@ class Ownership:
             except OSError as error:
                 owner = _read(fd)
                 os.close(fd)
+                if error.errno not in _HELD_BY_ANOTHER:
+                    raise translate_os(error, "lock", self._file) from error
                 raise self._refusal(owner) from error
             if self._is_current(fd):
                 self._fd = fd

@@ -48,7 +48,7 @@ def read_system_clock() -> Instant:
 
 
 class SqliteStore:
-    """Executions in one SQLite file, which this store owns while it is open.
+    """Executions in one SQLite file, which this store owns while it is open. `clock` tells since when.
 
     Reads that take microseconds run in the loop's thread. Those that may go through many rows run in another one, on a
     connection of their own.
@@ -134,10 +134,15 @@ class SqliteStore:
             raise StoreError("Expected a transaction of an SQLite store, but it is another's. Ask the store it is of.")
         pause = 0.01
         while transaction.was_committed is None:
+            lane = self._require_lane()
+            if not transaction.is_of(lane):
+                raise StoreUnavailable(
+                    f"Expected to tell whether a transaction on '{self.path}' took place, but the store was closed since. "
+                    "Compare the versions of its executions."
+                )
             try:
-                await self._require_lane().settle()
+                await lane.settle()
             except StoreUnavailable:
-                self._require_lane()
                 await asyncio.sleep(pause)
                 pause = min(2 * pause, _LONGEST_PAUSE)
         return transaction.was_committed

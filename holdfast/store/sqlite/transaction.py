@@ -126,6 +126,10 @@ class SqliteTransaction:
 
     # --- how it ended ---
 
+    def is_of(self, lane: Lane) -> bool:
+        """Whether it was begun there; a store that is opened again has another lane."""
+        return self._lane is lane
+
     @property
     def was_committed(self) -> bool | None:
         """Whether it took place; None as long as nobody can tell."""

@@ -66,8 +66,18 @@ class Process:
         return self.end()[0].splitlines()
 
     def end(self) -> tuple[str, str]:
-        """Wait for its end; what it said and what it complained about."""
-        return self._process.communicate(timeout=60)
+        """Wait for its end; what else it said, and what it complained about."""
+        process = self._process
+        assert process.stdin is not None
+        assert process.stdout is not None
+        assert process.stderr is not None
+        process.stdin.close()
+        # Not communicate(), which does not know of what hear() has read ahead.
+        said, complaint = process.stdout.read(), process.stderr.read()
+        process.wait(timeout=60)
+        process.stdout.close()
+        process.stderr.close()
+        return said, complaint
 
     @property
     def was_killed(self) -> bool:
@@ -77,8 +87,8 @@ class Process:
         return self
 
     def __exit__(self, _: type[BaseException] | None, __: BaseException | None, ___: TracebackType | None) -> None:
-        self._process.kill()
-        self._process.communicate()
+        if self._process.returncode is None:
+            self.kill()
 
 
 def run(body: str, path: Path, **options: Any) -> list[str]:

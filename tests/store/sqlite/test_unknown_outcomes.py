@@ -5,6 +5,7 @@ from __future__ import annotations
 import asyncio
 import sqlite3
 from collections.abc import Callable
+from contextlib import closing
 from typing import Any
 
 import pytest
@@ -157,6 +158,37 @@ async def test_whoever_asks_waits_until_the_database_can_tell(store: SqliteStore
 
     assert await asking
     assert (await read_row(store)).state_version == 2
+
+
+async def test_a_store_that_was_closed_since_cannot_tell(store: SqliteStore) -> None:
+    transaction = await store.begin()
+    await transaction.write([make_turn(make_row(1))], LooseWrite())
+    trouble(store, takes_place=True)
+    with pytest.raises(OutcomeUnknown):
+        await transaction.commit()
+    await store.close()
+    await store.open()
+
+    with pytest.raises(StoreUnavailable, match="the store was closed since"):
+        await store.was_committed(transaction)
+
+    assert (await read_row(store)).state_version == 2
+
+
+async def test_a_reader_in_the_way_is_waited_for_before_anything_is_told(store: SqliteStore) -> None:
+    transaction = await store.begin()
+    await transaction.write([make_turn(make_row(1))], LooseWrite())
+    with closing(sqlite3.connect(store.path, isolation_level=None)) as other:
+        other.execute("BEGIN")
+        other.execute("SELECT count(*) FROM executions").fetchall()
+        trouble(store, takes_place=True)
+        with pytest.raises(OutcomeUnknown):
+            await transaction.commit()
+        with pytest.raises(StoreUnavailable, match="others read from it"):
+            await store.begin()
+
+    assert await store.was_committed(transaction)
+    assert await store.check() == []
 
 
 async def test_a_transaction_of_another_store_is_not_told_about(store: SqliteStore) -> None:

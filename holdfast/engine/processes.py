@@ -1,0 +1,93 @@
+"""Activities in processes of their own: JSON goes in, JSON comes out, and what is raised there comes back as a failure."""
+
+from __future__ import annotations
+
+import asyncio
+import importlib
+from concurrent.futures import BrokenExecutor, ProcessPoolExecutor
+from multiprocessing import get_context
+from typing import Any, Final
+
+import msgspec
+
+from holdfast.code.definitions import Activity
+from holdfast.core import payloads
+from holdfast.core.failures import Failure, describe_exception
+from holdfast.core.payloads import Payload
+from holdfast.core.signatures import Signature
+from holdfast.errors import InvalidArguments, PayloadError
+
+
+class Outcome(msgspec.Struct, frozen=True, omit_defaults=True):
+    """What a process answers: one of the two."""
+
+    result: Payload | None = None
+    failure: Failure | None = None
+
+
+class RaisedElsewhere(Exception):
+    """The function raised in its process. Exceptions themselves do not travel: many cannot be rebuilt from a pickle."""
+
+    def __init__(self, failure: Failure) -> None:
+        super().__init__(failure.message)
+        self.failure = failure
+
+
+_OUTCOME: Final = msgspec.json.Decoder(Outcome)
+
+
+class Processes:
+    """A pool that is made when it is first needed, and made anew when one of its processes dies."""
+
+    def __init__(self, most: int) -> None:
+        self._most = most
+        self._pool: ProcessPoolExecutor | None = None
+
+    async def call(self, activity: Activity[..., Any], arguments: Payload, limit: int) -> Payload:
+        """Run an activity's function. Raises RaisedElsewhere, or BrokenExecutor if its process died."""
+        if self._pool is None:
+            self._pool = ProcessPoolExecutor(self._most, mp_context=get_context("spawn"))
+        pool, function = self._pool, activity.function
+        place = (function.__module__, function.__qualname__, activity.name)
+        try:
+            answer = await asyncio.get_running_loop().run_in_executor(pool, work, place, bytes(arguments.data), limit)
+        except BrokenExecutor:
+            if self._pool is pool:
+                self._pool = None
+                pool.shutdown(wait=False)
+            raise
+        outcome = _OUTCOME.decode(answer)
+        if outcome.failure is not None or outcome.result is None:
+            raise RaisedElsewhere(outcome.failure or Failure(type="Unknown", message="no outcome"))
+        return outcome.result
+
+    def close(self) -> None:
+        """No more calls; those under way are not waited for."""
+        if self._pool is not None:
+            self._pool.shutdown(wait=False, cancel_futures=True)
+
+
+def work(place: tuple[str, str, str], arguments: bytes, limit: int) -> bytes:
+    """Runs in the process: find the function by its place, call it, and answer an Outcome."""
+    try:
+        outcome = Outcome(result=_call(place, arguments, limit))
+    except KeyboardInterrupt:
+        raise  # somebody at the keyboard ends everything
+    except (InvalidArguments, PayloadError) as error:
+        outcome = Outcome(failure=msgspec.structs.replace(describe_exception(error), non_retryable=True))
+    except BaseException as error:  # noqa: BLE001 - whatever user code raises is recorded, SystemExit too
+        outcome = Outcome(failure=describe_exception(error))
+    return msgspec.json.encode(outcome)
+
+
+def _call(place: tuple[str, str, str], arguments: bytes, limit: int) -> Payload:
+    module, qualname, name = place
+    found: Any = importlib.import_module(module)
+    for part in qualname.split("."):
+        found = getattr(found, part)
+    if not isinstance(found, Activity):  # the module keeps the plain function and decorates it under another name
+        signature, function = Signature(found, f"activity '{name}'", skip=0), found
+    else:
+        signature, function = found.signature, found.function
+    result = function(*signature.decode_arguments(Payload(msgspec.Raw(arguments))))
+    return payloads.encode(result, f"the result of {signature.what}", limit)

@@ -1,0 +1,53 @@
+"""What happens to whole nodes, beside crashes: they freeze for a while and go on, or are shut down and replaced."""
+
+from __future__ import annotations
+
+from collections.abc import Awaitable, Callable, Mapping
+from typing import Final, TypeAlias
+
+from holdfast.core.instants import SECOND
+from holdfast.simulation.world import MILLI, NodeDied, World
+
+PAUSE_MILLIS: Final = (300, 9_000)
+FREEZE_MILLIS: Final = (500, 25_000)
+PATIENCE_MILLIS: Final = 5_000
+"""How long the database keeps the open transaction of a node that is silent."""
+TROUBLE_SECONDS: Final = 60
+
+Trouble: TypeAlias = Callable[[World], Awaitable[None]]
+
+
+async def freeze(world: World) -> None:
+    """A node stands still, as in a long garbage collection; others take over from it, then it goes on."""
+    name = world.random.choice(sorted(world.nodes))
+    length = world.random.randint(*FREEZE_MILLIS)
+    world.note(f"{name} stands still for {length} ms")
+    world.loop.freeze(name, world.loop.now + length * MILLI)
+    if length > PATIENCE_MILLIS:
+        await world.loop.pause(PATIENCE_MILLIS * MILLI)
+        world.stage.drop_transactions(name)
+
+
+async def retire(world: World) -> None:
+    """A node is shut down in good order; another takes its place."""
+    ready = sorted(node.name for node in world.nodes.values() if node.is_open)
+    if not ready:
+        return
+    name = world.random.choice(ready)
+    world.note(f"{name} is shut down")
+    try:
+        await world.retire(name)
+    except NodeDied:
+        return
+
+
+TROUBLES: Final[Mapping[str, Trouble]] = {"freezes": freeze, "shutdowns": retire}
+
+
+async def make_trouble(world: World, trouble: Trouble) -> None:
+    """Again and again, until it has been enough."""
+    calm_at = world.loop.now + TROUBLE_SECONDS * SECOND
+    while not world.is_over and world.loop.now < calm_at:
+        await world.loop.pause(world.random.randint(*PAUSE_MILLIS) * MILLI)
+        if not world.is_over and world.nodes:
+            await trouble(world)

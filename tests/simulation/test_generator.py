@@ -1,0 +1,50 @@
+"""Seeds lead to every kind of step and call."""
+
+from collections.abc import Iterator
+
+import msgspec
+
+from holdfast.simulation import plans
+from holdfast.simulation.generator import LARGEST, make_scenario, size_of
+from holdfast.simulation.plans import AnyStep, Plan
+from holdfast.simulation.scripted import PERFORM
+
+
+def walk(steps: tuple[AnyStep, ...]) -> Iterator[AnyStep]:
+    for step in steps:
+        yield step
+        match step:
+            case plans.Branches():
+                for branch in step.branches:
+                    yield from walk(branch)
+            case plans.Child():
+                yield from walk(step.plan.steps)
+            case plans.Again():
+                yield from walk(step.steps)
+            case plans.Guarded():
+                yield from walk((*step.steps, *step.cleanup))
+
+
+def test_every_kind_of_step_and_call_occurs() -> None:
+    calls = [call for seed in range(100) for client in make_scenario(seed).clients for call in client]
+    steps = [step for call in calls if isinstance(call, plans.Open) for step in walk(call.plan.steps)]
+    steps += [step for call in calls if isinstance(call, plans.SendOrOpen) for step in walk(call.plan.steps)]
+
+    assert {type(step) for step in steps} == set(PERFORM)
+    assert {type(call) for call in calls} == set(plans.AnyCall.__args__)
+    assert {step.kind for step in steps if isinstance(step, plans.Act)} == set(plans.Kind)
+    assert {step.ending for step in steps if isinstance(step, plans.Hold)} == set(plans.Ending)
+
+
+def test_scenarios_grow_with_the_seed() -> None:
+    assert size_of(5) == 0
+    assert size_of(1) < size_of(301) < size_of(701)
+    assert size_of(10**9 + 1) == LARGEST
+
+
+def test_a_plan_is_data() -> None:
+    for seed in range(20):
+        for client in make_scenario(seed).clients:
+            for call in client:
+                if isinstance(call, plans.Open):
+                    assert msgspec.json.decode(msgspec.json.encode(call.plan), type=Plan) == call.plan
