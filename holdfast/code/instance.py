@@ -202,10 +202,9 @@ class CodeProgram:
         try:
             args = self.definition.signature.decode_arguments(event.input)
         except HoldfastError as error:
-            self._ended = True
-            self.issue(commands.Fail(failure=describe_exception(error)))
-            return
-        coro = self.definition.function(Context(self, info), *args)
+            coro: Any = _raise(error)  # when it is run: the start may be held
+        else:
+            coro = self.definition.function(Context(self, info), *args)
         self._main = self.loop.create_task(coro, context=contextvars.Context())
 
     def _receive(self, event: events.SignalReceived) -> None:
@@ -480,6 +479,10 @@ class CodeProgram:
                 del self._commands[index]
                 return
         self.issue(withdraw(number=number))
+
+
+async def _raise(error: Exception) -> None:
+    raise error
 
 
 def _leave(outer: Any, hooks: Any) -> None:

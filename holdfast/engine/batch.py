@@ -10,7 +10,7 @@ import asyncio
 import functools
 import logging
 from collections.abc import Awaitable, Callable, Sequence
-from typing import TYPE_CHECKING, Any, TypeVar
+from typing import TYPE_CHECKING, Any, Final, TypeVar
 
 from holdfast.core import codec
 from holdfast.core.activities import place_activities
@@ -27,7 +27,7 @@ from holdfast.engine.programs import Live, ProgramCache
 from holdfast.engine.requests import Accepted, Opened, Request
 from holdfast.engine.routing import Router, Work, make_request_row
 from holdfast.engine.rows import from_row, to_row, to_turns
-from holdfast.errors import ExecutionClosed, HoldfastError, OutcomeUnknown, StoreUnavailable, UnknownWorkflow
+from holdfast.errors import ExecutionClosed, HoldfastError, OutcomeUnknown, StoreUnavailable, TurnTooLong, UnknownWorkflow
 from holdfast.store.contract import DeadLetterRow, HistoryRow, InboxRow, LooseWrite, RequestRow, Store, TimerRow, Transaction, TurnWrite
 
 if TYPE_CHECKING:
@@ -36,6 +36,8 @@ if TYPE_CHECKING:
 log = logging.getLogger("holdfast.engine")
 
 T = TypeVar("T")
+SPARE_RUNS: Final = 1_000
+"""How often an execution may continue within one transaction beyond once for each signal that it carries along."""
 MakeProgram = Callable[[Execution], Program]
 """Makes the program of an execution. Raises UnknownWorkflow if this node does not have it."""
 
@@ -235,6 +237,10 @@ class Batch:
             if type(live.program) is NoProgram and not work.put_terminate_first():
                 self._park(work, router)
                 continue
+            if work.runs_before > self._limits.max_signals + SPARE_RUNS:
+                live.program.close()
+                self._fail_new(work, router, describe_exception(_never_rests(work)))
+                continue
             try:
                 turn = take_turn(
                     live.execution, live.program, work.arrived, self._now, self._limits, hold_signals=work.retaken
@@ -315,8 +321,8 @@ class Batch:
         """Signals that were accepted into the inbox and now find no place: nobody waits for an answer, so they are kept."""
         for index, answer in turn.answers.items():
             envelope = work.arrived[index]
-            if isinstance(answer, HoldfastError) and type(work.sources[index]) is int and type(envelope) is Signal:
-                if envelope.sender is None:
+            if isinstance(answer, HoldfastError) and type(envelope) is Signal and envelope.sender is None:
+                if not isinstance(work.sources[index], Request):
                     turn.dead_letters.append(DeadLetter(envelope, answer.message))
 
     def _request_rows(self, work: Work, turn: Turn) -> Sequence[RequestRow]:
@@ -340,6 +346,7 @@ class Batch:
         if turn.successor is None:
             return None
         following = Work(work.org, turn.successor.execution_id, turn.successor)
+        following.runs_before = work.runs_before + 1
         following.add(turn.successor, None)
         forwarded = [work.sources[index] for index, answer in turn.answers.items() if answer is turn.successor]
         own = len(turn.successor_envelopes) - len(forwarded)
@@ -528,6 +535,13 @@ class NoProgram:
 
     def close(self) -> None:
         """Nothing to free."""
+
+
+def _never_rests(work: Work) -> TurnTooLong:
+    return TurnTooLong(
+        f"Expected workflow '{work.new.workflow if work.new is not None else ''}' to come to rest, but it continued "
+        f"{work.runs_before} times without waiting for anything. Let each run wait before it calls continue_as."
+    )
 
 
 def call_plainly(function: Callable[[], T]) -> Awaitable[T]:

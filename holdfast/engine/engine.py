@@ -7,7 +7,7 @@ import builtins
 import secrets
 from collections.abc import Callable, Collection, Iterable, Mapping
 from types import TracebackType
-from typing import TYPE_CHECKING, Any, ParamSpec, Self, TypeVar
+from typing import TYPE_CHECKING, Any, ParamSpec, Self, TypeVar, overload
 
 from holdfast.code.definitions import Activity, Workflow
 from holdfast.core import events
@@ -243,6 +243,10 @@ class Engine:
 
     # --- asking ---
 
+    @overload
+    def handle(self, target: str, *, org: str = DEFAULT_ORG) -> WorkflowHandle[Any]: ...
+    @overload
+    def handle(self, target: str, *, org: str = DEFAULT_ORG, workflow: Workflow[..., R]) -> WorkflowHandle[R]: ...
     def handle(self, target: str, *, org: str = DEFAULT_ORG, workflow: Workflow[..., R] | None = None) -> WorkflowHandle[R]:
         """A handle on an execution, by workflow id or execution id; `workflow` types its result."""
         check_identifier(target, "the id of an execution")

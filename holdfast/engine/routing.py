@@ -41,7 +41,7 @@ _MAY_START_AGAIN: Final = frozenset({"failed", "cancelled", "terminated"})
 class Work:
     """What a batch holds for one execution."""
 
-    __slots__ = ("arrived", "ends", "execution_id", "live", "new", "org", "retaken", "sources")
+    __slots__ = ("arrived", "ends", "execution_id", "live", "new", "org", "retaken", "runs_before", "sources")
 
     def __init__(self, org: str, execution_id: str, new: Start | None = None) -> None:
         self.org = org
@@ -52,6 +52,8 @@ class Work:
         self.arrived: list[AnyEnvelope] = []
         self.sources: list[Source] = []
         self.retaken = False
+        self.runs_before = 0
+        """How many runs it continues that began and ended in the same batch."""
         self.ends = False
         """Whether it is to be terminated without its program, which does not fit."""
 

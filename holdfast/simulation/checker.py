@@ -8,16 +8,18 @@ from typing import Final
 
 import msgspec
 
-from holdfast.core import events
+from holdfast.core import codec, events
 from holdfast.core.commands import Block
+from holdfast.core.envelopes import Signal
 from holdfast.core.events import CLOSING, GIVEN, AnyEvent
+from holdfast.core.lifecycle import Status
 from holdfast.core.program import Program
 from holdfast.engine.rows import from_row
 from holdfast.simulation.clients import Ledger
 from holdfast.simulation.monitor import Monitor
 from holdfast.simulation.outcomes import ORG, Record, describe_end, read
 from holdfast.simulation.plans import Token
-from holdfast.store.contract import Store
+from holdfast.store.contract import DeadLetterRow, Store
 
 MakeProgram = Callable[[Record], Program]
 
@@ -49,7 +51,9 @@ async def check_world(
 ) -> list[str]:
     """Everything that is wrong, a sentence each."""
     problems = [*monitor.problems, *ledger.problems, *await store.check()]
+    letters = await store.list_dead_letters(ORG, limit=1_000)
     problems.extend(await _check_rest(store))
+    problems.extend(check_letters(records, letters, ledger))
     for record in records:
         problems.extend(check_history(record.events, record.name))
         problems.extend(_check_row(record, monitor))
@@ -67,12 +71,20 @@ async def _check_rest(store: Store) -> list[str]:
     """Everything is closed: nothing may be left to be done."""
     counts = await store.count()
     left = {"timers": counts.timers, "inbox": counts.inbox, **counts.executions}
-    problems = [f"{number} left in {what} though everything should have ended" for what, number in left.items() if number]
-    letters = await store.list_dead_letters(ORG, limit=1_000)
-    problems.extend(
-        f"a dead letter for {one.workflow_id or one.execution_id}: {one.reason}: {one.body!r}" for one in letters
-    )
-    return problems
+    return [f"{number} left in {what} though everything should have ended" for what, number in left.items() if number]
+
+
+def check_letters(records: Sequence[Record], letters: Sequence[DeadLetterRow], ledger: Ledger) -> Iterator[str]:
+    """The only dead letters are signals for executions that were terminated before they could take them."""
+    by_id = {record.row.execution_id: record for record in records}
+    for letter in letters:
+        envelope, receiver = codec.decode_envelope(letter.body), by_id.get(letter.execution_id)
+        if type(envelope) is Signal and receiver is not None and receiver.row.status == Status.TERMINATED:
+            signal = (receiver.row.workflow_id, envelope.name, _token(envelope))
+            if signal in ledger.accepted:
+                ledger.accepted.remove(signal)
+                continue
+        yield f"a dead letter for {letter.workflow_id or letter.execution_id}: {letter.reason}: {letter.body!r}"
 
 
 def _check_row(record: Record, monitor: Monitor) -> Iterator[str]:
@@ -176,7 +188,7 @@ def _received_by(record: Record) -> Counter[tuple[str, str, Token]]:
     )
 
 
-def _token(event: events.SignalReceived | events.ExternalSignalInitiated) -> Token:
+def _token(event: events.SignalReceived | events.ExternalSignalInitiated | Signal) -> Token:
     return msgspec.convert(read(event.value), Token)
 
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 from collections.abc import Awaitable, Callable, Mapping
 from typing import Any, Final, TypeVar
 
@@ -24,10 +25,10 @@ from holdfast.errors import (
 from holdfast.simulation import plans
 from holdfast.simulation.plans import AnyCall, Token
 from holdfast.simulation.scripted import scripted
-from holdfast.simulation.world import MILLI, NodeDied, World
+from holdfast.simulation.world import MILLI, NodeDied, World, spawn
 
 T = TypeVar("T")
-POLL_MILLIS: Final = 250
+POLL_MILLIS: Final = (1, 10, 250)
 RETRY_MILLIS: Final = (1, 1_500)
 BY_FAULT: Final = (NodeDied, StoreUnavailable, EngineClosed)
 """What says nothing about whether the call took effect: it is made again, with the same key."""
@@ -65,7 +66,17 @@ class Client:
             await MAKE[type(call)](self, call)
         self.present = None
 
-    async def _insist(self, operation: Callable[[Engine], Awaitable[T]]) -> T:
+    async def _insist(self, operation: Callable[[Engine], Awaitable[T]], *, is_doubled: bool = False) -> T:
+        """Call until there is an answer that no fault made up. A doubled call is made twice at once; the first answer counts."""
+        if not is_doubled:
+            return await self._repeat(operation)
+        both = [spawn(self._world.loop, self._repeat(operation)) for _ in range(2)]
+        done, pending = await asyncio.wait(both, return_when=asyncio.FIRST_COMPLETED)
+        for task in pending:
+            task.cancel()
+        return min(done, key=both.index).result()
+
+    async def _repeat(self, operation: Callable[[Engine], Awaitable[T]]) -> T:
         while True:
             try:
                 return await self._world.call(operation)
@@ -83,13 +94,9 @@ class Client:
         try:
             handle = await self._insist(
                 lambda engine: engine.start(
-                    scripted,
-                    call.plan,
-                    workflow_id=call.target,
-                    on_open=call.on_open,
-                    on_closed=OnClosed.REJECT,
-                    idempotency_key=key,
-                )
+                    scripted, call.plan, workflow_id=call.target, on_closed=OnClosed.REJECT, idempotency_key=key
+                ),
+                is_doubled=call.is_doubled,
             )
         except WorkflowAlreadyClosed:
             return
@@ -148,7 +155,8 @@ class Client:
     async def _signal(self, call: plans.Send) -> str:
         key = self._key
         response = await self._insist(
-            lambda engine: engine.signal_workflow(call.target, call.name, call.token, request_id=key)
+            lambda engine: engine.signal_workflow(call.target, call.name, call.token, request_id=key),
+            is_doubled=call.is_doubled,
         )
         self._expect_signal(response.workflow_execution_id, response.signal_event_sequence)
         return response.workflow_execution_id
@@ -166,7 +174,7 @@ class Client:
     async def await_end(self, call: plans.AwaitEnd) -> None:
         how: tuple[str, Any]
         try:
-            how = ("completed", await self._insist(lambda engine: engine.wait_for_result(call.target)))
+            how = ("completed", await self._wait_for_result(call.target))
         except WorkflowFailed as error:
             how = ("failed", error.type)
         except WorkflowCancelled:
@@ -174,6 +182,16 @@ class Client:
         except WorkflowTerminated:
             how = ("terminated", None)
         self._ledger.ends.append((call.target, *how))
+
+    async def _wait_for_result(self, target: str) -> Any:
+        while True:
+            try:
+                return await self._insist(lambda engine: engine.wait_for_result(target))
+            except ExecutionNotFound:
+                await self._poll()
+
+    async def _poll(self) -> None:
+        await self._world.loop.pause(self._world.random.choice(POLL_MILLIS) * MILLI)
 
     async def _await_marker(self, target: str, marker: str) -> None:
         while True:
@@ -183,7 +201,7 @@ class Client:
                 history = None
             if history is not None and any(_is_marker(one.event, marker) for one in history.events):
                 return
-            await self._world.loop.pause(POLL_MILLIS * MILLI)
+            await self._poll()
 
     # --- what answers promise ---
 

@@ -38,8 +38,11 @@ class Generator:
 
     def make(self) -> Scenario:
         """All programs, then a mailbox for those who tell it something."""
-        for index in range(self.random.randint(1, 1 + self.size)):
-            ProgramGenerator(self, f"p{index}").make()
+        programs = [f"p{index}" for index in range(self.random.randint(1, 1 + self.size))]
+        for workflow_id in programs:
+            ProgramGenerator(self, workflow_id).make()
+        if self.size and self.random.random() < 0.5:
+            self.clients.append([plans.AwaitEnd(target=workflow_id) for workflow_id in programs])
         if self.size and self.random.random() < 0.4:
             self._make_bank()
         if self.mail:
@@ -90,7 +93,10 @@ class ProgramGenerator:
         judged = Judged.UNORDERED if self.has_branches else Judged.EXACT
         plan = Plan(label=self.workflow_id, steps=steps, judged=judged)
         owner = self.scenario.clients[self.owner]
-        owner.append(plans.Open(target=self.workflow_id, plan=plan, pause_millis=self.scenario.pause()))
+        is_doubled = self.random.random() < 0.2
+        owner.append(
+            plans.Open(target=self.workflow_id, plan=plan, pause_millis=self.scenario.pause(), is_doubled=is_doubled)
+        )
         for client, send in self.sends:
             self._send(client, send, plan)
         owner.extend(finishing)
@@ -112,7 +118,12 @@ class ProgramGenerator:
             if self.random.random() < 0.3:
                 name, token = "junk", Token(f"{self.workflow_id}/junk/{index}")
                 junk = plans.Send(
-                    target=self.workflow_id, name=name, token=token, is_junk=True, pause_millis=self.scenario.pause()
+                    target=self.workflow_id,
+                    name=name,
+                    token=token,
+                    is_junk=True,
+                    is_doubled=self.random.random() < 0.2,
+                    pause_millis=self.scenario.pause(),
                 )
                 client.insert(self.random.randint(0, len(client)), junk)
             if self.random.random() < 0.15 and not is_replaced and index == self.owner:
@@ -134,7 +145,9 @@ class ProgramGenerator:
             self._act, self._act, self._together, self._sleep, self._miss, self._note, self._patch, self._tell_nobody,
         ]  # fmt: skip
         if is_outer:
-            makers += [self._take, self._take, self._drain, self._child, self._child, self._handshake, self._branches]
+            makers += [
+                self._take, self._take, self._drain, self._child, self._child, self._handshake, self._rushed, self._branches,
+            ]  # fmt: skip
             if self.owner == 0:
                 makers.append(self._tell)
         return self.random.choice(makers)()
@@ -198,6 +211,7 @@ class ProgramGenerator:
             token=token,
             pause_millis=self.scenario.pause(),
             is_repeated=self.random.random() < 0.2,
+            is_doubled=self.random.random() < 0.2,
         )
         self.sends.append((client, send))
 
@@ -236,13 +250,21 @@ class ProgramGenerator:
         plan = Plan(label=f"{label}/child", steps=steps)
         return plans.Child(label=label, plan=plan, policy=policy, workflow_id=plan.label, is_awaited=False)
 
+    def _rushed(self) -> AnyStep:
+        """A child that we may end before it has begun: what it comes to do is open, how it ends is not."""
+        label = self._label()
+        plan = Plan(label=f"{label}/child", steps=(plans.Hold(label=f"{label}/hold"),), judged=Judged.STATUS)
+        policy = self.random.choice([ParentClose.CANCEL, ParentClose.TERMINATE])
+        workflow_id = self.random.choice([None, plan.label])
+        return plans.Child(label=label, plan=plan, policy=policy, workflow_id=workflow_id, is_awaited=False)
+
     # --- ends ---
 
     def _end(self, finishing: list[AnyCall]) -> tuple[AnyStep, ...]:
         handshakes = tuple(self._handshakes)
         self._handshakes.clear()
         ends = [
-            self._return, self._return, self._return, self._fail, self._fail_act, self._continue, self._continue,
+            self._return, self._return, self._return, self._fail, self._fail_act, self._continue, self._hasten,
             self._be_cancelled, self._be_cancelled, self._be_terminated, self._be_replaced,
         ]  # fmt: skip
         return handshakes + self.random.choice(ends)(finishing)
@@ -259,6 +281,14 @@ class ProgramGenerator:
     def _continue(self, finishing: list[AnyCall]) -> tuple[AnyStep, ...]:
         label = self._label()
         return (plans.Again(label=label, steps=self._steps(self.random.randint(1, 2)) + self._end(finishing)),)
+
+    def _hasten(self, finishing: list[AnyCall]) -> tuple[AnyStep, ...]:
+        """Continue while activities are under way: the next run must not take their results for its own."""
+        millis = self.random.choice([0, 0, 5])
+        acts = [Act(label=self._label(), millis=millis) for _ in range(8)]
+        following = (plans.Together(label=self._label(), acts=tuple(acts[4:])), *self._end(finishing))
+        haste = plans.Haste(label=self._label(), acts=tuple(acts[:4]))
+        return (haste, plans.Again(label=self._label(), steps=following))
 
     def _hold(self) -> plans.Hold:
         return plans.Hold(label=self._label(), ending=self.random.choice(list(Ending)))

@@ -82,6 +82,12 @@ class Together(Step, frozen=True, kw_only=True, tag="together"):
     acts: tuple[Act, ...]
 
 
+class Haste(Step, frozen=True, kw_only=True, tag="haste"):
+    """Run several activities at once and wait for the first alone: the others are still on their way when this is over."""
+
+    acts: tuple[Act, ...]
+
+
 class Branches(Step, frozen=True, kw_only=True, tag="branches"):
     """Run several lists of steps at once, by `gather`, a task group or `as_completed`."""
 
@@ -178,6 +184,7 @@ class Collect(Step, frozen=True, kw_only=True, tag="collect"):
 AnyStep: TypeAlias = (
     Act
     | Together
+    | Haste
     | Branches
     | Sleep
     | Take
@@ -226,7 +233,7 @@ class Open(Call, frozen=True, kw_only=True):
     """Start a program; a closed one of the same id is left in peace."""
 
     plan: Plan
-    on_open: OnOpen = OnOpen.USE_EXISTING
+    is_doubled: bool = False
 
 
 class Send(Call, frozen=True, kw_only=True):
@@ -237,6 +244,8 @@ class Send(Call, frozen=True, kw_only=True):
     is_junk: bool = False
     is_repeated: bool = False
     """Whether the client sends the same request again, though it was answered."""
+    is_doubled: bool = False
+    """Whether the client sends the same request twice at once, and takes the first answer."""
 
 
 class SendOrOpen(Call, frozen=True, kw_only=True):

@@ -133,6 +133,10 @@ class Interpreter:
         ended = await asyncio.gather(*(run_order(self.ctx, act) for act in step.acts), return_exceptions=True)
         return [one if isinstance(one, list) else type(one).__name__ for one in ended]
 
+    async def haste(self, step: plans.Haste) -> Any:
+        first, *_others = [run_order(self.ctx, act) for act in step.acts]
+        return await first
+
     async def branches(self, step: plans.Branches) -> Any:
         if step.way == "group":
             async with asyncio.TaskGroup() as group:
@@ -271,6 +275,7 @@ def by_sender(tokens: Sequence[Token]) -> list[Any]:
 PERFORM: Final[Mapping[type[plans.Step], Callable[[Interpreter, Any], Coroutine[Any, Any, Any]]]] = {
     plans.Act: Interpreter.act,
     plans.Together: Interpreter.together,
+    plans.Haste: Interpreter.haste,
     plans.Branches: Interpreter.branches,
     plans.Sleep: Interpreter.sleep,
     plans.Take: Interpreter.take,

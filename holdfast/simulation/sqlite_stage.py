@@ -8,7 +8,7 @@ from contextlib import asynccontextmanager
 from enum import StrEnum
 from pathlib import Path
 from random import Random
-from typing import TYPE_CHECKING, Any, Final, TypeAlias, cast
+from typing import TYPE_CHECKING, Any, Final, TypeAlias
 
 from holdfast.core.instants import SECOND, Instant
 from holdfast.errors import OutcomeUnknown, StoreUnavailable
@@ -116,8 +116,7 @@ class SqliteStage:
     def make_store(self, node: str) -> Store:
         """The file as the last owner left it, with mishaps."""
         store = self._stores[node] = SqliteStore(self._path, clock=self._read_clock)
-        # What is not overridden is passed through: the wrapper is a store, though mypy cannot see it.
-        return cast("Store", PointedStore(store, self, node))
+        return PointedStore(store, self, node)
 
     def bury(self, node: str) -> None:
         """Keep what the disk holds at this moment; the next owner finds that."""

@@ -47,7 +47,10 @@ TROUBLES: Final[Mapping[str, Trouble]] = {"freezes": freeze, "shutdowns": retire
 async def make_trouble(world: World, trouble: Trouble) -> None:
     """Again and again, until it has been enough."""
     calm_at = world.loop.now + TROUBLE_SECONDS * SECOND
-    while not world.is_over and world.loop.now < calm_at:
-        await world.loop.pause(world.random.randint(*PAUSE_MILLIS) * MILLI)
-        if not world.is_over and world.nodes:
-            await trouble(world)
+    try:
+        while not world.is_over and world.loop.now < calm_at:
+            await world.loop.pause(world.random.randint(*PAUSE_MILLIS) * MILLI)
+            if not world.is_over and world.nodes:
+                await trouble(world)
+    except Exception as error:  # noqa: BLE001 - whatever it is, it is a problem of the run
+        world.loop.on_error(error)

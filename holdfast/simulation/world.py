@@ -231,11 +231,4 @@ def _pass_on(done: asyncio.Task[T], answer: asyncio.Future[T]) -> None:
 def spawn(loop: SimulationLoop, coro: Coroutine[Any, Any, T]) -> asyncio.Task[T]:
     """A task that belongs to no node."""
     task: asyncio.Task[T] = loop.create_task(coro, context=Context())
-    task.add_done_callback(lambda done: _report(loop, done))
     return task
-
-
-def _report(loop: SimulationLoop, done: asyncio.Task[Any]) -> None:
-    error = None if done.cancelled() else done.exception()
-    if error is not None:
-        loop.on_error(error)

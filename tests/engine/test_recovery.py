@@ -46,6 +46,11 @@ async def work(name: str) -> str:
     return name
 
 
+def take_effect() -> int:
+    RUNS.append("effect")
+    return 7
+
+
 @workflow
 async def helper(ctx: Context, name: str) -> str:
     return await ctx.run(work, name)
@@ -55,7 +60,7 @@ async def helper(ctx: Context, name: str) -> str:
 async def story(ctx: Context) -> list[str]:
     """A bit of everything."""
     log = list(await asyncio.gather(*(ctx.run(work, name) for name in ("a", "b", "c"))))
-    log.append(str(ctx.side_effect(lambda: RUNS.append("effect") or 7)))
+    log.append(str(ctx.side_effect(take_effect)))
     log.append(await ctx.run_child(helper, "child"))
     await ctx.sleep(60)
     log.append(await ctx.wait_for_signal("go", str, timeout=600))
@@ -189,7 +194,7 @@ async def fail_by_timeout(ctx: Context) -> None:
     await ctx.wait_for_signal("never", timeout=1)
 
 
-FAILURES = {
+FAILURES: dict[str, tuple[Any, type[Exception], str | None, Any]] = {
     "activity": (fail_by_activity, ActivityFailed, "Bad", {"name": "bad"}),
     "child": (fail_by_child, ChildWorkflowFailed, "ChildBroke", [1]),
     "signal": (fail_by_signal, ExternalSignalFailed, "ExecutionNotFound", None),

@@ -134,6 +134,22 @@ async def test_C3_concurrent_cancels_are_one(world: World) -> None:
     assert (await handle.history()).kinds.count("CancelRequested") == 1
 
 
+@pytest.mark.parametrize("verb", ["cancel", "terminate"])
+async def test_C3_a_request_that_comes_behind_the_end_in_one_batch_answers_false(world: World, verb: str) -> None:
+    engine = await world.open([ends])
+    handle = await engine.start(ends)
+
+    _, answer = await asyncio.gather(handle.signal("end"), handle.cancel() if verb == "cancel" else handle.terminate())
+
+    assert answer is False
+    assert (await handle.status()).status is Status.COMPLETED
+
+
+@workflow
+async def ends(ctx: Context) -> None:
+    await ctx.wait_for_signal("end")
+
+
 @pytest.mark.parametrize("crash", [False, True])
 async def test_C3_the_workflow_may_clean_up(world: World, crash: bool) -> None:
     engine = await world.open(WAITING, ACTIVITIES)

@@ -11,7 +11,7 @@ from holdfast import ChildWorkflowFailed, Context, Engine, ParentClose, Status, 
 from holdfast.code.definitions import Workflow
 from holdfast.core import events
 from holdfast.core.envelopes import ChildClosed
-from holdfast.errors import ChildWorkflowCancelled, ChildWorkflowTerminated
+from holdfast.errors import ChildWorkflowCancelled, ChildWorkflowTerminated, InvalidArguments
 from holdfast.store.memory.faults import FaultAction, Point
 from tests.rules.steps import CALLS, call
 from tests.rules.world import Nodes, World, hear_nothing
@@ -200,6 +200,27 @@ async def unknowing(ctx: Context) -> str:
         await ctx.run_child("nothing_of_that_name", 1)
     except ChildWorkflowFailed as error:
         return error.type
+    return "started"
+
+
+@pytest.mark.parametrize("by", ["function", "name"])
+async def test_C1_a_child_whose_input_does_not_fit_fails_and_the_parent_hears_of_it(world: World, by: str) -> None:
+    engine = await world.open([child, misfits])
+
+    handle = await engine.start(misfits, by)
+
+    assert await handle.result() == ("InvalidArguments" if by == "function" else "ChildWorkflowFailed: InvalidArguments")
+    assert len(await engine.list(workflow=child, status="completed")) == 0
+
+
+@workflow
+async def misfits(ctx: Context, by: str) -> str:
+    try:
+        await ctx.run_child(child if by == "function" else "child", 7)
+    except ChildWorkflowFailed as error:
+        return f"{type(error).__name__}: {error.type}"
+    except InvalidArguments as error:
+        return type(error).__name__
     return "started"
 
 

@@ -7,7 +7,7 @@ from typing import Any
 
 import pytest
 
-from holdfast import Context, Engine, Status, WorkflowCancelled, WorkflowTerminated, workflow
+from holdfast import Context, Engine, Status, WorkflowCancelled, WorkflowFailed, WorkflowTerminated, workflow
 from holdfast.code.definitions import Workflow
 from holdfast.core import codec, events
 from holdfast.errors import ExecutionClosed, InvalidArguments
@@ -281,6 +281,45 @@ async def racer(ctx: Context, run: int) -> str:
         await fast
         ctx.continue_as(run + 1)
     return await slow
+
+
+async def test_C5_a_workflow_that_continues_without_end_fails_and_holds_up_nobody(world: World) -> None:
+    engine = await world.open([restless, *ALL], max_signals=10)
+
+    handle, other = await asyncio.gather(engine.start(restless, 0, workflow_id="r"), engine.start(on_go, 1))
+    await other.signal("next", "end")
+
+    assert await other.result() == [1, [], []]
+    with pytest.raises(WorkflowFailed, match="without waiting") as failed:
+        await handle.result()
+    assert failed.value.type == "TurnTooLong"
+    assert (await engine.query_status("r")).status is Status.FAILED
+
+
+@workflow
+async def restless(ctx: Context, run: int) -> None:
+    ctx.continue_as(run + 1)
+
+
+async def test_C5_as_many_runs_as_signals_are_carried_may_pass_in_one_turn(world: World) -> None:
+    engine = await world.open([one_each])
+    await engine.start(one_each, 0, workflow_id="w")
+    await asyncio.gather(*(engine.signal_workflow("w", "x", number) for number in range(50)))
+
+    await engine.signal_workflow("w", "go")
+
+    assert await engine.handle("w").result() == 50
+
+
+@workflow
+async def one_each(ctx: Context, taken: int) -> int:
+    """Takes one signal in each run, the first only when told."""
+    if taken == 0:
+        await ctx.wait_for_signal("go")
+    if not ctx.has_signal("x"):
+        return taken
+    await ctx.wait_for_signal("x")
+    ctx.continue_as(taken + 1)
 
 
 async def test_C5_it_survives_a_crash_between_the_runs(world: World) -> None:

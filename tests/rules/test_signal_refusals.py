@@ -134,6 +134,26 @@ async def test_S4_signals_beyond_the_limit_do_not_keep_a_run_from_its_first_turn
     assert {run.execution_id for run in runs} == {answer.workflow_execution_id for answer in answers}
 
 
+async def test_S4_an_accepted_signal_that_is_one_too_many_is_kept_as_a_dead_letter(nodes: Nodes) -> None:
+    one = await nodes.open("one", [forever], max_signals=1)
+    two = await nodes.open("two", [forever], max_signals=1)
+    handle = await one.start(forever, workflow_id="f")
+    nodes.pause("one")
+    holding = asyncio.ensure_future(one.signal_workflow("f", "x", 1))
+    await nodes.paused("one")
+
+    accepted = await two.signal_workflow("f", "x", 2)
+    nodes.resume("one")
+    await holding
+    await nodes.clock.settle()
+
+    assert accepted.signal_event_sequence is None
+    assert (await handle.history()).kinds == ["WorkflowStarted", "SignalReceived"]
+    (letter,) = await two.dead_letters()
+    assert letter.envelope["value"] == {"data": 2}
+    assert "the most one run may" in letter.reason
+
+
 async def test_S4_the_default_limit_is_ten_thousand() -> None:
     assert Engine("memory://").config.max_signals == 10_000
 

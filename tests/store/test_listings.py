@@ -172,6 +172,14 @@ async def test_orphans_are_open_executions_of_nodes_that_are_not_alive(store: St
     assert nobody == []
 
 
+async def test_orphan_is_whoever_names_one_node_that_is_not_alive(store: Store) -> None:
+    await commit(store, make_start(make_row(1, node="alive,dead")), make_start(make_row(2, node="alive,well")))
+
+    orphans = await store.list_orphans(["alive", "well"], limit=10)
+
+    assert ids(orphans) == ids_of(1)
+
+
 async def test_orphans_come_page_by_page_in_the_order_of_their_ids(store: Store) -> None:
     await commit(store, *[make_start(make_row(number, node="dead")) for number in (3, 1, 2)])
 

@@ -169,7 +169,7 @@ class MemoryStore:
     async def list_orphans(self, alive: Collection[str], limit: int, after: str = "") -> list[ExecutionRow]:
         living = frozenset(alive)
         rows = (await self._committed()).executions.values()
-        orphans = (row for row in rows if row.node is not None and row.node not in living and not is_closed(row))
+        orphans = (row for row in rows if row.node and not living.issuperset(row.node.split(",")) and not is_closed(row))
         return heapq.nsmallest(limit, (row for row in orphans if row.execution_id > after), key=_by_id)
 
     async def list_blocked(self, limit: int, after: str = "") -> list[ExecutionRow]:
