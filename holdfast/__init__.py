@@ -1,6 +1,7 @@
 """Holdfast: durable workflows for Python. What is imported from here is the public API; nothing else is."""
 
 from holdfast.code.context import ChildHandle, Context, Winner
+from holdfast.code.definitions import Activity, Workflow
 from holdfast.core.lifecycle import Status
 from holdfast.core.options import OnClosed, OnOpen, ParentClose
 from holdfast.core.retry import Retry
@@ -24,6 +25,7 @@ from holdfast.errors import (
 from holdfast.workflow import activity, workflow
 
 __all__ = [
+    "Activity",
     "ActivityCancelled",
     "ActivityError",
     "ActivityFailed",
@@ -47,6 +49,7 @@ __all__ = [
     "SignalWithStartResponse",
     "Status",
     "Winner",
+    "Workflow",
     "WorkflowCancelled",
     "WorkflowFailed",
     "WorkflowHandle",

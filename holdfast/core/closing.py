@@ -30,9 +30,10 @@ def decide_terminate(turn: Turn, envelope: envelopes.Terminate) -> None:
     turn.events.append(events.WorkflowTerminated(reason=envelope.reason))
 
 
-def evolve_cancel_requested(execution: Execution, _event: events.CancelRequested, _now: Instant) -> None:
+def evolve_cancel_requested(execution: Execution, event: events.CancelRequested, _now: Instant) -> None:
     """It is remembered, also by the row."""
     execution.details.cancel_requested = True
+    execution.details.cancel_reason = event.reason
 
 
 # --- what the program asks for: each closes ---
@@ -53,7 +54,7 @@ def record_fail(turn: Turn, command: commands.Fail) -> events.WorkflowFailed:
 def record_cancelled(turn: Turn, _command: commands.EndCancelled) -> events.WorkflowCancelled:
     """It let the cancellation through."""
     _close(turn, Operation.CANCEL, _closed(turn, cancelled=True))
-    return events.WorkflowCancelled()
+    return events.WorkflowCancelled(reason=turn.execution.details.cancel_reason)
 
 
 def record_continued(turn: Turn, command: commands.ContinueAs) -> events.ContinuedAs:

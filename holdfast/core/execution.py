@@ -53,6 +53,7 @@ class Details(msgspec.Struct, omit_defaults=True, gc=False):
     metadata: dict[str, str] = {}
     signals: int = 0
     cancel_requested: bool = False
+    cancel_reason: str = ""
     attempts: dict[int, Attempt] = {}
     waiting: Waiting | None = None
     state: Payload | None = None

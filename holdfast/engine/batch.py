@@ -16,7 +16,7 @@ from holdfast.core import codec
 from holdfast.core.activities import place_activities
 from holdfast.core.commands import Fail
 from holdfast.core.effects import ActivityTask, DeadLetter, Limits, Turn, make_task
-from holdfast.core.envelopes import AnyEnvelope, Cancel, Signal, Start, Terminate
+from holdfast.core.envelopes import Cancel, Signal, Start, Terminate
 from holdfast.core.events import AnyEvent
 from holdfast.core.execution import Execution
 from holdfast.core.failures import Failure, describe_exception
@@ -28,7 +28,17 @@ from holdfast.engine.requests import Accepted, Opened, Request
 from holdfast.engine.routing import Router, Work, make_request_row
 from holdfast.engine.rows import from_row, to_row, to_turns
 from holdfast.errors import ExecutionClosed, HoldfastError, OutcomeUnknown, StoreUnavailable, TurnTooLong, UnknownWorkflow
-from holdfast.store.contract import DeadLetterRow, HistoryRow, InboxRow, LooseWrite, RequestRow, Store, TimerRow, Transaction, TurnWrite
+from holdfast.store.contract import (
+    DeadLetterRow,
+    HistoryRow,
+    InboxRow,
+    LooseWrite,
+    RequestRow,
+    Store,
+    TimerRow,
+    Transaction,
+    TurnWrite,
+)
 
 if TYPE_CHECKING:
     from holdfast.engine.config import Config
@@ -321,9 +331,10 @@ class Batch:
         """Signals that were accepted into the inbox and now find no place: nobody waits for an answer, so they are kept."""
         for index, answer in turn.answers.items():
             envelope = work.arrived[index]
-            if isinstance(answer, HoldfastError) and type(envelope) is Signal and envelope.sender is None:
-                if not isinstance(work.sources[index], Request):
-                    turn.dead_letters.append(DeadLetter(envelope, answer.message))
+            if not isinstance(answer, HoldfastError) or isinstance(work.sources[index], Request):
+                continue
+            if type(envelope) is Signal and envelope.sender is None:
+                turn.dead_letters.append(DeadLetter(envelope, answer.message))
 
     def _request_rows(self, work: Work, turn: Turn) -> Sequence[RequestRow]:
         rows = []

@@ -161,8 +161,8 @@ class Pump:
         size = self._config.batch_size
         requests, self._queue = self._queue[:size], self._queue[size:]
         look, self._look = self._look, False
-        self.busy_since = time.monotonic()
-        batch = Batch(self._store, self._cache, self._make_program, self._config, self._node, self._clock.now())
+        self.busy_since, now = time.monotonic(), self._clock.now()
+        batch = Batch(self._store, self._cache, self._make_program, self._config, self._node, now)
         try:
             settled = await batch.run(requests, size if look else 0, self.skip)
         except Exception as error:  # noqa: BLE001 - the pump must outlive whatever a batch meets
@@ -181,13 +181,16 @@ class Pump:
             self._look = True
         self._on_settled(settled)
         if look and not self._look:
-            await self._find_next_due()
+            await self._find_next_due(now)
         if settled.next_due is not None:
             self.note_due(settled.next_due)
 
-    async def _find_next_due(self) -> None:
+    async def _find_next_due(self, claimed_at: Instant) -> None:
+        """Arm for the next timer. One that was due at the last claim and not had then is held by another node: wait a little."""
         try:
             self._next_due = await self._store.find_next_due(self.skip)
+            if self._next_due is not None and self._next_due <= claimed_at:
+                self._next_due = claimed_at + FIRST_BACKOFF
         except StoreError as error:
             self._look = True
             await self._recover_from(error, [])

@@ -67,7 +67,7 @@ class Client:
         self.present = None
 
     async def _insist(self, operation: Callable[[Engine], Awaitable[T]], *, is_doubled: bool = False) -> T:
-        """Call until there is an answer that no fault made up. A doubled call is made twice at once; the first answer counts."""
+        """Call until there is an answer that no fault made up; a doubled call twice at once, and the first answer counts."""
         if not is_doubled:
             return await self._repeat(operation)
         both = [spawn(self._world.loop, self._repeat(operation)) for _ in range(2)]

@@ -122,7 +122,6 @@ class ProgramGenerator:
                     name=name,
                     token=token,
                     is_junk=True,
-                    is_doubled=self.random.random() < 0.2,
                     pause_millis=self.scenario.pause(),
                 )
                 client.insert(self.random.randint(0, len(client)), junk)

@@ -24,7 +24,7 @@ from holdfast.simulation.world import BEGINNING, World
 
 STORES: Final = ("memory", "sqlite")
 MOST_CALLBACKS: Final = 5_000_000
-MOST_SWEPT: Final = 80
+MOST_SWEPT: Final = 120
 """Scenarios with at most so many points are tried with a crash at each; of others, at some."""
 SAMPLED: Final = 3
 SHOWN_FAULTS: Final = 40

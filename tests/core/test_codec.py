@@ -35,6 +35,7 @@ FILLED: dict[type, object] = {
     OnClosed: OnClosed.REJECT,
     events.Parent: PARENT,
     envelopes.Sender: envelopes.Sender("sender", 2),
+    envelopes.RequestKey: envelopes.RequestKey("signal", "key-1", 9),
     dict: {"k": "v"},
 }
 
