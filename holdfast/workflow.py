@@ -27,8 +27,11 @@ def workflow(function: Any = None, /, *, name: str | None = None, version: str =
     `name` is how histories and other programs refer to it (default: the function's name); `version` is recorded at each start.
     """
 
+    if not isinstance(version, str):
+        raise InvalidConfiguration(f"Expected version=… of a workflow to be text, but it is {version!r}. Write version='2'.")
+
     def decorate(function: Any) -> Workflow[..., Any]:
-        return Workflow(function, name or _name_of(function, "workflow"), version)
+        return Workflow(function, _name_of(function, "workflow") if name is None else name, version)
 
     return decorate if function is None else decorate(function)
 
@@ -79,13 +82,14 @@ def activity(
         schedule_to_close=schedule_to_close,
         heartbeat=heartbeat,
     )
-    if max_concurrent is not None and (not isinstance(max_concurrent, int) or max_concurrent < 1):
+    if max_concurrent is not None and (type(max_concurrent) is not int or max_concurrent < 1):
         raise InvalidConfiguration(f"Expected max_concurrent=… to be a whole number of at least 1, but it is {max_concurrent!r}.")
-    if rate_per_second is not None and not 0 < rate_per_second < float("inf"):
+    is_rate = isinstance(rate_per_second, int | float) and not isinstance(rate_per_second, bool)
+    if rate_per_second is not None and not (is_rate and 0 < rate_per_second < float("inf")):
         raise InvalidConfiguration(f"Expected rate_per_second=… to be a positive number, but it is {rate_per_second!r}.")
 
     def decorate(function: Any) -> Activity[..., Any]:
-        chosen = name or _name_of(function, "activity")
+        chosen = _name_of(function, "activity") if name is None else name
         return Activity(
             function, chosen, options, choose_executor(function, executor, chosen), max_concurrent, rate_per_second
         )

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import inspect
+from collections.abc import Iterable
 from enum import StrEnum
 from typing import TYPE_CHECKING, Any, Generic, ParamSpec, TypeVar
 
@@ -16,7 +17,7 @@ from holdfast.core.signatures import Signature
 from holdfast.errors import DuplicateName, InvalidConfiguration, InvalidDefinition
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterable
+    from collections.abc import Callable
 
 P = ParamSpec("P")
 R_co = TypeVar("R_co", covariant=True)
@@ -161,6 +162,9 @@ def index_by_name(definitions: Iterable[D], what: str) -> dict[str, D]:
     """Definitions by name. Raises DuplicateName, or InvalidDefinition for what is not a `what`."""
     found: dict[str, D] = {}
     wanted = Workflow if what == "workflow" else Activity
+    if isinstance(definitions, str) or not isinstance(definitions, Iterable):
+        plural = "workflows" if what == "workflow" else "activities"
+        raise InvalidDefinition(f"Expected {plural}=… to be a list, but it is {definitions!r}. Write {plural}=[…].")
     for definition in definitions:
         if not isinstance(definition, wanted):
             raise InvalidDefinition(

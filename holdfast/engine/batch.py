@@ -55,7 +55,19 @@ MakeProgram = Callable[[Execution], Program]
 class Settled:
     """What has to happen now that a batch is committed."""
 
-    __slots__ = ("again", "answers", "closed", "dispatched", "elsewhere", "next_due", "parked", "sent", "stopped", "took")
+    __slots__ = (
+        "again",
+        "answers",
+        "closed",
+        "dispatched",
+        "doomed",
+        "elsewhere",
+        "next_due",
+        "parked",
+        "sent",
+        "stopped",
+        "took",
+    )
 
     def __init__(self) -> None:
         self.answers: list[tuple[Request, Any]] = []
@@ -73,6 +85,8 @@ class Settled:
         """Requests for executions that another node holds."""
         self.parked: list[str] = []
         """Executions that cannot take turns here: blocked, or of an unknown workflow."""
+        self.doomed: list[str] = []
+        """Executions that were sent an order to terminate, for which no program is needed."""
 
 
 class _Taken:
@@ -195,6 +209,9 @@ class Batch:
         except UnknownWorkflow as error:
             self._refuse_new(work, router, error)
             return
+        except Exception as error:  # noqa: BLE001 - one poison envelope must not stop the others
+            self._set_aside(work, router, error)
+            return
         execution.code_version = program.code_version
         work.live = Live(execution, program, None, 0)
 
@@ -211,14 +228,14 @@ class Batch:
             row = router.rows.get(execution_id)
             if row is None:
                 continue
-            execution = from_row(row)
             history = histories.get(execution_id, [])
-            program: Program = NoProgram()
-            if execution.status != "blocked" and not work.ends:
-                try:
-                    program = self._make_program(execution)
-                except UnknownWorkflow:
-                    pass  # another node may know it
+            try:
+                execution = from_row(row)
+                program = self._find_program(execution, work)
+            except Exception as error:  # noqa: BLE001 - one damaged row must not stop the others
+                self._parked.append(execution_id)
+                self._set_aside(work, router, error)
+                continue
             try:
                 turns = to_turns(history)
                 fold(execution, turns)
@@ -235,44 +252,52 @@ class Batch:
             else:
                 self._block(work, router, blocked)
 
+    def _find_program(self, execution: Execution, work: Work) -> Program:
+        if execution.status != "blocked" and not work.ends:
+            try:
+                return self._make_program(execution)
+            except UnknownWorkflow:
+                pass  # another node may know it
+        return NoProgram()
+
     # --- turns ---
 
     def _take_turns(self, works: list[Work], router: Router) -> list[Work]:
         """Take every turn; what comes back has to be loaded and taken in the same batch."""
         more: list[Work] = []
         for work in works:
-            live = work.live
-            if live is None or not work.arrived:
-                continue
-            if type(live.program) is NoProgram and not work.put_terminate_first():
-                self._park(work, router)
-                continue
-            if work.runs_before > self._limits.max_signals + SPARE_RUNS:
-                live.program.close()
-                self._fail_new(work, router, describe_exception(_never_rests(work)))
+            if work.live is None or not work.arrived:
                 continue
             try:
-                turn = take_turn(
-                    live.execution, live.program, work.arrived, self._now, self._limits, hold_signals=work.retaken
-                )
+                again = self._take_one(work, work.live, router)
             except Exception as error:  # noqa: BLE001 - one poison envelope must not stop the others
                 self._poison(work, router, error)
                 continue
-            if turn.unseen_signals and not work.retaken:
-                live.program.close()
-                work.live, work.retaken = None, True
-                more.append(work)
-            elif turn.blocked is not None and work.new is None and work.put_terminate_first():
-                live.program.close()
-                work.live, work.ends = None, True
-                more.append(work)
-            elif turn.blocked is not None:
-                self._block(work, router, turn.blocked)
-            else:
-                following = self._finish_turn(work, live, turn, router)
-                if following is not None:
-                    more.append(following)
+            if again is not None:
+                more.append(again)
         return more
+
+    def _take_one(self, work: Work, live: Live, router: Router) -> Work | None:
+        if type(live.program) is NoProgram and not work.put_terminate_first():
+            self._park(work, router)
+            return None
+        if work.runs_before > self._limits.max_signals + SPARE_RUNS:
+            live.program.close()
+            self._fail_new(work, router, describe_exception(_never_rests(work)))
+            return None
+        turn = take_turn(live.execution, live.program, work.arrived, self._now, self._limits, hold_signals=work.retaken)
+        if turn.unseen_signals and not work.retaken:
+            live.program.close()
+            work.live, work.retaken = None, True
+            return work
+        if turn.blocked is not None and work.new is None and work.put_terminate_first():
+            live.program.close()
+            work.live, work.ends = None, True
+            return work
+        if turn.blocked is not None:
+            self._block(work, router, turn.blocked)
+            return None
+        return self._finish_turn(work, live, turn, router)
 
     def _finish_turn(self, work: Work, live: Live, turn: Turn, router: Router) -> Work | None:
         execution = live.execution
@@ -417,13 +442,28 @@ class Batch:
         live = work.live
         assert live is not None  # noqa: S101 - only loaded ones take turns
         log.error("a turn of execution %s failed", work.execution_id, exc_info=error)
-        consumed = work.consumed
-        if not consumed:
-            self._block(work, router, describe_exception(error))
+        if not work.consumed:
+            try:
+                self._block(work, router, describe_exception(error))
+            except Exception as second:  # noqa: BLE001 - what cannot be written at all is nobody's but the caller's
+                self._set_aside(work, router, second)
             return
         live.program.close()
-        router.loose.failed.extend(consumed)
+        router.fail_rows(work.consumed, error)
         router.again.extend(source for source in work.sources if isinstance(source, Request))
+        work.arrived.clear()
+        work.sources.clear()
+
+    def _set_aside(self, work: Work, router: Router, error: Exception) -> None:
+        """It cannot be loaded, or not be written: who asked is told, the rest is kept; the others go on."""
+        log.error("execution %s cannot take a turn", work.execution_id, exc_info=error)
+        if work.new is not None:
+            router.fail_rows(work.consumed, error)
+        for envelope, source in zip(work.arrived, work.sources, strict=True):
+            if isinstance(source, Request) and source.future is not None:
+                router.answers.append((source, error))
+            elif isinstance(source, Request):
+                router.loose.outgoing.append(InboxRow(work.org, work.execution_id, "", codec.encode(envelope)))
         work.arrived.clear()
         work.sources.clear()
 
@@ -474,6 +514,7 @@ class Batch:
                 settled.next_due = timer.due
         if turn.outgoing:
             settled.sent = True
+            settled.doomed.extend(one.execution_id for one in turn.outgoing if type(one.envelope) is Terminate)
         if execution.closed_at is not None:
             settled.closed.append((execution, turn.events[-1]))
         self._keep(live)

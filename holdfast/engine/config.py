@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from typing import Any
 
 import msgspec
 
+from holdfast.core.ids import check_identifier
 from holdfast.core.payloads import DEFAULT_LIMIT
 from holdfast.errors import InvalidConfiguration
 
@@ -57,3 +59,23 @@ def make_config(options: dict[str, Any]) -> Config:
             kind = "number" if wanted is float else "whole number"
             raise InvalidConfiguration(f"Expected {name}=… to be a positive {kind}, but it is {value!r}. Correct the option.")
     return Config(**options)
+
+
+def check_queue_limits(limits: Mapping[str, int] | None) -> Mapping[str, int]:
+    """How many activities of a queue run at once. Raises InvalidConfiguration or InvalidIdentifier."""
+    if limits is None:
+        return {}
+    if not isinstance(limits, Mapping) or not all(type(most) is int and most > 0 for most in limits.values()):
+        raise InvalidConfiguration(
+            f"Expected queue_limits=… to map queues to positive whole numbers, but it is {limits!r}. Write {{'slow': 2}}."
+        )
+    for queue in limits:
+        check_identifier(queue, "the queue in queue_limits=…")
+    return limits
+
+
+def check_node(node: str) -> str:
+    """The name of a node. Raises InvalidConfiguration or InvalidIdentifier."""
+    if "," in check_identifier(node, "the name of the node"):
+        raise InvalidConfiguration(f"Expected the name of the node to have no comma, but it is {node!r}. Choose another.")
+    return node

@@ -28,6 +28,7 @@ if TYPE_CHECKING:
     from holdfast.store.contract import Store
 
 E = TypeVar("E", OnOpen, OnClosed)
+LONGEST_REASON = 4_000
 _EXECUTION_ID = re.compile(r"[0-9a-f]{8}-[0-9a-f]{4}-7[0-9a-f]{3}-[89ab][0-9a-f]{3}-[0-9a-f]{12}")
 
 
@@ -83,7 +84,7 @@ class Delivery:
             code_version=definition.version,
             on_open=_choose(OnOpen, on_open, "on_open"),
             on_closed=_choose(OnClosed, on_closed, "on_closed"),
-            metadata=_check_metadata(metadata),
+            metadata=_check_metadata(metadata, self._config.payload_limit),
         )
         kind, scope = ("start", "") if signal is None else ("signal_with_start", start.workflow_id)
         key = self._key(kind, idempotency_key, idempotency_ttl, now, scope)
@@ -108,11 +109,11 @@ class Delivery:
 
     async def cancel(self, org: str, target: str, reason: str) -> bool:
         """Ask an execution to cancel; False if it is closed."""
-        return bool(await self._reach(org, target, Cancel(reason=reason), "cancel"))
+        return bool(await self._reach(org, target, Cancel(reason=_check_reason(reason)), "cancel"))
 
     async def terminate(self, org: str, target: str, reason: str) -> bool:
         """End an execution at once; False if it is closed."""
-        return bool(await self._reach(org, target, Terminate(reason=reason), "terminate"))
+        return bool(await self._reach(org, target, Terminate(reason=_check_reason(reason)), "terminate"))
 
     async def _reach(self, org: str, target: str, envelope: AnyEnvelope, verb: str, key: RequestKey | None = None) -> Any:
         check_identifier(org, "the org")
@@ -207,10 +208,28 @@ def _choose(kind: type[E], value: E | str, name: str) -> E:
         raise InvalidConfiguration(f"Expected {name}=… to be one of {options}, but it is {value!r}.") from None
 
 
-def _check_metadata(metadata: Mapping[str, str] | None) -> dict[str, str]:
+def _check_metadata(metadata: Mapping[str, str] | None, limit: int) -> dict[str, str]:
     if metadata is None:
         return {}
     try:
-        return msgspec.convert(dict(metadata), dict[str, str])
+        found = msgspec.convert(dict(metadata), dict[str, str])
+        size = len(codec.encode(found))
     except (msgspec.ValidationError, TypeError, ValueError) as error:
-        raise InvalidArguments(f"Expected metadata to map text to text, but {error}. Pass for instance {{'channel': 'web'}}.") from None
+        raise InvalidArguments(
+            f"Expected metadata to map text to text, but {error}. Pass for instance {{'channel': 'web'}}."
+        ) from None
+    if size > limit:
+        raise InvalidArguments(
+            f"Expected metadata to have at most {limit} bytes as JSON, but it has {size}. Pass large values as arguments."
+        )
+    return found
+
+
+def _check_reason(reason: str) -> str:
+    try:
+        if len(reason.encode()) <= LONGEST_REASON:
+            return reason
+        found = f"it has {len(reason)} characters"
+    except (AttributeError, UnicodeEncodeError):
+        found = f"it is {reason!r}"
+    raise InvalidArguments(f"Expected the reason to be text of at most {LONGEST_REASON} bytes, but {found}. Say it shorter.")

@@ -18,7 +18,7 @@ from holdfast.core.options import OnClosed, OnOpen
 from holdfast.engine.activities import ActivityRunner
 from holdfast.engine.batch import Settled
 from holdfast.engine.clock import Clock, SystemClock
-from holdfast.engine.config import make_config
+from holdfast.engine.config import check_node, check_queue_limits, make_config
 from holdfast.engine.delivery import Delivery
 from holdfast.engine.handles import SignalResponse, SignalWithStartResponse, WorkflowHandle
 from holdfast.engine.programs import ProgramCache
@@ -68,10 +68,10 @@ class Engine:
         self.clock: Clock = clock or SystemClock()
         self.registry = Registry(workflows, activities, self.config.payload_limit)
         self.store: Store = open_store(store)
-        self.node = node or f"node-{make_execution_id(self.clock.now(), entropy(74))}"
+        self.node = check_node(node) if node is not None else f"node-{make_execution_id(self.clock.now(), entropy(74))}"
         self.recovery_report: RecoveryReport | None = None
         """What was found when the engine opened."""
-        self._queue_limits = queue_limits or {}
+        self._queue_limits = check_queue_limits(queue_limits)
         self._outcomes = Outcomes()
         self._cache = ProgramCache(self.config.max_live_programs, self.config.max_live_bytes)
         self._pump = Pump(

@@ -173,7 +173,9 @@ class Pump:
             self.busy_since = None
         self._backoff = 0
         self.skip.update(settled.parked)
-        if self.skip and settled.closed:  # what still arrives for those is to be answered
+        if self.skip:
+            self.skip.difference_update(settled.doomed)
+            # What still arrives for those that closed is to be answered.
             self.skip.difference_update(execution.execution_id for execution, _ in settled.closed)
         if settled.again:
             self._queue = settled.again + self._queue

@@ -15,7 +15,7 @@ from holdfast.core.instants import SECOND, Instant
 from holdfast.engine.requests import Request
 from holdfast.engine.rows import from_row, to_row
 from holdfast.engine.views import RecoveryReport
-from holdfast.errors import StoreError
+from holdfast.errors import CorruptStore, StoreError
 from holdfast.store.contract import ExecutionRow, NodeRow
 
 if TYPE_CHECKING:
@@ -76,7 +76,10 @@ class Recovery:
         while True:
             rows = await self._store.list_blocked(PAGE, after)
             for row in rows:
-                await self.retry_blocked(row)
+                try:
+                    await self.retry_blocked(row)
+                except CorruptStore as error:
+                    log.error("blocked execution %s cannot be tried again: %s", row.execution_id, error)
             found += len(rows)
             if len(rows) < PAGE:
                 return found

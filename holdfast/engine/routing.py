@@ -8,6 +8,8 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import Final
 
+import msgspec
+
 from holdfast.core import codec, envelopes
 from holdfast.core.children import refuse_child
 from holdfast.core.closing import find_next_run
@@ -91,6 +93,7 @@ class Router:
         self._held: set[str] = set()
         self._asked: set[tuple[str, str]] = set()
         self._routed: set[int] = set()
+        self._rows_by_id: dict[int, InboxRow] = {}
         self._first_by_key: dict[tuple[str, str, str], Request | str] = {}
         """What came first under a request's key: a request, or the execution for which the inbox holds it."""
         self.rows: dict[str, ExecutionRow] = {}
@@ -189,6 +192,7 @@ class Router:
                 self._bury(row, f"handling it failed {row.attempts} times")
                 continue
             decoded.append((row, envelope))
+            self._rows_by_id[row.id] = row
             key = (row.org, row.workflow_id)
             is_own_id = type(envelope) is Start and envelope.workflow_id == envelope.execution_id
             if not row.execution_id and not is_own_id and key not in self._open and key not in self._asked:
@@ -251,6 +255,17 @@ class Router:
             self._absorb(claimed)
             await self._route_inbox(claimed.inbox)
         return key in self._open
+
+    def fail_rows(self, row_ids: Sequence[int], error: Exception) -> None:
+        """Handling these failed: they are tried again some times, then buried."""
+        for row_id in row_ids:
+            row = self._rows_by_id[row_id]
+            failures = row.attempts + 1
+            if failures < self._max_attempts:
+                self.loose.failed.append(row_id)
+            else:
+                reason = f"handling it failed {failures} times, at last with {type(error).__name__}: {error}"
+                self._bury(msgspec.structs.replace(row, attempts=failures), reason)
 
     def _bury(self, row: InboxRow, reason: str, *, consume: bool = True) -> None:
         if consume:
@@ -418,7 +433,10 @@ class Router:
             row = await self._transaction.read_latest(org, workflow_id)
         if row is None or row.org != org:
             return missing_error(org, execution_id or workflow_id, verb)
-        return closed_error(from_row(row), verb)
+        try:
+            return closed_error(from_row(row), verb)
+        except CorruptStore as error:
+            return error
 
 
 def _key_lock(org: str, key: RequestKey) -> tuple[str, str]:

@@ -13,6 +13,8 @@ if TYPE_CHECKING:
 def open_store(store: str | Store) -> Store:
     """The store of a URL; a store is given back as it is. Nothing is opened yet."""
     if not isinstance(store, str):
+        if not hasattr(store, "begin"):
+            raise _refused(store)
         return store
     scheme, separator, _ = store.partition("://")
     if separator and scheme == "sqlite":
@@ -23,6 +25,10 @@ def open_store(store: str | Store) -> Store:
         from holdfast.store.memory.store import MemoryStore  # noqa: PLC0415
 
         return MemoryStore(exclusive=True)
-    raise InvalidConfiguration(
+    raise _refused(store)
+
+
+def _refused(store: object) -> InvalidConfiguration:
+    return InvalidConfiguration(
         f"Expected the store to be 'sqlite:///file.db' or 'memory://', but it is {store!r}. Correct the URL."
     )

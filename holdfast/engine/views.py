@@ -152,7 +152,7 @@ def to_dead_letter(row: DeadLetterRow) -> DeadLetter:
     """A dead letter as it is shown; an envelope that cannot be read is shown as text."""
     try:
         envelope = msgspec.json.decode(row.body)
-    except msgspec.MsgspecError:
+    except (msgspec.MsgspecError, ValueError, RecursionError):
         envelope = row.body.decode(errors="replace")
     return DeadLetter(
         row.id, row.org, row.execution_id, row.workflow_id, envelope, row.reason, row.node, to_datetime(row.at), row.attempts

@@ -74,7 +74,10 @@ class Client:
         done, pending = await asyncio.wait(both, return_when=asyncio.FIRST_COMPLETED)
         for task in pending:
             task.cancel()
-        return min(done, key=both.index).result()
+        first, *others = sorted(done, key=both.index)
+        for task in others:
+            task.exception()  # the first answer counts, whatever it is
+        return first.result()
 
     async def _repeat(self, operation: Callable[[Engine], Awaitable[T]]) -> T:
         while True:
@@ -107,7 +110,8 @@ class Client:
         response = await self._insist(
             lambda engine: engine.signal_with_start_workflow(
                 call.target, scripted, call.plan, signal_name=call.name, signal_value=call.token, request_id=key
-            )
+            ),
+            is_doubled=call.is_doubled,
         )
         self._ledger.accepted.append((call.target, call.name, call.token))
         self._expect_row(call.target, response.workflow_execution_id)

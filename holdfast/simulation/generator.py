@@ -43,8 +43,10 @@ class Generator:
             ProgramGenerator(self, workflow_id).make()
         if self.size and self.random.random() < 0.5:
             self.clients.append([plans.AwaitEnd(target=workflow_id) for workflow_id in programs])
-        if self.size and self.random.random() < 0.4:
+        if self.size and self.random.random() < 0.3:
             self._make_bank()
+        if self.size and self.random.random() < 0.3:
+            self._make_relay()
         if self.mail:
             steps = (plans.Take(label=MAILBOX, name=MAIL, count=self.mail),)
             self.clients[0].insert(0, plans.Open(target=MAILBOX, plan=Plan(label=MAILBOX, steps=steps)))
@@ -57,16 +59,28 @@ class Generator:
     def _make_bank(self) -> None:
         """Signals to one id that starts as often as needed."""
         collect = plans.Collect(label="bank", name="coin", millis=self.random.choice([0, 5, 300]))
-        plan = Plan(label="bank", steps=(collect,), judged=Judged.BANK)
+        self._share(Plan(label="bank", steps=(collect,), judged=Judged.BANK), "coin", self._count_shares())
+
+    def _make_relay(self) -> None:
+        """Signals to one id that continues with each."""
+        shares = self._count_shares()
+        relay = plans.Relay(label="relay", name="baton", left=sum(shares), millis=self.random.choice([0, 5, 300]))
+        self._share(Plan(label="relay", steps=(relay,), judged=Judged.BANK), "baton", shares)
+
+    def _count_shares(self) -> list[int]:
+        return [self.random.randint(1, 2 + self.size) for _ in self.clients]
+
+    def _share(self, plan: Plan, name: str, shares: list[int]) -> None:
         for index, client in enumerate(self.clients):
-            for number in range(self.random.randint(1, 2 + self.size)):
+            for number in range(shares[index]):
                 client.append(
                     plans.SendOrOpen(
-                        target="bank",
+                        target=plan.label,
                         plan=plan,
-                        name="coin",
-                        token=Token(f"bank/{index}", number),
+                        name=name,
+                        token=Token(f"{plan.label}/{index}", number),
                         pause_millis=self.pause(),
+                        is_doubled=self.random.random() < 0.2,
                     )
                 )
 

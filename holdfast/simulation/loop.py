@@ -20,6 +20,8 @@ T = TypeVar("T")
 NODE: Final[ContextVar[str]] = ContextVar("holdfast_simulated_node", default="")
 """The node on which the present code runs; empty for clients and for the simulation itself."""
 
+MOST_TASKS: Final = 2_000
+"""How many tasks are kept before those that are done are forgotten."""
 MOST_CLOSINGS: Final = 50
 """How often a coroutine that awaits while it is closed is closed again."""
 
@@ -71,7 +73,7 @@ class SimulationLoop(asyncio.AbstractEventLoop):
         self._order = 0
         self._dead: set[str] = set()
         self._frozen: dict[str, Instant] = {}
-        self._tasks: list[asyncio.Task[Any]] = []
+        self._tasks: list[tuple[str, asyncio.Task[Any]]] = []
         self._closed = False
 
     # --- for the simulation ---
@@ -103,7 +105,7 @@ class SimulationLoop(asyncio.AbstractEventLoop):
         self._later.clear()
         asyncio._set_running_loop(self)
         try:
-            for task in self._tasks:
+            for _, task in self._tasks:
                 _unwind(task)
         finally:
             asyncio._set_running_loop(None)
@@ -117,6 +119,14 @@ class SimulationLoop(asyncio.AbstractEventLoop):
             self._order += 1
             heapq.heappush(self._later, (max(when, self.now), self._order, handle))
         return handle
+
+    def sweep(self) -> None:
+        """Forget the tasks that are done; `on_error` is told of those that failed and were not asked why."""
+        done = [(node, task) for node, task in self._tasks if task.done()]
+        self._tasks = [(node, task) for node, task in self._tasks if not task.done()]
+        for node, task in done:
+            if not task.cancelled() and task._log_traceback and node not in self._dead:
+                self.on_error(task.exception() or AssertionError("a task that failed has an exception"))
 
     async def pause(self, micros: int) -> None:
         """Let virtual time pass."""
@@ -199,9 +209,10 @@ class SimulationLoop(asyncio.AbstractEventLoop):
         """A task of this loop; it is remembered, so that its coroutine can be ended with the world."""
         options.pop("eager_start", None)
         task: asyncio.Task[Any] = asyncio.Task(coro, loop=self, **options)
-        self._tasks.append(task)
-        if len(self._tasks) > 2_000:
-            self._tasks = [one for one in self._tasks if not one.done()]
+        context: Context | None = options.get("context")
+        self._tasks.append((NODE.get() if context is None else context.get(NODE, ""), task))
+        if len(self._tasks) > MOST_TASKS:
+            self.sweep()
         return task
 
     def run_in_executor(self, _executor: Any, func: Callable[..., T], *args: Any) -> asyncio.Future[T]:  # type: ignore[override]

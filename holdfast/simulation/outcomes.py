@@ -71,6 +71,8 @@ def _deposit(bank: dict[str, Any], record: Record) -> None:
     """Executions that share signals: what each sender's signals were, over all of them in the order of their starts."""
     closing = record.events[-1]
     taken: Any = [["nobody", [str(record.row.status)]]]
+    if isinstance(closing, events.ContinuedAs):
+        return
     if isinstance(closing, events.WorkflowCompleted):
         taken = read(closing.result)[-1]
     for sender, numbers in taken:

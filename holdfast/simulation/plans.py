@@ -181,6 +181,14 @@ class Collect(Step, frozen=True, kw_only=True, tag="collect"):
     millis: int = 0
 
 
+class Relay(Step, frozen=True, kw_only=True, tag="relay"):
+    """Take one signal, work, and continue as a new run, until none is left to take."""
+
+    name: str
+    left: int
+    millis: int = 0
+
+
 AnyStep: TypeAlias = (
     Act
     | Together
@@ -199,6 +207,7 @@ AnyStep: TypeAlias = (
     | Fail
     | Again
     | Collect
+    | Relay
 )
 
 
@@ -254,6 +263,7 @@ class SendOrOpen(Call, frozen=True, kw_only=True):
     plan: Plan
     name: str
     token: Token
+    is_doubled: bool = False
 
 
 class Cancel(Call, frozen=True, kw_only=True):

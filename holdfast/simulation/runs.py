@@ -79,6 +79,7 @@ async def _live(world: World, scenario: Scenario, nodes: int, ledger: Ledger) ->
             raise Stuck("\n".join(await describe_state(world, clients)))
         await world.loop.pause(LOOK_MILLIS * MILLI)
     await world.shut_down()
+    world.loop.sweep()
     return await _examine(world, ledger)
 
 

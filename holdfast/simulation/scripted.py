@@ -186,6 +186,14 @@ class Interpreter:
                 return by_sender(tokens)
             tokens.extend(self.ctx.drain_signals(step.name, Token))
 
+    async def relay(self, step: plans.Relay) -> Any:
+        token = await self.ctx.wait_for_signal(step.name, Token)
+        self.log.append([token.sender, token.number])
+        await run_order(self.ctx, plans.Act(label=f"{step.label}/{step.left}", millis=step.millis))
+        if step.left > 1:
+            await self.again(plans.Again(label=step.label, steps=(msgspec.structs.replace(step, left=step.left - 1),)))
+        return by_sender([Token(sender, number) for sender, number in self.log])
+
     async def tell(self, step: plans.Tell) -> str:
         try:
             await self.ctx.signal_external_workflow(step.target, step.name, Token(step.label))
@@ -282,6 +290,7 @@ PERFORM: Final[Mapping[type[plans.Step], Callable[[Interpreter, Any], Coroutine[
     plans.Miss: Interpreter.miss,
     plans.Drain: Interpreter.drain,
     plans.Collect: Interpreter.collect,
+    plans.Relay: Interpreter.relay,
     plans.Tell: Interpreter.tell,
     plans.Child: Interpreter.child,
     plans.Note: Interpreter.note,

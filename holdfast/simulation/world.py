@@ -219,9 +219,9 @@ async def _run(operation: Callable[[Engine], Awaitable[T]], engine: Engine) -> T
 
 
 def _pass_on(done: asyncio.Task[T], answer: asyncio.Future[T]) -> None:
+    error = None if done.cancelled() else done.exception()
     if answer.done() or done.cancelled():
         return
-    error = done.exception()
     if error is None:
         answer.set_result(done.result())
     elif isinstance(error, Exception):

@@ -5,8 +5,10 @@ from __future__ import annotations
 import asyncio
 import sys
 from pathlib import Path
+from typing import Any
 
 from holdfast import Context, Engine, Retry, activity, activity_info, workflow
+from holdfast.code.definitions import Workflow
 
 
 @activity(retry=Retry(max_attempts=1))
@@ -35,7 +37,7 @@ async def nap(ctx: Context, seconds: float) -> str:
     return "slept"
 
 
-WORKFLOWS = [chain, collect, nap]
+WORKFLOWS: list[Workflow[..., Any]] = [chain, collect, nap]
 ACTIVITIES = [write]
 
 

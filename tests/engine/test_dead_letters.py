@@ -95,7 +95,9 @@ async def test_D2_signal_of_a_wrong_type_is_put_aside_with_the_reason(open_engin
     await handle.signal("number", 1)
 
     (letter,) = await engine.dead_letters()
-    assert letter.reason.startswith("Expected the value of signal 'number' to be int, but expected `int`, got `str` in \"one\"")
+    assert letter.reason.startswith(
+        "Expected the value of signal 'number' to be int, but expected `int`, got `str` in \"one\""
+    )
     assert letter.envelope == {"type": "signal", "name": "number", "value": {"data": "one"}}
     assert (letter.execution_id, letter.workflow_id) == (handle.execution_id, "c")
     assert (await handle.status()).status is Status.SUSPENDED
@@ -205,7 +207,9 @@ async def test_D2_execution_whose_history_is_damaged_is_blocked_and_delays_nobod
     transaction = await engine.store.begin()
     garbage = HistoryRow(execution_id, row.sequence + 1, 1, row.updated_at, codec.SCHEMA, b"garbage")
     changed = msgspec.structs.replace(row, sequence=row.sequence + 1, state_version=row.state_version + 1)
-    assert not await transaction.write([TurnWrite(row=changed, expected_version=row.state_version, history=garbage)], LooseWrite())
+    assert not await transaction.write(
+        [TurnWrite(row=changed, expected_version=row.state_version, history=garbage)], LooseWrite()
+    )
     await transaction.commit()
     await engine.restart()
 

@@ -11,7 +11,7 @@ from holdfast import ActivityFailed, Context, Retry, Status, WorkflowCancelled, 
 from holdfast.core.envelopes import ActivityReturned, Cancel, Terminate, TimerDue
 from holdfast.core.payloads import NULL
 from holdfast.errors import ExecutionClosed
-from holdfast.testing.engine import TestEngine
+from holdfast.testing import TestEngine
 from tests.rules.steps import CALLS, GATES, call, gate
 from tests.rules.waiting import ACTIVITIES, PLACES, WAITING, cleans_up, failing, stubborn, waits
 from tests.rules.world import Nodes, World, eventually

@@ -9,7 +9,7 @@ import pytest
 
 from holdfast import Context, Status, WorkflowCancelled, WorkflowTerminated, workflow
 from holdfast.errors import ExecutionNotFound, status_code
-from holdfast.testing.engine import TestEngine
+from holdfast.testing import TestEngine
 from tests.rules.steps import CALLS, GATES, call, gate, pass_gate
 from tests.rules.waiting import ACTIVITIES, PLACES, WAITING, cleans_up, waits
 from tests.rules.world import Nodes, World, eventually
@@ -282,6 +282,27 @@ async def test_C3_an_execution_whose_code_does_not_fit_can_be_replaced(world: Wo
 
     assert replacing.created
     assert (await handle.status()).status is Status.TERMINATED
+
+
+async def test_C1_terminate_ends_a_child_whose_code_does_not_fit(world: World) -> None:
+    engine = await world.open([changing, dooms, waits], [call], auto_advance=False)
+    handle = await engine.start(dooms)
+    await engine.settle()
+    await engine.restart(workflows=[changed, dooms, waits])
+    await engine.signal_workflow("c", "go")
+    assert (await engine.query_status("c")).status is Status.BLOCKED
+
+    await handle.signal("end")
+    await engine.settle()
+
+    assert (await engine.query_status("c")).status is Status.TERMINATED
+    assert (await engine.store.count()).inbox == 0
+
+
+@workflow
+async def dooms(ctx: Context) -> None:
+    _ = ctx.start_child("changing", workflow_id="c", parent_close="terminate")
+    await ctx.wait_for_signal("end")
 
 
 @workflow

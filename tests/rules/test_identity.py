@@ -19,7 +19,7 @@ from holdfast.errors import (
     WorkflowAlreadyOpen,
     status_code,
 )
-from holdfast.testing.engine import TestEngine
+from holdfast.testing import TestEngine
 from tests.rules.world import Nodes, World
 
 

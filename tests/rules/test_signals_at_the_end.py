@@ -5,11 +5,17 @@ from __future__ import annotations
 import asyncio
 from typing import Any
 
+import msgspec
 import pytest
 
 from holdfast import Context, Status, workflow
 from holdfast.code.definitions import Workflow
+from holdfast.core import codec
+from holdfast.core.envelopes import Sender, Signal, SignalAnswered, Start
+from holdfast.core.ids import make_execution_id
+from holdfast.core.payloads import NULL, Payload
 from holdfast.errors import ExecutionClosed
+from holdfast.store.contract import InboxRow
 from holdfast.store.memory.faults import FaultAction, Point
 from tests.rules.steps import GATES, gate, pass_gate
 from tests.rules.world import Nodes, World, eventually, hear_nothing
@@ -289,6 +295,25 @@ async def test_S7_a_failed_commit_of_the_end_keeps_the_accepted_signal(nodes: No
     await nodes.clock.advance(seconds=30)
 
     assert await handle.result() == [7]
+
+
+async def test_S7_a_run_that_cannot_even_begin_is_given_its_signals(nodes: Nodes) -> None:
+    engine = await nodes.open("one", ALL)
+    sender = await engine.start(on_end, workflow_id="sender")
+    bad = Start(
+        execution_id=make_execution_id(nodes.clock.now(), 1),
+        workflow_id="w",
+        workflow="immediate",
+        input=Payload(msgspec.Raw(b'["too", "many"]')),
+    )
+    signal = Signal(name="x", value=NULL, sender=Sender(str(sender.execution_id), 1))
+
+    await nodes.put_row(*(InboxRow("default", "", "w", codec.encode(envelope)) for envelope in (bad, signal)))
+    await engine.settle()
+
+    assert (await engine.history("w")).kinds == ["WorkflowStarted", "SignalReceived", "WorkflowFailed"]
+    answers = [row for commit in nodes.commits for turn in commit.turns for row in turn.outgoing]
+    assert [codec.decode_envelope(row.body) for row in answers] == [SignalAnswered(number=1)]
 
 
 async def test_S7_a_cancelled_execution_was_given_what_was_accepted_before(world: World) -> None:

@@ -19,8 +19,7 @@ from holdfast.store.memory.database import MemoryDatabase
 from holdfast.store.memory.faults import Decide, FaultAction, Faults, Point, SimulatedCrash
 from holdfast.store.memory.store import MemoryStore
 from holdfast.store.memory.transaction import MemoryTransaction
-from holdfast.testing.clock import VirtualClock
-from holdfast.testing.engine import TestEngine
+from holdfast.testing import TestEngine, VirtualClock
 
 PATIENCE: Final = 10.0
 """Seconds of real time after which a test no longer believes that something will happen."""
@@ -140,12 +139,12 @@ class Nodes:
         """Let an envelope arrive as from a turn of another node, which does not ask whether the receiver is open."""
         await self.put_row(InboxRow(org, execution_id, "", codec.encode(envelope)))
 
-    async def put_row(self, row: InboxRow) -> None:
-        """Let an envelope arrive as it is addressed."""
+    async def put_row(self, *rows: InboxRow) -> None:
+        """Let envelopes arrive at once, as they are addressed."""
         store = MemoryStore(self.database, node="stranger")
         await store.open()
         transaction = await store.begin()
-        await transaction.write([], LooseWrite(outgoing=[row]))
+        await transaction.write([], LooseWrite(outgoing=list(rows)))
         await transaction.commit()
         await store.wake()
         await store.close()

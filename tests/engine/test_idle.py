@@ -1,0 +1,141 @@
+"""N2: an engine that has nothing to do does nothing: no query, no batch, whatever waits in the store."""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Callable
+from datetime import timedelta
+from typing import Any, cast
+
+import pytest
+
+from holdfast import Context, activity, workflow
+from holdfast.engine.stores import open_store
+from holdfast.store.contract import Store
+from holdfast.store.memory.store import MemoryStore
+from holdfast.testing import TestEngine
+from tests.engine.conftest import OpenEngine
+
+
+class CountingStore:
+    """A real store that counts what it is asked."""
+
+    def __init__(self, store: Store) -> None:
+        self._store = store
+        self.calls: Counter[str] = Counter()
+
+    def __getattr__(self, name: str) -> Any:
+        found = getattr(self._store, name)
+        if not callable(found):
+            return found
+
+        def call(*args: Any, **kwargs: Any) -> Any:
+            self.calls[name] += 1
+            return found(*args, **kwargs)
+
+        return call
+
+
+@activity
+async def work() -> None: ...
+
+
+@workflow
+async def waiting(ctx: Context) -> None:
+    await ctx.wait_for_signal("go")
+
+
+@workflow
+async def sleeping(ctx: Context, days: int) -> None:
+    await ctx.sleep(timedelta(days=days))
+
+
+@workflow
+async def working(ctx: Context) -> None:
+    await ctx.run(work)
+
+
+Open = Callable[..., Any]
+
+
+async def open_counting(open_engine: OpenEngine, store: Store) -> tuple[TestEngine, CountingStore]:
+    counting = CountingStore(store)
+    engine = await open_engine(waiting, sleeping, working, work, store=cast("Store", counting))
+    return engine, counting
+
+
+async def test_N2_empty_engine_asks_nothing(open_engine: OpenEngine, url: str) -> None:
+    engine, store = await open_counting(open_engine, open_store(url))
+    await engine.settle()
+    store.calls.clear()
+
+    await engine.clock.advance(days=365)
+
+    assert store.calls == {}
+
+
+async def test_N2_engine_with_suspended_executions_asks_nothing(open_engine: OpenEngine, url: str) -> None:
+    engine, store = await open_counting(open_engine, open_store(url))
+    for _ in range(20):
+        await engine.start(waiting)
+        await engine.start(sleeping, 30)
+        await (await engine.start(working)).result()
+    await engine.settle()
+    store.calls.clear()
+
+    await engine.clock.advance(days=29)
+
+    assert store.calls == {}
+
+
+async def test_N2_due_timer_costs_two_batches_and_one_look_at_the_next(open_engine: OpenEngine, url: str) -> None:
+    engine, store = await open_counting(open_engine, open_store(url))
+    await engine.start(sleeping, 1)
+    await engine.start(sleeping, 3)
+    await engine.settle()
+    store.calls.clear()
+
+    await engine.clock.advance(days=2)
+
+    assert 1 <= store.calls["begin"] <= 2, "one that finds the timer, one that finds nothing more"
+    assert store.calls["find_next_due"] <= 1
+    assert sum(store.calls.values()) == store.calls["begin"] + store.calls["find_next_due"]
+
+
+async def test_N2_cancelled_timer_costs_one_look_when_it_would_have_been_due(open_engine: OpenEngine, url: str) -> None:
+    engine, store = await open_counting(open_engine, open_store(url))
+    handle = await engine.start(sleeping, 1)
+    await handle.cancel()
+    await engine.settle()
+    store.calls.clear()
+
+    await engine.clock.advance(days=365)
+
+    assert store.calls["begin"] <= 1
+
+
+async def test_N2_executions_that_cannot_go_on_here_are_not_looked_at_again(open_engine: OpenEngine, url: str) -> None:
+    engine, store = await open_counting(open_engine, open_store(url))
+    await engine.start(waiting, workflow_id="w")
+    await engine.start(sleeping, 1, workflow_id="s")
+    await engine.restart(workflows=[working])
+    await engine.signal_workflow("w", "go")
+    await engine.clock.advance(days=2)
+    store.calls.clear()
+
+    await engine.clock.advance(days=365)
+
+    assert store.calls == {}
+
+
+async def test_N2_node_on_a_shared_store_is_heard_by_its_pulse_alone(open_engine: OpenEngine) -> None:
+    engine, store = await open_counting(open_engine, MemoryStore(node="a"))
+    await engine.start(waiting)
+    await engine.settle()
+    store.calls.clear()
+
+    await engine.clock.advance(seconds=60)
+
+    pulses = 60 / engine.config.heartbeat
+    assert store.calls["beat"] == pytest.approx(pulses, abs=1)
+    assert max(store.calls.values()) <= pulses + 1
