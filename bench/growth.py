@@ -38,9 +38,7 @@ async def turns_by_stored() -> None:
 
 async def _chain_micros(engine: Engine, tag: str, executions: int = 200, steps: int = 10) -> float:
     begin = time.perf_counter()
-    handles = await asyncio.gather(
-        *(engine.start(chain, steps, workflow_id=f"chain-{tag}-{i}") for i in range(executions))
-    )
+    handles = await asyncio.gather(*(engine.start(chain, steps, workflow_id=f"chain-{tag}-{i}") for i in range(executions)))
     await asyncio.gather(*(handle.result() for handle in handles))
     return (time.perf_counter() - begin) / (executions * steps) * 1e6
 

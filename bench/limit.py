@@ -69,8 +69,6 @@ async def executions_per_second(executions: int = 2_000, rounds: int = 3) -> flo
                 await engine.start(hello, i, workflow_id=f"hello-{number}-{i}")
 
             await bounded(executions, start)
-            await asyncio.gather(
-                *(engine.handle(f"hello-{number}-{i}").result() for i in range(executions))
-            )
+            await asyncio.gather(*(engine.handle(f"hello-{number}-{i}").result() for i in range(executions)))
             best = max(best, executions / (time.perf_counter() - begin))
     return best

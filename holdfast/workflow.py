@@ -83,7 +83,9 @@ def activity(
         heartbeat=heartbeat,
     )
     if max_concurrent is not None and (type(max_concurrent) is not int or max_concurrent < 1):
-        raise InvalidConfiguration(f"Expected max_concurrent=… to be a whole number of at least 1, but it is {max_concurrent!r}.")
+        raise InvalidConfiguration(
+            f"Expected max_concurrent=… to be a whole number of at least 1, but it is {max_concurrent!r}."
+        )
     is_rate = isinstance(rate_per_second, int | float) and not isinstance(rate_per_second, bool)
     if rate_per_second is not None and not (is_rate and 0 < rate_per_second < float("inf")):
         raise InvalidConfiguration(f"Expected rate_per_second=… to be a positive number, but it is {rate_per_second!r}.")

@@ -221,16 +221,16 @@ class Context:
         to_micros(duration, "the length of a timer")
         return TimerWait(duration)
 
-    def wait_any(
-        self, *waits: SignalWait | TimerWait | asyncio.Future[Any] | ChildHandle[Any]
-    ) -> asyncio.Future[Winner]:
+    def wait_any(self, *waits: SignalWait | TimerWait | asyncio.Future[Any] | ChildHandle[Any]) -> asyncio.Future[Winner]:
         """The first of several: signals, timers, and whatever was already asked for (activities, children, tasks).
 
         When one wins, the waits for the other signals and timers end; signals that were not taken stay. Activities,
         children and tasks go on.
         """
         if not waits:
-            raise InvalidArguments("Expected wait_any to get something to wait for, but it got nothing. Pass at least one wait.")
+            raise InvalidArguments(
+                "Expected wait_any to get something to wait for, but it got nothing. Pass at least one wait."
+            )
         for wait in waits:
             if not isinstance(wait, SignalWait | TimerWait | ChildHandle | asyncio.Future):
                 raise InvalidArguments(

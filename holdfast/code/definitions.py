@@ -183,7 +183,9 @@ def index_by_name(definitions: Iterable[D], what: str) -> dict[str, D]:
 def _check_workflow(function: Callable[..., Any], name: str) -> Callable[..., Any]:
     if not inspect.iscoroutinefunction(function):
         kind = "an async generator" if inspect.isasyncgenfunction(function) else "not an async function"
-        raise InvalidDefinition(f"Expected workflow '{name}' to be `async def`, but it is {kind}. Write `async def {name}(ctx, …)`.")
+        raise InvalidDefinition(
+            f"Expected workflow '{name}' to be `async def`, but it is {kind}. Write `async def {name}(ctx, …)`."
+        )
     parameters = list(inspect.signature(function).parameters)
     if not parameters:
         raise InvalidDefinition(

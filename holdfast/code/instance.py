@@ -8,42 +8,30 @@ from __future__ import annotations
 
 import asyncio
 import contextvars
-import functools
 import sys
 from collections.abc import Callable, Iterable, Sequence
 from typing import TYPE_CHECKING, Any, Final, NoReturn, TypeVar
 
 from holdfast.code import guard
-from holdfast.code.context import ChildHandle, Context, Info, SignalWait, TimerWait, Winner
+from holdfast.code.context import Context, Info, Winner
+from holdfast.code.exceptions import make_exception
 from holdfast.code.loop import WorkflowFuture, WorkflowLoop, WorkflowTask
-from holdfast.code.matching import describe_command, describe_event, matches
+from holdfast.code.matching import compare, unasked
+from holdfast.code.places import find_caller, find_waiting
+from holdfast.code.races import Wait, start_race
 from holdfast.code.signals import SignalQueues
 from holdfast.core import commands, events, payloads
 from holdfast.core.commands import AnyCommand
 from holdfast.core.events import GIVEN, AnyEvent, Given, HistoryTurn
-from holdfast.core.failures import Failure, decode_details, describe_exception
+from holdfast.core.failures import Failure, describe_exception
 from holdfast.core.ids import derive_execution_id, seed_of
-from holdfast.core.instants import Instant, to_micros
+from holdfast.core.instants import Instant
 from holdfast.core.options import ActivityOptions, ParentClose
 from holdfast.core.payloads import Payload
 from holdfast.core.program import Step
-from holdfast.errors import (
-    ActivityCancelled,
-    ActivityFailed,
-    ActivityTimedOut,
-    ChildWorkflowCancelled,
-    ChildWorkflowFailed,
-    ChildWorkflowTerminated,
-    DeterminismError,
-    ExternalSignalFailed,
-    HoldfastError,
-    NonDeterminismError,
-    StepError,
-)
+from holdfast.errors import DeterminismError, HoldfastError
 
 if TYPE_CHECKING:
-    from types import FrameType
-
     from holdfast.code.definitions import Workflow
 
 T = TypeVar("T")
@@ -235,7 +223,7 @@ class CodeProgram:
     def _reject(self, event: Any) -> None:
         future = self._steps.pop(event.number, None)
         if future is not None and not future.done():
-            future.set_exception(EXCEPTIONS[type(event)](event, future.label))
+            future.set_exception(make_exception(event, future.label))
 
     def _fire(self, event: events.TimerFired) -> None:
         if not self.loop.fire_timer(event.number):
@@ -255,15 +243,15 @@ class CodeProgram:
         error = _unwrap(main.exception())
         if error is None:
             try:
-                result = payloads.encode(main.result(), f"the result of {self.definition.signature.what}", self.payload_limit)
+                result = payloads.encode(
+                    main.result(), f"the result of {self.definition.signature.what}", self.payload_limit
+                )
             except HoldfastError as refused:
                 self.issue(commands.Fail(failure=describe_exception(refused)))
             else:
                 self.issue(commands.Complete(result=result))
         elif isinstance(error, _Continue):
-            self.issue(
-                commands.ContinueAs(workflow=error.workflow, input=error.input, signals=self.signals.untaken())
-            )
+            self.issue(commands.ContinueAs(workflow=error.workflow, input=error.input, signals=self.signals.untaken()))
         elif isinstance(error, DeterminismError):
             raise error
         else:
@@ -279,57 +267,25 @@ class CodeProgram:
             if type(event) is events.WorkflowTerminated:
                 return
             if type(event) not in GIVEN:
-                raise self._unasked(event, turn.first + index - 1)
+                raise unasked(self._name(), event, turn.first + index - 1, self._waiting_place())
             begin = index
             while index < len(history) and type(history[index]) not in GIVEN:
                 index += 1
             self._recorded = history[begin:index]
             self._give(event)
-            self._compare(turn.first + begin)
-
-    def _compare(self, first: int) -> None:
-        issued = [one for one in self._commands if type(one) is not commands.SetState]
-        self._commands = []
-        recorded = [one for one in self._recorded if type(one) is not events.WorkflowTerminated]
-        for offset, event in enumerate(recorded):
-            if offset >= len(issued):
-                raise self._unasked(event, first + offset)
-            if not matches(issued[offset], event):
-                raise NonDeterminismError(
-                    f"Expected {self._name()} to ask for {describe_event(event)} again, which is event {first + offset} of its "
-                    f"history, but it asked for {describe_command(issued[offset])}{self._place(issued[offset])}. "
-                    "Bring the old code path back, or guard the change with ctx.patched(), then retry the execution."
-                )
-        if len(issued) > len(recorded):
-            extra = issued[len(recorded)]
-            raise NonDeterminismError(
-                f"Expected {self._name()} to be at rest after event {first + len(recorded) - 1} of its history, "
-                f"but it asked for {describe_command(extra)}{self._place(extra)}, which history does not hold. "
-                "Bring the old code path back, or guard the change with ctx.patched(), then retry the execution."
-            )
-
-    def _unasked(self, event: AnyEvent, sequence: int) -> NonDeterminismError:
-        return NonDeterminismError(
-            f"Expected {self._name()} to ask for {describe_event(event)} again, which is event {sequence} of its history, "
-            f"but it asked for nothing there{self._waiting_place()}. "
-            "Bring the old code path back, or guard the change with ctx.patched(), then retry the execution."
-        )
+            issued, self._commands = self._commands, []
+            compare(self._name(), issued, self._recorded, turn.first + begin, self._place, self._waiting_place)
 
     def _name(self) -> str:
         return f"workflow '{self.definition.name}' (execution {self.execution_id})"
 
-    def _place(self, command: AnyCommand) -> str:
+    def _place(self, command: commands.Command) -> str:
         place = self._places.get(id(command))
         code = self.definition.function.__code__
         return f" at {place}" if place else f" in {code.co_qualname} ({code.co_filename}:{code.co_firstlineno})"
 
     def _waiting_place(self) -> str:
-        """The innermost line of user code that the workflow waits at."""
-        coro, place = self._main.get_coro() if self._main is not None else None, ""
-        while (frame := getattr(coro, "cr_frame", None)) is not None:
-            place = _place_of(frame) or place
-            coro = getattr(coro, "cr_await", None)
-        return f", it waits at {place}" if place else ""
+        return find_waiting(self._main.get_coro()) if self._main is not None else ""
 
     def _block(self, error: DeterminismError) -> Step:
         self._commands = []
@@ -343,7 +299,7 @@ class CodeProgram:
             return
         self._commands.append(command)
         if self.is_replaying:
-            self._places[id(command)] = _user_place()
+            self._places[id(command)] = find_caller(CodeProgram._give.__code__)
 
     def next_number(self) -> int:
         """The number of the next command."""
@@ -384,34 +340,9 @@ class CodeProgram:
         self.issue(commands.SignalExternal(number=number, workflow_id=workflow_id, name=name, value=value))
         return self._step(number, f"signal '{name}' to '{workflow_id}'", None, None)
 
-    def wait_any(self, waits: Sequence[SignalWait | TimerWait | asyncio.Future[Any] | ChildHandle[Any]]) -> asyncio.Future[Winner]:
-        """The first of several waits; those that were begun for this and lose are withdrawn."""
-        winner: WorkflowFuture[Winner] = WorkflowFuture(self.loop)
-        for index, wait in enumerate(waits):  # what is there already wins, in the order given, and nothing else is taken
-            if isinstance(wait, SignalWait):
-                value = self.signals.take(wait.name, wait.type)
-                if not self.signals.is_missing(value):
-                    winner.set_result(Winner(index, value))
-                    return winner
-            elif not isinstance(wait, TimerWait):
-                future = wait.result() if isinstance(wait, ChildHandle) else wait
-                if future.done():
-                    _settle(winner, index, future)
-                    return winner
-        begun: list[asyncio.Future[Any]] = []
-        for index, wait in enumerate(waits):
-            if isinstance(wait, SignalWait):
-                future = waiter = self.signals.wait(wait.name, wait.type, None)
-                waiter.race, waiter.settle = winner, functools.partial(_settle, winner, index)
-                begun.append(future)
-            elif isinstance(wait, TimerWait):
-                future = self.start_sleep(self.now + to_micros(wait.duration))
-                begun.append(future)
-            else:
-                future = wait.result() if isinstance(wait, ChildHandle) else wait
-            future.add_done_callback(functools.partial(_settle, winner, index))
-        winner.add_done_callback(lambda _: [one.cancel() for one in begun])
-        return winner
+    def wait_any(self, waits: Sequence[Wait]) -> asyncio.Future[Winner]:
+        """The first of several waits."""
+        return start_race(self, waits)
 
     def side_effect(self, function: Callable[[], T]) -> T:
         """Call `function` and keep its value; on replay give the kept one."""
@@ -511,45 +442,6 @@ GIVE: Final[dict[type[events.Event], Callable[[CodeProgram, Any], None]]] = {
 }
 
 
-def _from_failure(kind: type[StepError]) -> Callable[[Any, str], StepError]:
-    def build(event: Any, label: str) -> StepError:
-        failure: Failure = event.failure
-        return kind(
-            f"Expected {label} to succeed, but it raised {failure.type}: {failure.message}",
-            name=label,
-            type=failure.type,
-            details=decode_details(failure),
-            attempt=getattr(event, "attempt", 0),
-        )
-
-    return build
-
-
-EXCEPTIONS: Final[dict[type[events.Event], Callable[[Any, str], StepError]]] = {
-    events.ActivityFailed: _from_failure(ActivityFailed),
-    events.ActivityTimedOut: lambda event, label: ActivityTimedOut(
-        f"Expected {label} to end in time, but its {event.timeout} timeout passed.",
-        name=label,
-        type=str(event.timeout),
-        attempt=event.attempt,
-    ),
-    events.ActivityCancelled: lambda event, label: ActivityCancelled(
-        f"Expected {label} to end with a result, but it was cancelled.", name=label, type="CancelledError", attempt=event.attempt
-    ),
-    events.ChildFailed: _from_failure(ChildWorkflowFailed),
-    events.ChildCancelled: lambda _event, label: ChildWorkflowCancelled(
-        f"Expected {label} to end with a result, but it was cancelled.", name=label, type="Cancelled"
-    ),
-    events.ChildTerminated: lambda event, label: ChildWorkflowTerminated(
-        f"Expected {label} to end with a result, but it was terminated: {event.reason or 'no reason given'}.",
-        name=label,
-        type="Terminated",
-    ),
-    events.ExternalSignalFailed: _from_failure(ExternalSignalFailed),
-}
-"""Each failing event as the exception that workflow code catches: built from history alone."""
-
-
 def _unwrap(error: BaseException | None) -> BaseException | None:
     """What a group of exceptions means for the workflow: a `continue_as` or a refusal keeps its meaning in a TaskGroup."""
     if not isinstance(error, BaseExceptionGroup):
@@ -560,32 +452,3 @@ def _unwrap(error: BaseException | None) -> BaseException | None:
     while found is not error and isinstance(found, BaseExceptionGroup):
         found = found.exceptions[0]
     return found
-
-
-def _settle(winner: asyncio.Future[Winner], index: int, done: asyncio.Future[Any]) -> None:
-    if winner.done():
-        return
-    if done.cancelled():
-        winner.cancel()
-    elif (error := done.exception()) is not None:
-        winner.set_exception(error)
-    else:
-        winner.set_result(Winner(index, done.result()))
-
-
-def _user_place() -> str:
-    """Where in the user's code the present command comes from."""
-    frame: FrameType | None = sys._getframe(2)
-    while frame is not None and frame.f_code is not CodeProgram._give.__code__:  # whoever replays lies below
-        place = _place_of(frame)
-        if place:
-            return place
-        frame = frame.f_back
-    return ""
-
-
-def _place_of(frame: FrameType) -> str:
-    """The line that a frame is at, unless it is ours or asyncio's."""
-    module = frame.f_globals.get("__name__", "")
-    is_ours = module.startswith(("holdfast.code", "holdfast.core", "asyncio"))
-    return "" if is_ours else f"{frame.f_code.co_filename}:{frame.f_lineno}"

@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable, Sequence
 from typing import Any, Final
 
 from holdfast.core import commands, events
+from holdfast.errors import NonDeterminismError
 
 PAIRS: Final[dict[type[commands.Command], type[events.Event]]] = {
     commands.RunActivity: events.ActivityScheduled,
@@ -49,3 +51,45 @@ def _describe(kind: str, value: Any) -> str:
     parts = [repr(getattr(value, field)) for field in ("name", "workflow", "patch") if getattr(value, field, None)]
     number = getattr(value, "number", None)
     return " ".join([kind, *parts, *([f"(number {number})"] if number else [])])
+
+
+REMEDY: Final = "Bring the old code path back, or guard the change with ctx.patched(), then retry the execution."
+
+
+def compare(
+    who: str,
+    issued: Sequence[commands.Command],
+    recorded: Sequence[events.Event],
+    first: int,
+    place_of: Callable[[commands.Command], str],
+    waiting_place: Callable[[], str],
+) -> None:
+    """Raises NonDeterminismError unless the commands issued on replay are the recorded ones, in order.
+
+    `first` is the sequence of the first recorded event; the two functions say where in the user's code something is.
+    """
+    issued = [one for one in issued if type(one) is not commands.SetState]
+    recorded = [one for one in recorded if type(one) is not events.WorkflowTerminated]
+    for offset, event in enumerate(recorded):
+        if offset >= len(issued):
+            raise unasked(who, event, first + offset, waiting_place())
+        if not matches(issued[offset], event):
+            raise NonDeterminismError(
+                f"Expected {who} to ask for {describe_event(event)} again, which is event {first + offset} of its "
+                f"history, but it asked for {describe_command(issued[offset])}{place_of(issued[offset])}. {REMEDY}"
+            )
+    if len(issued) > len(recorded):
+        extra = issued[len(recorded)]
+        raise NonDeterminismError(
+            f"Expected {who} to be at rest after event {first + len(recorded) - 1} of its history, "
+            f"but it asked for {describe_command(extra)}{place_of(extra)}, which history does not hold. {REMEDY}"
+        )
+
+
+def unasked(who: str, event: events.Event, sequence: int, waiting_place: str) -> NonDeterminismError:
+    """History records something that the code did not ask for."""
+    waits = f", it waits at {waiting_place}" if waiting_place else ""
+    return NonDeterminismError(
+        f"Expected {who} to ask for {describe_event(event)} again, which is event {sequence} of its history, "
+        f"but it asked for nothing there{waits}. {REMEDY}"
+    )

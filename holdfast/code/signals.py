@@ -100,9 +100,7 @@ class SignalQueues:
 
     def waiting(self) -> tuple[str, ...]:
         """The names that are waited for."""
-        return tuple(
-            name for name, waiters in self._waiters.items() if any(not future.done() for future in waiters)
-        )
+        return tuple(name for name, waiters in self._waiters.items() if any(not future.done() for future in waiters))
 
     def release(self) -> None:
         """Let go of the program, which is closed."""

@@ -19,9 +19,7 @@ from holdfast.core.retry import may_retry, retry_delay
 def record_activity(turn: Turn, command: commands.RunActivity) -> events.ActivityScheduled:
     """An activity is wanted: it starts once this turn is committed."""
     turn.dispatched.append(command.number)
-    return events.ActivityScheduled(
-        number=command.number, name=command.name, input=command.input, options=command.options
-    )
+    return events.ActivityScheduled(number=command.number, name=command.name, input=command.input, options=command.options)
 
 
 def record_activity_cancel(turn: Turn, command: commands.CancelActivity) -> events.ActivityCancelRequested | None:
@@ -97,9 +95,7 @@ def decide_retry_due(turn: Turn, envelope: envelopes.RetryDue) -> events.Activit
     turn.ended_timers.append(number)
     deadline = _deadline(execution.activities[number])
     if deadline is not None and turn.now >= deadline:
-        return events.ActivityTimedOut(
-            number=number, timeout=TimeoutKind.SCHEDULE_TO_CLOSE, attempt=attempt.attempt - 1
-        )
+        return events.ActivityTimedOut(number=number, timeout=TimeoutKind.SCHEDULE_TO_CLOSE, attempt=attempt.attempt - 1)
     _set_attempt(turn, number, msgspec.structs.replace(attempt, retry_at=None))
     execution.running.add(number)
     turn.dispatched.append(number)

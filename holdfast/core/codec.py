@@ -116,9 +116,7 @@ def import_history(items: list[dict[str, Any]], schema: int = SCHEMA) -> list[Hi
         expected += 1
         body = {key: value for key, value in item.items() if key not in ("sequence", "turn", "at")}
         groups.setdefault(first, (at, []))[1].append(body)
-    return [
-        HistoryTurn(first, at, decode_events(_ENCODER.encode(bodies), schema)) for first, (at, bodies) in groups.items()
-    ]
+    return [HistoryTurn(first, at, decode_events(_ENCODER.encode(bodies), schema)) for first, (at, bodies) in groups.items()]
 
 
 def _parse_instant(text: str) -> Instant:

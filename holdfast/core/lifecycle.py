@@ -50,9 +50,7 @@ class Operation(StrEnum):
 
 
 CLOSED: Final = frozenset({Status.COMPLETED, Status.FAILED, Status.CANCELLED, Status.TERMINATED, Status.CONTINUED})
-CLOSING: Final = frozenset(
-    {Operation.COMPLETE, Operation.FAIL, Operation.CANCEL, Operation.TERMINATE, Operation.CONTINUE}
-)
+CLOSING: Final = frozenset({Operation.COMPLETE, Operation.FAIL, Operation.CANCEL, Operation.TERMINATE, Operation.CONTINUE})
 
 _R, _S, _B, _P = Status.RUNNING, Status.SUSPENDED, Status.BLOCKED, Status.PAUSED
 

@@ -29,9 +29,7 @@ def decide_signal(turn: Turn, envelope: envelopes.Signal) -> events.SignalReceiv
 def answer_sender(turn: Turn, envelope: envelopes.Signal, failure: Failure | None) -> None:
     """A workflow that sent the signal hears how it went."""
     if envelope.sender is not None:
-        turn.send(
-            envelope.sender.execution_id, envelopes.SignalAnswered(number=envelope.sender.number, failure=failure)
-        )
+        turn.send(envelope.sender.execution_id, envelopes.SignalAnswered(number=envelope.sender.number, failure=failure))
 
 
 def record_external(turn: Turn, command: commands.SignalExternal) -> events.ExternalSignalInitiated:

@@ -150,7 +150,12 @@ def take_turn(
         event = DECIDE[kind](turn, envelope)
         if place < last_held and event is not None:
             event = msgspec.structs.replace(event, held=True)
-        if kind is envelopes.Start and event is not None and len(arrived) > 1 and any(type(one) is envelopes.Cancel for one in arrived):
+        if (
+            kind is envelopes.Start
+            and event is not None
+            and len(arrived) > 1
+            and any(type(one) is envelopes.Cancel for one in arrived)
+        ):
             event = msgspec.structs.replace(event, cancelled=True)  # it is closed without running any code
         if event is not None:
             _record(turn, event)

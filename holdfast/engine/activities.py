@@ -36,7 +36,7 @@ log = logging.getLogger("holdfast.activities")
 class _Running:
     """An attempt under way."""
 
-    __slots__ = ("activity", "alarms", "attempt", "beat_alarm", "future", "saved")
+    __slots__ = ("activity", "alarms", "attempt", "beat_alarm", "future", "has_beaten", "saved")
 
     def __init__(self, activity: Activity[..., Any], attempt: Attempt) -> None:
         self.activity = activity
@@ -44,6 +44,8 @@ class _Running:
         self.future: asyncio.Task[None] | None = None
         self.alarms: list[Alarm] = []
         self.beat_alarm: Alarm | None = None
+        self.has_beaten = False
+        """Whether the function reported since its last report was noted."""
         self.saved: Payload | None = attempt.reported
         """The heartbeat details that were handed in last."""
 
@@ -247,7 +249,9 @@ class ActivityRunner:
             return
         if running.beat_alarm is not None:
             running.beat_alarm.cancel()
-        running.beat_alarm = self._clock.call_at(now + limit, functools.partial(self._expire, running, TimeoutKind.HEARTBEAT))
+        running.beat_alarm = self._clock.call_at(
+            now + limit, functools.partial(self._expire, running, TimeoutKind.HEARTBEAT)
+        )
 
     def _expire(self, running: _Running, kind: TimeoutKind) -> None:
         attempt = running.attempt
@@ -262,19 +266,18 @@ class ActivityRunner:
 
     def _expire_waiting(self, task: ActivityTask, kind: TimeoutKind) -> None:
         if self._admission.withdraw(task.execution_id, task.event.number, task.attempt):
-            self._hand_in(
-                task, envelopes.ActivityExpired(number=task.event.number, attempt=task.attempt, timeout=kind)
-            )
+            self._hand_in(task, envelopes.ActivityExpired(number=task.event.number, attempt=task.attempt, timeout=kind))
 
     def _on_beat(self, attempt: Attempt) -> None:
         """A function reported; it may have done so from a thread."""
         running = self._running.get((attempt.task.execution_id, attempt.task.event.number))
-        if running is None or running.future is None or running.attempt is not attempt:
+        if running is None or running.future is None or running.attempt is not attempt or running.has_beaten:
             return
+        running.has_beaten = True
         running.future.get_loop().call_soon_threadsafe(self._note_beat, running)
 
     def _note_beat(self, running: _Running) -> None:
-        attempt = running.attempt
+        attempt, running.has_beaten = running.attempt, False
         if attempt.is_over:
             return
         self._arm_beat(running, self._clock.now())

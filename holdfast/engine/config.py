@@ -57,7 +57,9 @@ def make_config(options: dict[str, Any]) -> Config:
         fits = isinstance(value, int | float) and not isinstance(value, bool) if wanted is float else type(value) is int
         if not fits or not 0 < value < float("inf"):
             kind = "number" if wanted is float else "whole number"
-            raise InvalidConfiguration(f"Expected {name}=… to be a positive {kind}, but it is {value!r}. Correct the option.")
+            raise InvalidConfiguration(
+                f"Expected {name}=… to be a positive {kind}, but it is {value!r}. Correct the option."
+            )
     return Config(**options)
 
 

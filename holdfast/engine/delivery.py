@@ -188,10 +188,14 @@ class Delivery:
         """A request id counts within its `scope`, the receiver that was named; an idempotency key in the whole org."""
         if key is None:
             if ttl is not None:
-                raise InvalidArguments("Expected an idempotency key with its time-to-live, but there is none. Pass both or neither.")
+                raise InvalidArguments(
+                    "Expected an idempotency key with its time-to-live, but there is none. Pass both or neither."
+                )
             return None
         check_identifier(key, "the idempotency key" if kind == "start" else "the request id")
-        length = round(self._config.request_ttl * SECOND) if ttl is None else to_micros(ttl, "the idempotency key's time-to-live")
+        length = (
+            round(self._config.request_ttl * SECOND) if ttl is None else to_micros(ttl, "the idempotency key's time-to-live")
+        )
         return RequestKey(kind, f"{scope}\n{key}" if scope else key, now + length)
 
     async def _send(self, request: Request) -> Any:

@@ -218,7 +218,13 @@ class Engine:
         return SignalWithStartResponse(opened.execution_id, opened.created, opened.signal_sequence)
 
     async def signal_workflow(
-        self, target: str, signal_name: str, signal_value: Any = None, *, org: str = DEFAULT_ORG, request_id: str | None = None
+        self,
+        target: str,
+        signal_name: str,
+        signal_value: Any = None,
+        *,
+        org: str = DEFAULT_ORG,
+        request_id: str | None = None,
     ) -> SignalResponse:
         """Signal an open execution, by workflow id or execution id. A repeated `request_id` delivers once."""
         self._check_open()
@@ -305,7 +311,9 @@ class Engine:
     async def _read_closing(self, execution_id: str) -> events.AnyEvent:
         last = await self.store.load_last_turn(execution_id)
         if last is None:
-            raise CorruptStore(f"Expected execution {execution_id} to have a history, but it has none. Run `holdfast check`.")
+            raise CorruptStore(
+                f"Expected execution {execution_id} to have a history, but it has none. Run `holdfast check`."
+            )
         return to_turns([last])[0].events[-1]
 
     async def history(self, target: str, *, org: str = DEFAULT_ORG) -> History:
@@ -361,7 +369,9 @@ class Engine:
 
     def _check_open(self) -> None:
         if not self._is_open:
-            raise EngineClosed("Expected the engine to be open, but it is not. Use `async with Engine(...)`, or await open().")
+            raise EngineClosed(
+                "Expected the engine to be open, but it is not. Use `async with Engine(...)`, or await open()."
+            )
 
     def _submit(self, request: Request) -> None:
         self._pump.submit(request)

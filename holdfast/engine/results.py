@@ -87,7 +87,9 @@ def to_value(closing: AnyEvent, hint: Any, workflow_id: str, execution_id: str) 
     if isinstance(closing, events.WorkflowCancelled):
         because = f": {closing.reason}" if closing.reason else ""
         raise WorkflowCancelled(
-            f"Expected {who} to return a result, but it was cancelled{because}.", workflow_id=workflow_id, execution_id=execution_id
+            f"Expected {who} to return a result, but it was cancelled{because}.",
+            workflow_id=workflow_id,
+            execution_id=execution_id,
         )
     reason = closing.reason if isinstance(closing, events.WorkflowTerminated) else ""
     raise WorkflowTerminated(

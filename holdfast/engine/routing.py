@@ -122,9 +122,7 @@ class Router:
             if request.key is not None and request.is_start and not self._exclusive:
                 keys[_key_lock(request.org, request.key)] = None
         claimed = await self._transaction.claim(
-            Claim(
-                wanted=list(wanted.values()), workflow_ids=list(keys), due_before=due_before, limit=limit, skip=skip
-            )
+            Claim(wanted=list(wanted.values()), workflow_ids=list(keys), due_before=due_before, limit=limit, skip=skip)
         )
         self._asked.update(keys)
         self._absorb(claimed)
@@ -151,9 +149,7 @@ class Router:
             live = self._cache.get(execution_id)
             wanted[execution_id] = Wanted(org, execution_id, live.execution.state_version if live is not None else -1)
 
-    def _resolve_locally(
-        self, key: tuple[str, str], wanted: dict[str, Wanted], keys: dict[tuple[str, str], None]
-    ) -> None:
+    def _resolve_locally(self, key: tuple[str, str], wanted: dict[str, Wanted], keys: dict[tuple[str, str], None]) -> None:
         """On a store of our own the cache knows; else the database must be asked."""
         execution_id = self._cache.find_open(key) if self._exclusive else None
         if execution_id is None:
@@ -271,9 +267,7 @@ class Router:
         if consume:
             self.loose.consumed.append(row.id)
         self.loose.dead_letters.append(
-            DeadLetterRow(
-                row.org, row.execution_id, row.workflow_id, row.body, reason, self._node, self._now, row.attempts
-            )
+            DeadLetterRow(row.org, row.execution_id, row.workflow_id, row.body, reason, self._node, self._now, row.attempts)
         )
 
     def _send(self, org: str, execution_id: str, envelope: AnyEnvelope) -> None:

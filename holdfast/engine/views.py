@@ -9,11 +9,12 @@ import msgspec
 
 from holdfast.core import codec, payloads
 from holdfast.core.events import AnyEvent, HistoryTurn
-from holdfast.core.execution import Execution
+from holdfast.core.execution import Details
+from holdfast.core.failures import describe_exception
 from holdfast.core.ids import DEFAULT_ORG
 from holdfast.core.instants import to_datetime
 from holdfast.core.lifecycle import Status
-from holdfast.engine.rows import from_row
+from holdfast.errors import CorruptStore
 from holdfast.store.contract import DeadLetterRow, ExecutionRow
 
 
@@ -119,8 +120,10 @@ class RecoveryReport(msgspec.Struct, frozen=True):
 
 def to_info(row: ExecutionRow) -> ExecutionInfo:
     """A row as it is shown."""
-    execution: Execution = from_row(row)
-    details = execution.details
+    try:
+        details = codec.decode_details(row.details)
+    except CorruptStore as damage:  # one damaged row must not hide the others
+        details = Details(last_error=describe_exception(damage))
     waiting = details.waiting
     error = details.last_error
     return ExecutionInfo(
@@ -130,7 +133,7 @@ def to_info(row: ExecutionRow) -> ExecutionInfo:
         workflow=row.workflow,
         code_version=row.code_version,
         queue=row.queue,
-        status=execution.status,
+        status=Status(row.status),
         created_at=to_datetime(row.created_at),
         updated_at=to_datetime(row.updated_at),
         closed_at=None if row.closed_at is None else to_datetime(row.closed_at),

@@ -333,6 +333,31 @@ def test_side_effect_is_called_once_and_its_value_kept() -> None:
     assert calls == [1]
 
 
+@pytest.mark.xfail(reason="what a side effect raises is not recorded, so that a replay calls it again", strict=True)
+def test_R3_side_effect_that_raised_is_not_called_again_on_replay() -> None:
+    calls: list[int] = []
+
+    def fail_once() -> int:
+        calls.append(1)
+        if len(calls) == 1:
+            raise ValueError("first time")
+        return 1
+
+    @workflow
+    async def story(ctx: Context) -> str:
+        try:
+            ctx.side_effect(fail_once)
+        except Exception as error:
+            return str(error)
+        return "succeeded"
+
+    play = Play(story)
+
+    assert play.result == "first time"
+    assert play.replay() is None
+    assert calls == [1]
+
+
 def test_side_effect_may_do_what_workflow_code_may_not() -> None:
     import time
 

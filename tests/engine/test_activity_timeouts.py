@@ -408,3 +408,25 @@ async def test_A3_heartbeat_works_from_a_thread(open_engine: OpenEngine) -> None
 
     assert await handle.result() == "from a thread"
     door.open()
+
+
+async def test_A3_heartbeats_in_quick_succession_are_stored_as_one(open_engine: OpenEngine) -> None:
+    door = Door()
+
+    @activity(heartbeat=5, retry=AT_ONCE)
+    async def hasty() -> Any:
+        if activity_info().attempt == 1:
+            for number in range(10_000):
+                heartbeat(number)
+            await door.wait()
+        return activity_info().heartbeat_details
+
+    order = call(hasty)
+    engine = await open_engine(order, hasty)
+    handle = await engine.start(order)
+    await until(lambda: door.came)
+    await engine.settle()
+    assert (await handle.status()).state_version <= 3
+    await engine.clock.advance(5)
+
+    assert await handle.result() == 9_999

@@ -196,6 +196,8 @@ async def test_D2_execution_whose_row_is_damaged_delays_nobody(open_engine: Open
     await leave(engine, codec.encode(envelopes.Signal(name="number", value=Payload(msgspec.Raw(b"1")))), execution_id)
     await assert_works(engine)
     await assert_works(engine)
+    shown = {one.workflow_id: one for one in await engine.list()}
+    assert (shown["damaged"].last_error or "").startswith("CorruptStore: Expected to decode an execution's details, but ")
 
 
 async def test_D2_execution_whose_history_is_damaged_is_blocked_and_delays_nobody(open_engine: OpenEngine) -> None:

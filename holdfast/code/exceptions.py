@@ -1,0 +1,65 @@
+"""The failing events of a history as the exceptions that workflow code catches: built from history alone."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any, Final
+
+from holdfast.core import events
+from holdfast.core.failures import Failure, decode_details
+from holdfast.errors import (
+    ActivityCancelled,
+    ActivityFailed,
+    ActivityTimedOut,
+    ChildWorkflowCancelled,
+    ChildWorkflowFailed,
+    ChildWorkflowTerminated,
+    ExternalSignalFailed,
+    StepError,
+)
+
+
+def make_exception(event: events.Event, label: str) -> StepError:
+    """The exception of a failing event; `label` names what was asked for."""
+    return EXCEPTIONS[type(event)](event, label)
+
+
+def _from_failure(kind: type[StepError]) -> Callable[[Any, str], StepError]:
+    def build(event: Any, label: str) -> StepError:
+        failure: Failure = event.failure
+        return kind(
+            f"Expected {label} to succeed, but it raised {failure.type}: {failure.message}",
+            name=label,
+            type=failure.type,
+            details=decode_details(failure),
+            attempt=getattr(event, "attempt", 0),
+        )
+
+    return build
+
+
+EXCEPTIONS: Final[dict[type[events.Event], Callable[[Any, str], StepError]]] = {
+    events.ActivityFailed: _from_failure(ActivityFailed),
+    events.ActivityTimedOut: lambda event, label: ActivityTimedOut(
+        f"Expected {label} to end in time, but its {event.timeout} timeout passed.",
+        name=label,
+        type=str(event.timeout),
+        attempt=event.attempt,
+    ),
+    events.ActivityCancelled: lambda event, label: ActivityCancelled(
+        f"Expected {label} to end with a result, but it was cancelled.",
+        name=label,
+        type="CancelledError",
+        attempt=event.attempt,
+    ),
+    events.ChildFailed: _from_failure(ChildWorkflowFailed),
+    events.ChildCancelled: lambda _event, label: ChildWorkflowCancelled(
+        f"Expected {label} to end with a result, but it was cancelled.", name=label, type="Cancelled"
+    ),
+    events.ChildTerminated: lambda event, label: ChildWorkflowTerminated(
+        f"Expected {label} to end with a result, but it was terminated: {event.reason or 'no reason given'}.",
+        name=label,
+        type="Terminated",
+    ),
+    events.ExternalSignalFailed: _from_failure(ExternalSignalFailed),
+}
