@@ -31,7 +31,7 @@ async def turns_by_stored() -> None:
 
             await bounded(total - stored, start, 256)
             stored = total
-            micros = min([await _chain_micros(engine, f"{total}-{round}") for round in range(3)])
+            micros = min([await _chain_micros(engine, f"{total}-{number}") for number in range(3)])
             first = first or micros
             report(f"turn at {total:,} stored", microseconds=micros, against_first=micros / first)
 

@@ -51,7 +51,7 @@ async def scratch_engine(**options: Any) -> AsyncIterator[Engine]:
 def report(name: str, **figures: object) -> None:
     """One line per result."""
     shown = "  ".join(f"{key}={_show(value)}" for key, value in figures.items())
-    print(f"{name:<28} {shown}", flush=True)  # noqa: T201 - this is what a benchmark is for
+    print(f"{name:<28} {shown}", flush=True)
 
 
 def _show(value: object) -> str:

@@ -46,7 +46,8 @@
         ├── ChildWorkflowFailed
         │   ├── ChildWorkflowCancelled
         │   └── ChildWorkflowTerminated
-        └── ExternalSignalFailed
+        ├── ExternalSignalFailed
+        └── SideEffectFailed
 
     ApplicationFailure              raised by user code to name a failure's type, details and whether to retry
     SimulationFailed                a simulated run that did not end as the undisturbed one did
@@ -276,6 +277,10 @@ class ChildWorkflowTerminated(ChildWorkflowFailed):
 
 class ExternalSignalFailed(StepError):
     """The signal to another workflow was refused."""
+
+
+class SideEffectFailed(StepError):
+    """The function of a side effect raised."""
 
 
 class ApplicationFailure(Exception):

@@ -24,9 +24,9 @@ def workflow(
 def workflow(function: Any = None, /, *, name: str | None = None, version: str = "") -> Any:
     """Make an `async def` function a workflow. Its first parameter is the Context; the others are its input.
 
-    `name` is how histories and other programs refer to it (default: the function's name); `version` is recorded at each start.
+    `name` is how histories and other programs refer to it (default: the function's name); `version` is recorded at each
+    start.
     """
-
     if not isinstance(version, str):
         raise InvalidConfiguration(f"Expected version=… of a workflow to be text, but it is {version!r}. Write version='2'.")
 
@@ -71,8 +71,8 @@ def activity(
 ) -> Any:
     """Make a function an activity: it may do anything, runs at least once, and its recorded result counts once.
 
-    Async functions run in the loop, sync ones in threads; `executor='process'` runs a sync function in a process. The default
-    retry is without end, with growing pauses: give `Retry(max_attempts=…)` to bound it.
+    Async functions run in the loop, sync ones in threads; `executor='process'` runs a sync function in a process. The
+    default retry is without end, with growing pauses: give `Retry(max_attempts=…)` to bound it.
     """
     options = make_options(
         retry=retry,

@@ -108,8 +108,8 @@ class Context:
     def run(self, activity: Any, *args: Any, **kwargs: Any) -> asyncio.Future[Any]:
         """Run an activity and give its result.
 
-        Raises ActivityFailed, ActivityTimedOut or ActivityCancelled when awaited. Cancelling the future cancels the activity.
-        An activity that other nodes have can be named by a string; its result is then plain JSON.
+        Raises ActivityFailed, ActivityTimedOut or ActivityCancelled when awaited. Cancelling the future cancels the
+        activity. An activity that other nodes have can be named by a string; its result is then plain JSON.
         """
         program = self._program
         if isinstance(activity, Activity):
@@ -125,7 +125,8 @@ class Context:
             encoded = payloads.encode(args, f"the arguments of activity '{activity}'", program.payload_limit)
             return program.run_activity(activity, encoded, DEFAULT_OPTIONS, Any)
         raise InvalidArguments(
-            f"Expected ctx.run to get a function decorated with @activity, but got {activity!r}. Decorate it, or pass its name."
+            f"Expected ctx.run to get a function decorated with @activity, but got {activity!r}. "
+            "Decorate it, or pass its name."
         )
 
     # --- children ---
@@ -147,7 +148,7 @@ class Context:
         workflow_id: str | None = None,
         parent_close: ParentClose | str = ParentClose.CANCEL,
     ) -> asyncio.Future[R]:
-        """Run a child and give its result; raises ChildWorkflowFailed. If this workflow closes first, the child is cancelled."""
+        """Run a child and give its result; raises ChildWorkflowFailed. If this workflow closes first, it is cancelled."""
         return self._child(workflow, args, workflow_id, parent_close).result()
 
     def _child(
@@ -244,7 +245,8 @@ class Context:
     def side_effect(self, function: Callable[[], T]) -> T:
         """Call a function once and keep what it returned: on replay the kept value is given and nothing is called.
 
-        For small things that need no retry, such as reading a setting. It must return what JSON can hold.
+        For small things that need no retry, such as reading a setting. It must return what JSON can hold. If it raises,
+        that is kept too, and raised as SideEffectFailed.
         """
         return self._program.side_effect(function)
 
@@ -266,13 +268,13 @@ class Context:
     def random(self) -> random.Random:
         """A random source that gives the same numbers on every replay."""
         if self._random is None:  # seeding one costs as much as a small turn: most workflows never ask
-            self._random = random.Random(derive_entropy(self.info.execution_id, "random"))  # noqa: S311 - deterministic
+            self._random = random.Random(derive_entropy(self.info.execution_id, "random"))
         return self._random
 
     def uuid4(self) -> uuid.UUID:
         """A random UUID that is the same on every replay."""
         if self._uuids is None:
-            self._uuids = random.Random(derive_entropy(self.info.execution_id, "uuid"))  # noqa: S311 - deterministic
+            self._uuids = random.Random(derive_entropy(self.info.execution_id, "uuid"))
         return uuid.UUID(int=self._uuids.getrandbits(128), version=4)
 
     @property

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import Any, Final
 
-from holdfast.core import events
+from holdfast.core import commands, events
 from holdfast.core.failures import Failure, decode_details
 from holdfast.errors import (
     ActivityCancelled,
@@ -15,11 +15,12 @@ from holdfast.errors import (
     ChildWorkflowFailed,
     ChildWorkflowTerminated,
     ExternalSignalFailed,
+    SideEffectFailed,
     StepError,
 )
 
 
-def make_exception(event: events.Event, label: str) -> StepError:
+def make_exception(event: events.Event | commands.RecordSideEffect, label: str) -> StepError:
     """The exception of a failing event; `label` names what was asked for."""
     return EXCEPTIONS[type(event)](event, label)
 
@@ -38,7 +39,7 @@ def _from_failure(kind: type[StepError]) -> Callable[[Any, str], StepError]:
     return build
 
 
-EXCEPTIONS: Final[dict[type[events.Event], Callable[[Any, str], StepError]]] = {
+EXCEPTIONS: Final[dict[type[Any], Callable[[Any, str], StepError]]] = {
     events.ActivityFailed: _from_failure(ActivityFailed),
     events.ActivityTimedOut: lambda event, label: ActivityTimedOut(
         f"Expected {label} to end in time, but its {event.timeout} timeout passed.",
@@ -62,4 +63,5 @@ EXCEPTIONS: Final[dict[type[events.Event], Callable[[Any, str], StepError]]] = {
         type="Terminated",
     ),
     events.ExternalSignalFailed: _from_failure(ExternalSignalFailed),
+    commands.RecordSideEffect: _from_failure(SideEffectFailed),
 }

@@ -43,10 +43,10 @@ MOST_CALLBACKS: Final = 100_000
 class _Continue(BaseException):
     """Unwinds workflow code that called `continue_as`."""
 
-    def __init__(self, workflow: str, input: Payload) -> None:
+    def __init__(self, workflow: str, encoded: Payload) -> None:
         super().__init__()
         self.workflow = workflow
-        self.input = input
+        self.input = encoded
 
 
 class StepFuture(WorkflowFuture[Any]):
@@ -306,19 +306,19 @@ class CodeProgram:
         self._count += 1
         return self._count
 
-    def run_activity(self, name: str, input: Payload, options: ActivityOptions, hint: Any) -> StepFuture:
+    def run_activity(self, name: str, encoded: Payload, options: ActivityOptions, hint: Any) -> StepFuture:
         """Ask for an activity."""
         number = self.next_number()
-        self.issue(commands.RunActivity(number=number, name=name, input=input, options=options))
+        self.issue(commands.RunActivity(number=number, name=name, input=encoded, options=options))
         return self._step(number, f"activity '{name}'", hint, commands.CancelActivity)
 
     def start_child(
-        self, workflow: str, input: Payload, workflow_id: str | None, policy: ParentClose, hint: Any
+        self, workflow: str, encoded: Payload, workflow_id: str | None, policy: ParentClose, hint: Any
     ) -> tuple[str, StepFuture]:
         """Ask for a child; its execution id, and the future of its result."""
         number = self.next_number()
         self.issue(
-            commands.StartChild(number=number, workflow=workflow, input=input, workflow_id=workflow_id, policy=policy)
+            commands.StartChild(number=number, workflow=workflow, input=encoded, workflow_id=workflow_id, policy=policy)
         )
         child_id = derive_execution_id(self.now, self.execution_id, number)
         return child_id, self._step(number, f"child workflow '{workflow}'", hint, commands.CancelChild)
@@ -345,22 +345,32 @@ class CodeProgram:
         return start_race(self, waits)
 
     def side_effect(self, function: Callable[[], T]) -> T:
-        """Call `function` and keep its value; on replay give the kept one."""
+        """Call `function` and keep its value, or how it failed; on replay give what was kept."""
         if self.loop.dead:
             raise GeneratorExit  # there is no value to give
         number = self.next_number()
+        kept = self._find_side_effect(number) or self._take_side_effect(function, number)
+        self.issue(kept)
+        if kept.failure is not None:
+            raise make_exception(kept, f"the side effect in {self.definition.signature.what}")
+        # What is given must be what replay will give: through JSON and back.
+        given: T = payloads.decode(kept.value, Any, "a side effect")
+        return given
+
+    def _find_side_effect(self, number: int) -> commands.RecordSideEffect | None:
         for event in self._recorded:
             if type(event) is events.SideEffectRecorded and event.number == number:
-                self.issue(commands.RecordSideEffect(number=number, value=event.value))
-                kept: T = payloads.decode(event.value, Any, "a recorded side effect")
-                return kept
-        with guard.allow():
-            value = function()
-        encoded = payloads.encode(value, f"the side effect in {self.definition.signature.what}", self.payload_limit)
-        self.issue(commands.RecordSideEffect(number=number, value=encoded))
-        # What is given must be what replay will give: through JSON and back.
-        given: T = payloads.decode(encoded, Any, "a side effect")
-        return given
+                return commands.RecordSideEffect(number=number, value=event.value, failure=event.failure)
+        return None
+
+    def _take_side_effect(self, function: Callable[[], Any], number: int) -> commands.RecordSideEffect:
+        try:
+            with guard.allow():
+                value = function()
+        except Exception as error:  # noqa: BLE001 - whatever user code raises is recorded
+            return commands.RecordSideEffect(number=number, failure=describe_exception(error))
+        what = f"the side effect in {self.definition.signature.what}"
+        return commands.RecordSideEffect(number=number, value=payloads.encode(value, what, self.payload_limit))
 
     def patched(self, patch: str) -> bool:
         """Whether this execution takes the patch's new path; decided where it first comes by."""
@@ -374,9 +384,9 @@ class CodeProgram:
                 self.issue(commands.RecordPatch(patch=patch))
         return known
 
-    def continue_as(self, workflow: str, input: Payload) -> NoReturn:
+    def continue_as(self, workflow: str, encoded: Payload) -> NoReturn:
         """Unwind, and begin anew."""
-        raise _Continue(workflow, input)
+        raise _Continue(workflow, encoded)
 
     def set_state(self, value: Payload) -> None:
         """What the console shows."""

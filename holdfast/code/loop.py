@@ -1,8 +1,8 @@
 """The event loop that workflow code runs on: a ready queue and nothing else.
 
-No selector, no real timers, no threads: callbacks run in the order in which they were made ready, a timer is a durable timer,
-time is history's. Tasks and futures hash by execution and order of creation, so that the sets inside asyncio have the same
-order in every process.
+No selector, no real timers, no threads: callbacks run in the order in which they were made ready, a timer is a durable
+timer, time is history's. Tasks and futures hash by execution and order of creation, so that the sets inside asyncio have
+the same order in every process.
 """
 
 from __future__ import annotations
@@ -307,13 +307,48 @@ def _forbid(name: str) -> Callable[..., NoReturn]:
 
 
 for _name in (
-    "run_forever run_until_complete stop close run_in_executor set_default_executor call_soon_threadsafe getaddrinfo getnameinfo "
-    "create_connection create_server start_tls sendfile create_unix_connection create_unix_server connect_accepted_socket "
-    "create_datagram_endpoint connect_read_pipe connect_write_pipe subprocess_shell subprocess_exec add_reader remove_reader "
-    "add_writer remove_writer sock_recv sock_recv_into sock_recvfrom sock_recvfrom_into sock_sendall sock_sendto sock_connect "
-    "sock_accept sock_sendfile add_signal_handler remove_signal_handler set_task_factory get_task_factory "
-    "set_exception_handler set_debug shutdown_default_executor"
-).split():
+    "run_forever",
+    "run_until_complete",
+    "stop",
+    "close",
+    "run_in_executor",
+    "set_default_executor",
+    "call_soon_threadsafe",
+    "getaddrinfo",
+    "getnameinfo",
+    "create_connection",
+    "create_server",
+    "start_tls",
+    "sendfile",
+    "create_unix_connection",
+    "create_unix_server",
+    "connect_accepted_socket",
+    "create_datagram_endpoint",
+    "connect_read_pipe",
+    "connect_write_pipe",
+    "subprocess_shell",
+    "subprocess_exec",
+    "add_reader",
+    "remove_reader",
+    "add_writer",
+    "remove_writer",
+    "sock_recv",
+    "sock_recv_into",
+    "sock_recvfrom",
+    "sock_recvfrom_into",
+    "sock_sendall",
+    "sock_sendto",
+    "sock_connect",
+    "sock_accept",
+    "sock_sendfile",
+    "add_signal_handler",
+    "remove_signal_handler",
+    "set_task_factory",
+    "get_task_factory",
+    "set_exception_handler",
+    "set_debug",
+    "shutdown_default_executor",
+):
     setattr(WorkflowLoop, _name, _forbid(_name))
 
 ordered.set_loop_type(WorkflowLoop)

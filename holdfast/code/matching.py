@@ -27,7 +27,8 @@ PAIRS: Final[dict[type[commands.Command], type[events.Event]]] = {
 """Each command and the event that records it. `SetState` and `Block` leave none."""
 
 _COMPARED: Final = ("number", "name", "workflow", "patch")
-"""What must be the same. Arguments and due times may differ: code that computes them may be mended, what was recorded counts."""
+"""What must be the same. Arguments and due times may differ: the code that computes them may be mended, and what was
+recorded counts."""
 
 
 def matches(command: commands.Command, event: events.Event) -> bool:

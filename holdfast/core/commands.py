@@ -9,7 +9,7 @@ import msgspec
 from holdfast.core.failures import Failure
 from holdfast.core.instants import Instant
 from holdfast.core.options import DEFAULT_OPTIONS, ActivityOptions, ParentClose
-from holdfast.core.payloads import Payload
+from holdfast.core.payloads import NULL, Payload
 
 
 class Command(msgspec.Struct, frozen=True, kw_only=True, gc=False):
@@ -78,10 +78,11 @@ class RejectSignal(Command, frozen=True, kw_only=True):
 
 
 class RecordSideEffect(Command, frozen=True, kw_only=True):
-    """Keep a value that the code took once."""
+    """Keep a value that the code took once, or how taking it failed."""
 
     number: int
-    value: Payload
+    value: Payload = NULL
+    failure: Failure | None = None
 
 
 class RecordPatch(Command, frozen=True, kw_only=True):

@@ -14,7 +14,7 @@ import msgspec
 from holdfast.core.failures import Failure
 from holdfast.core.instants import Instant
 from holdfast.core.options import ActivityOptions, ParentClose, TimeoutKind
-from holdfast.core.payloads import Payload
+from holdfast.core.payloads import NULL, Payload
 
 
 class Event(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True, tag_field="type", gc=False):
@@ -209,10 +209,11 @@ class SignalRejected(Event, frozen=True, kw_only=True, tag="signal_rejected"):
 
 
 class SideEffectRecorded(Event, frozen=True, kw_only=True, tag="side_effect_recorded"):
-    """The value of a side effect, taken once."""
+    """The value of a side effect, taken once; or how it failed."""
 
     number: int
-    value: Payload
+    value: Payload = NULL
+    failure: Failure | None = None
 
 
 class PatchRecorded(Event, frozen=True, kw_only=True, tag="patch_recorded"):

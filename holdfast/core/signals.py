@@ -15,8 +15,8 @@ def decide_signal(turn: Turn, envelope: envelopes.Signal) -> events.SignalReceiv
     execution, details = turn.execution, turn.execution.details
     if details.signals >= turn.limits.max_signals:
         refusal = SignalLimitReached(
-            f"Expected to signal {describe(execution)}, but it has received {details.signals} signals, the most one run may. "
-            "Let the workflow continue_as a new run, or raise the engine's max_signals."
+            f"Expected to signal {describe(execution)}, but it has received {details.signals} signals, the most one run "
+            "may. Let the workflow continue_as a new run, or raise the engine's max_signals."
         )
         answer_sender(turn, envelope, describe_exception(refusal))
         turn.answer(refusal)

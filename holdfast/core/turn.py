@@ -36,7 +36,7 @@ def decide_start(turn: Turn, envelope: envelopes.Start) -> events.WorkflowStarte
 
 def record_side_effect(_turn: Turn, command: commands.RecordSideEffect) -> events.SideEffectRecorded:
     """A value that the code took once."""
-    return events.SideEffectRecorded(number=command.number, value=command.value)
+    return events.SideEffectRecorded(number=command.number, value=command.value, failure=command.failure)
 
 
 def record_patch(_turn: Turn, command: commands.RecordPatch) -> events.PatchRecorded:

@@ -1,6 +1,7 @@
 """Runs activities: in the loop, in threads, in processes; with timeouts, heartbeats and cancellation.
 
-Starts what is committed, hands every outcome back as an envelope. An attempt whose outcome no longer counts hands in nothing.
+Starts what is committed, hands every outcome back as an envelope. An attempt whose outcome no longer counts hands in
+nothing.
 """
 
 from __future__ import annotations
@@ -141,8 +142,8 @@ class ActivityRunner:
         known = ", ".join(sorted(self._activities)) or "none"
         failure = Failure(
             type="UnknownActivity",
-            message=f"Expected activity '{task.event.name}' to be registered with the engine, but it is not (known: {known}). "
-            "Pass it in Engine(..., activities=[...]).",
+            message=f"Expected activity '{task.event.name}' to be registered with the engine, but it is not "
+            f"(known: {known}). Pass it in Engine(..., activities=[...]).",
             non_retryable=True,
         )
         self._hand_in(task, envelopes.ActivityRaised(number=task.event.number, attempt=task.attempt, failure=failure))

@@ -14,31 +14,22 @@ from typing import TYPE_CHECKING, Any, Final, TypeVar
 
 from holdfast.core import codec
 from holdfast.core.activities import place_activities
-from holdfast.core.commands import Fail
-from holdfast.core.effects import ActivityTask, DeadLetter, Limits, Turn, make_task
-from holdfast.core.envelopes import Cancel, Signal, Start, Terminate
-from holdfast.core.events import AnyEvent
+from holdfast.core.effects import Limits, Turn
+from holdfast.core.envelopes import Cancel, Signal, Terminate
 from holdfast.core.execution import Execution
 from holdfast.core.failures import Failure, describe_exception
 from holdfast.core.instants import Instant
-from holdfast.core.program import Program, Step
+from holdfast.core.program import Program
 from holdfast.core.turn import fold, take_turn
 from holdfast.engine.programs import Live, ProgramCache
 from holdfast.engine.requests import Accepted, Opened, Request
-from holdfast.engine.routing import Router, Work, make_request_row
+from holdfast.engine.routing import Router, Work
 from holdfast.engine.rows import from_row, to_row, to_turns
-from holdfast.errors import ExecutionClosed, HoldfastError, OutcomeUnknown, StoreUnavailable, TurnTooLong, UnknownWorkflow
-from holdfast.store.contract import (
-    DeadLetterRow,
-    HistoryRow,
-    InboxRow,
-    LooseWrite,
-    RequestRow,
-    Store,
-    TimerRow,
-    Transaction,
-    TurnWrite,
-)
+from holdfast.engine.settling import Settled, Taken, settle
+from holdfast.engine.stand_ins import FailingProgram, NoProgram
+from holdfast.engine.writing import bury_refused, make_write
+from holdfast.errors import HoldfastError, OutcomeUnknown, StoreUnavailable, TurnTooLong, UnknownWorkflow
+from holdfast.store.contract import HistoryRow, InboxRow, LooseWrite, Store, Transaction, TurnWrite
 
 if TYPE_CHECKING:
     from holdfast.engine.config import Config
@@ -50,56 +41,6 @@ SPARE_RUNS: Final = 1_000
 """How often an execution may continue within one transaction beyond once for each signal that it carries along."""
 MakeProgram = Callable[[Execution], Program]
 """Makes the program of an execution. Raises UnknownWorkflow if this node does not have it."""
-
-
-class Settled:
-    """What has to happen now that a batch is committed."""
-
-    __slots__ = (
-        "again",
-        "answers",
-        "closed",
-        "dispatched",
-        "doomed",
-        "elsewhere",
-        "next_due",
-        "parked",
-        "sent",
-        "stopped",
-        "took",
-    )
-
-    def __init__(self) -> None:
-        self.answers: list[tuple[Request, Any]] = []
-        self.dispatched: list[ActivityTask] = []
-        self.stopped: list[tuple[str, int]] = []
-        self.closed: list[tuple[Execution, AnyEvent]] = []
-        self.next_due: Instant | None = None
-        self.took = False
-        """Whether there was anything in the inbox, or due: there may be more."""
-        self.sent = False
-        """Whether envelopes went to inboxes."""
-        self.again: list[Request] = []
-        """Requests whose turn was lost: to be fed in again."""
-        self.elsewhere: list[tuple[Request, str]] = []
-        """Requests for executions that another node holds."""
-        self.parked: list[str] = []
-        """Executions that cannot take turns here: blocked, or of an unknown workflow."""
-        self.doomed: list[str] = []
-        """Executions that were sent an order to terminate, for which no program is needed."""
-
-
-class _Taken:
-    """A turn that was taken, before it is written."""
-
-    __slots__ = ("body_size", "live", "turn", "work", "write")
-
-    def __init__(self, work: Work, live: Live, turn: Turn, write: TurnWrite | None, body_size: int) -> None:
-        self.work = work
-        self.live = live
-        self.turn = turn
-        self.write = write
-        self.body_size = body_size
 
 
 class Batch:
@@ -115,7 +56,7 @@ class Batch:
         self._limits = Limits(max_signals=config.max_signals)
         self._node = node
         self._now = now
-        self._taken: list[_Taken] = []
+        self._taken: list[Taken] = []
         self._parked: list[str] = []
 
     async def run(self, requests: Sequence[Request], limit: int, skip: set[str]) -> Settled:
@@ -143,7 +84,7 @@ class Batch:
             await transaction.rollback()
             self._discard(router)
             raise
-        return self._settle(router, lost)
+        return settle(router, self._taken, self._parked, lost, self._cache)
 
     async def _drop_repeated_starts(self, transaction: Transaction, lost: set[str]) -> None:
         """A start that came by the inbox and whose execution exists was handled before: it is taken away."""
@@ -301,81 +242,16 @@ class Batch:
 
     def _finish_turn(self, work: Work, live: Live, turn: Turn, router: Router) -> Work | None:
         execution = live.execution
-        self._bury_refused(work, turn)
+        bury_refused(work, turn)
         if not turn.writes:
             router.loose.consumed.extend(work.consumed)
-            self._taken.append(_Taken(work, live, turn, None, 0))
+            self._taken.append(Taken(work, live, turn, None))
             return None
         place_activities(turn, self._node)
         execution.details.last_node = self._node
         expected = execution.state_version if live.row is not None else None
-        execution.state_version += 1
-        history = None
-        if turn.events:
-            body = codec.encode(turn.events)
-            history = HistoryRow(
-                execution.execution_id, execution.sequence + 1, len(turn.events), turn.now, codec.SCHEMA, body
-            )
-            execution.sequence += len(turn.events)
-        write = TurnWrite(row=to_row(execution), expected_version=expected, history=history)
-        if turn.started_timers or turn.ended_timers:
-            write.timers = [
-                TimerRow(execution.org, execution.execution_id, timer.number, timer.due, timer.attempt)
-                for timer in turn.started_timers
-            ]
-            write.ended_timers = turn.ended_timers
-        if turn.outgoing:
-            write.outgoing = [
-                InboxRow(
-                    execution.org,
-                    "" if type(one.envelope) is Start else one.execution_id,
-                    one.workflow_id,
-                    codec.encode(one.envelope),
-                )
-                for one in turn.outgoing
-            ]
-        if turn.dead_letters:
-            write.dead_letters = [
-                DeadLetterRow(
-                    execution.org,
-                    execution.execution_id,
-                    execution.workflow_id,
-                    codec.encode(one.envelope),
-                    one.reason,
-                    self._node,
-                    turn.now,
-                )
-                for one in turn.dead_letters
-            ]
-        write.consumed = work.consumed
-        write.requests = self._request_rows(work, turn)
-        self._taken.append(_Taken(work, live, turn, write, len(history.body) if history is not None else 0))
+        self._taken.append(Taken(work, live, turn, make_write(work, execution, turn, expected, self._node)))
         return self._follow(work, turn)
-
-    def _bury_refused(self, work: Work, turn: Turn) -> None:
-        """Signals that were accepted into the inbox and now find no place: nobody waits for an answer, so they are kept."""
-        for index, answer in turn.answers.items():
-            envelope = work.arrived[index]
-            if not isinstance(answer, HoldfastError) or isinstance(work.sources[index], Request):
-                continue
-            if type(envelope) is Signal and envelope.sender is None:
-                turn.dead_letters.append(DeadLetter(envelope, answer.message))
-
-    def _request_rows(self, work: Work, turn: Turn) -> Sequence[RequestRow]:
-        rows = []
-        for index, source in enumerate(work.sources):
-            envelope = work.arrived[index]
-            if isinstance(source, Request):
-                key = None if source.signal is not None and type(envelope) is Start else source.key
-            else:
-                key = envelope.request if type(envelope) is Signal else None
-            if key is None:
-                continue
-            answer = turn.answers.get(index)
-            if not isinstance(answer, HoldfastError) and (answer is None or answer is not turn.successor):
-                sequence = answer if type(answer) is int else None
-                rows.append(make_request_row(work.org, key, work.execution_id, sequence))
-        return rows
 
     def _follow(self, work: Work, turn: Turn) -> Work | None:
         """The next run of an execution that continues: its first turn is part of the same transaction."""
@@ -408,7 +284,7 @@ class Batch:
         execution.state_version += 1
         blocked = Live(execution, NoProgram(), live.row, 0)
         turn = Turn(execution, self._now, self._limits)
-        self._taken.append(_Taken(work, blocked, turn, TurnWrite(row=to_row(execution), expected_version=expected), 0))
+        self._taken.append(Taken(work, blocked, turn, TurnWrite(row=to_row(execution), expected_version=expected)))
         self._park(work, router)
 
     def _fail_new(self, work: Work, router: Router, error: Failure) -> None:
@@ -466,127 +342,6 @@ class Batch:
                 router.loose.outgoing.append(InboxRow(work.org, work.execution_id, "", codec.encode(envelope)))
         work.arrived.clear()
         work.sources.clear()
-
-    # --- after the commit ---
-
-    def _settle(self, router: Router, lost: set[str]) -> Settled:
-        settled = Settled()
-        settled.answers.extend(router.answers)
-        settled.elsewhere = router.elsewhere
-        settled.again = router.again
-        settled.parked = self._parked
-        settled.took = router.took
-        settled.sent = bool(router.loose.outgoing)
-        for one in self._taken:
-            if one.write is not None and one.work.execution_id in lost:
-                one.live.program.close()
-                settled.again.extend(source for source in one.work.sources if isinstance(source, Request))
-                continue
-            self._settle_turn(one, settled)
-        answered = {id(request): value for request, value in settled.answers}
-        for request, first in router.followers:
-            if id(first) in answered:
-                answer = answered[id(first)]
-                if isinstance(answer, Opened):
-                    answer = Opened(answer.execution_id, created=False, signal_sequence=answer.signal_sequence)
-                settled.answers.append((request, answer))
-            else:
-                settled.again.append(request)
-        settled.again = list(dict.fromkeys(settled.again))  # a lost turn and that of its next run share their requests
-        return settled
-
-    def _settle_turn(self, one: _Taken, settled: Settled) -> None:
-        work, live, turn, execution = one.work, one.live, one.turn, one.live.execution
-        for index, source in enumerate(work.sources):
-            if isinstance(source, Request) and source.future is not None:
-                self._answer(work, turn, index, source, settled)
-        if one.write is None:
-            self._keep(live)
-            return
-        live.row = one.write.row
-        live.weight += one.body_size
-        if turn.dispatched:
-            settled.dispatched.extend(make_task(execution, number) for number in turn.dispatched)
-        if turn.stopped:
-            settled.stopped.extend((execution.execution_id, number) for number in turn.stopped)
-        for timer in turn.started_timers:
-            if settled.next_due is None or timer.due < settled.next_due:
-                settled.next_due = timer.due
-        if turn.outgoing:
-            settled.sent = True
-            settled.doomed.extend(one.execution_id for one in turn.outgoing if type(one.envelope) is Terminate)
-        if execution.closed_at is not None:
-            settled.closed.append((execution, turn.events[-1]))
-        self._keep(live)
-
-    def _keep(self, live: Live) -> None:
-        if type(live.program) is not NoProgram:
-            self._cache.put(live)
-
-    def _answer(self, work: Work, turn: Turn, index: int, request: Request, settled: Settled) -> None:
-        envelope, answer = work.arrived[index], turn.answers.get(index)
-        kind = type(envelope)
-        if isinstance(answer, ExecutionClosed) and request.is_start:
-            settled.again.append(request)  # it was terminated beside: a closed execution is none, another is started
-        elif isinstance(answer, HoldfastError):
-            settled.answers.append((request, answer))
-        elif answer is not None and answer is turn.successor:
-            return  # the next run answers
-        elif kind is Start:
-            if request.signal is None:
-                settled.answers.append((request, Opened(work.execution_id, created=True)))
-        elif request.is_start:
-            created = work.new is not None and work.sources[0] is request
-            settled.answers.append((request, Opened(work.execution_id, created, answer)))
-        elif kind is Signal:
-            settled.answers.append((request, Accepted(work.execution_id, answer)))
-        else:
-            settled.answers.append((request, answer))
-
-
-class FailingProgram:
-    """Fails once it runs: for code that did not survive its first turn."""
-
-    code_version = ""
-
-    def __init__(self, error: Failure) -> None:
-        self._error = error
-
-    def advance(self, event: AnyEvent, _now: Instant) -> Step:
-        """The failure, at the first event that is not held."""
-        return Step() if getattr(event, "held", False) else Step([Fail(failure=self._error)])
-
-    def apply(self, _turns: object) -> Step:
-        """It has no history."""
-        return Step()
-
-    def waiting_signals(self) -> tuple[str, ...]:
-        """None."""
-        return ()
-
-    def close(self) -> None:
-        """Nothing to free."""
-
-
-class NoProgram:
-    """Stands in for a program that cannot run: blocked, or of an unknown workflow."""
-
-    code_version = ""
-
-    def advance(self, _event: object, _now: Instant) -> Step:
-        """Only ever asked about what needs no program."""
-        return Step()
-
-    def apply(self, _turns: object) -> Step:
-        """Nothing to agree with."""
-        return Step()
-
-    def waiting_signals(self) -> tuple[str, ...]:
-        """None."""
-        return ()
-
-    def close(self) -> None:
-        """Nothing to free."""
 
 
 def _never_rests(work: Work) -> TurnTooLong:

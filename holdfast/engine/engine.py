@@ -16,7 +16,6 @@ from holdfast.core.instants import Duration
 from holdfast.core.lifecycle import Status
 from holdfast.core.options import OnClosed, OnOpen
 from holdfast.engine.activities import ActivityRunner
-from holdfast.engine.batch import Settled
 from holdfast.engine.clock import Clock, SystemClock
 from holdfast.engine.config import check_node, check_queue_limits, make_config
 from holdfast.engine.delivery import Delivery
@@ -28,6 +27,7 @@ from holdfast.engine.registry import Registry
 from holdfast.engine.requests import Request
 from holdfast.engine.results import Outcomes, to_value
 from holdfast.engine.rows import to_turns
+from holdfast.engine.settling import Settled
 from holdfast.engine.stores import open_store
 from holdfast.engine.views import DeadLetter, ExecutionInfo, History, RecoveryReport, to_dead_letter, to_info
 from holdfast.engine.watchdog import Watchdog

@@ -13,9 +13,10 @@ from collections.abc import Callable
 from typing import TYPE_CHECKING
 
 from holdfast.core.instants import SECOND, Instant
-from holdfast.engine.batch import Batch, MakeProgram, Settled
+from holdfast.engine.batch import Batch, MakeProgram
 from holdfast.engine.programs import ProgramCache
 from holdfast.engine.requests import Request
+from holdfast.engine.settling import Settled
 from holdfast.errors import EngineClosed, HoldfastError, StoreError
 
 if TYPE_CHECKING:
@@ -179,7 +180,7 @@ class Pump:
             self.skip.difference_update(execution.execution_id for execution, _ in settled.closed)
         if settled.again:
             self._queue = settled.again + self._queue
-        if look and settled.took or settled.sent:
+        if (look and settled.took) or settled.sent:
             self._look = True
         self._on_settled(settled)
         if look and not self._look:
@@ -188,7 +189,7 @@ class Pump:
             self.note_due(settled.next_due)
 
     async def _find_next_due(self, claimed_at: Instant) -> None:
-        """Arm for the next timer. One that was due at the last claim and not had then is held by another node: wait a little."""
+        """Arm for the next timer. One that was due at the last claim and not had then is held by another node: wait."""
         try:
             self._next_due = await self._store.find_next_due(self.skip)
             if self._next_due is not None and self._next_due <= claimed_at:

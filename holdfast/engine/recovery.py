@@ -78,8 +78,8 @@ class Recovery:
             for row in rows:
                 try:
                     await self.retry_blocked(row)
-                except CorruptStore as error:
-                    log.error("blocked execution %s cannot be tried again: %s", row.execution_id, error)
+                except CorruptStore:
+                    log.exception("blocked execution %s cannot be tried again", row.execution_id)
             found += len(rows)
             if len(rows) < PAGE:
                 return found

@@ -52,8 +52,8 @@ class Registry:
 
 
 def _unknown(name: object, known: Iterable[str]) -> UnknownWorkflow:
-    shown = getattr(name, "__name__", name)
+    shown, listing = getattr(name, "__name__", name), ", ".join(sorted(known)) or "none"
     return UnknownWorkflow(
-        f"Expected workflow {shown!r} to be registered with the engine, but it is not (known: {', '.join(sorted(known)) or 'none'}). "
+        f"Expected workflow {shown!r} to be registered with the engine, but it is not (known: {listing}). "
         "Decorate it with @workflow and pass it in Engine(..., workflows=[...])."
     )

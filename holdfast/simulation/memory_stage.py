@@ -7,10 +7,10 @@ from contextlib import asynccontextmanager
 from random import Random
 from typing import TYPE_CHECKING, Final, TypeAlias
 
-from holdfast.core.instants import SECOND
+from holdfast.core.instants import SECOND, Instant
 from holdfast.simulation.monitor import Monitor
 from holdfast.store.memory.database import MemoryDatabase
-from holdfast.store.memory.faults import LIGHT, FaultAction, Faults, Point, Rates
+from holdfast.store.memory.faults import LIGHT, MAY_HAPPEN, FaultAction, Faults, Point, Rates
 from holdfast.store.memory.store import MemoryStore
 from holdfast.store.memory.tables import Changes, Tables
 
@@ -117,6 +117,7 @@ class MemoryStage:
         self._database.tables = WatchedTables(self.monitor)
         self._observer = MemoryStore(self._database, node="observer")
         self._crashes = 0
+        self._broken_until: Instant = 0
         self._calm_at = world.loop.now + TROUBLE_SECONDS * SECOND
 
     def make_store(self, node: str) -> Store:
@@ -130,6 +131,11 @@ class MemoryStage:
     def drop_transactions(self, node: str) -> None:
         """They are rolled back; the node finds out when it goes on."""
         self._database.drop_transactions(node)
+
+    def break_until(self, when: Instant) -> None:
+        """Every call of a node fails until then; and nobody has reason to take another's work."""
+        self.monitor.may_rob = False
+        self._broken_until = when
 
     async def find_observer(self) -> Store | None:
         """A handle without faults."""
@@ -151,6 +157,8 @@ class MemoryStage:
         world = self._world
         if world.is_over or world.loop.now > self._calm_at:
             return FaultAction.NONE
+        if world.loop.now < self._broken_until and FaultAction.FAIL in MAY_HAPPEN[Point(point)]:
+            return FaultAction.FAIL
         action = self._decide(Point(point))
         if action is FaultAction.CRASH:
             if self._crashes >= MOST_CRASHES or node not in world.nodes:

@@ -25,6 +25,8 @@ class Monitor:
         self.commits: dict[str, int] = {}
         """How many turns of each execution were committed."""
         self.problems: list[str] = []
+        self.may_rob = True
+        """Whether activities may be taken over: not in a world where nobody dies or falls silent."""
         self._digest = hashlib.blake2b(digest_size=16)
         self._open: dict[tuple[str, str], str] = {}
 
@@ -70,8 +72,10 @@ class Monitor:
 
     # --- what others saw ---
 
-    def note_attempt(self, info: ActivityInfo) -> None:
+    def note_attempt(self, info: ActivityInfo, is_second: bool) -> None:
         """An activity begins: that it was asked for must be durable (X4)."""
+        if is_second and not self.may_rob:
+            self._complain(f"activity {info.number} of execution {info.execution_id} was taken from a living node (N2)")
         history = self.histories.get(info.execution_id, [])
         if not any(type(event) is events.ActivityScheduled and event.number == info.number for event in history):
             self._complain(f"activity {info.number} of execution {info.execution_id} began before its commit (X4)")

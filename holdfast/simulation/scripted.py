@@ -18,8 +18,8 @@ from holdfast.simulation import plans
 from holdfast.simulation.plans import FOREVER_MILLIS, SAFETY_MILLIS, AnyStep, Ending, Kind, Plan, Token
 from holdfast.workflow import activity, workflow
 
-ON_ATTEMPT: Final[ContextVar[Callable[[ActivityInfo], None]]] = ContextVar("holdfast_simulated_attempt")
-"""Told of every attempt that begins, in the context of the node that runs it."""
+ON_ATTEMPT: Final[ContextVar[Callable[[ActivityInfo, bool], None]]] = ContextVar("holdfast_simulated_attempt")
+"""Told of every attempt that begins, in the context of the node that runs it, and whether one before it was interrupted."""
 
 FIRST_PAUSE: Final = 0.05
 HANG_SECONDS: Final = 0.5
@@ -60,7 +60,7 @@ class Order(msgspec.Struct, frozen=True, omit_defaults=True):
 async def work(order: Order) -> list[Any]:
     """Do as ordered; what is given back depends on the order alone."""
     info = activity_info()
-    ON_ATTEMPT.get()(info)
+    ON_ATTEMPT.get()(info, order.kind is Kind.GIVES and info.attempt > 1)
     if order.millis:
         await asyncio.sleep(order.millis / 1000)
     if order.kind is Kind.HANGS:

@@ -133,6 +133,9 @@ class SqliteStage:
     def drop_transactions(self, node: str) -> None:
         """A file gives up on nobody."""
 
+    def break_until(self, when: Instant) -> None:
+        """One node alone has nothing to take from others."""
+
     async def find_observer(self) -> Store | None:
         """Whoever owns the file, without mishaps."""
         for node in self.world.nodes.values():

@@ -1,4 +1,4 @@
-"""What happens to whole nodes, beside crashes: they freeze for a while and go on, or are shut down and replaced."""
+"""What happens to whole nodes, beside crashes: they freeze and go on, are shut down and replaced, or lose the database."""
 
 from __future__ import annotations
 
@@ -41,7 +41,15 @@ async def retire(world: World) -> None:
         return
 
 
-TROUBLES: Final[Mapping[str, Trouble]] = {"freezes": freeze, "shutdowns": retire}
+async def cut_off(world: World) -> None:
+    """The database is out of reach for all nodes, for longer than their leases; none of them may rob the others for it."""
+    length = world.random.randint(*FREEZE_MILLIS)
+    world.note(f"the database is gone for {length} ms")
+    world.stage.break_until(world.loop.now + length * MILLI)
+    await world.loop.pause(length * MILLI)
+
+
+TROUBLES: Final[Mapping[str, Trouble]] = {"freezes": freeze, "outages": cut_off, "shutdowns": retire}
 
 
 async def make_trouble(world: World, trouble: Trouble) -> None:

@@ -44,6 +44,10 @@ class Stage(Protocol):
         """The database gives up on a node that is silent."""
         ...
 
+    def break_until(self, when: Instant) -> None:
+        """Nobody reaches the database before then."""
+        ...
+
     async def find_observer(self) -> Store | None:
         """A handle to look from outside, if there is one now."""
         ...
