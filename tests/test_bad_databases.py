@@ -115,14 +115,20 @@ async def test_full_disk_refuses_the_request_and_loses_nothing(tmp_path: Path) -
 
 
 READ_ONLY = """
-import asyncio, os, sys
+import asyncio, os, sys, tempfile
 from holdfast import Engine
 from holdfast.errors import StoreUnavailable
-import holdfast.store.sqlite
+
+async def open_and_close(path):
+    async with Engine("sqlite:///" + path):
+        pass
+
+with tempfile.TemporaryDirectory() as folder:
+    asyncio.run(open_and_close(folder + "/other.db"))  # whatever is loaded late is loaded before the rights are gone
 if os.getuid() == 0:
     os.setuid(65534)
 try:
-    asyncio.run(Engine("sqlite:///" + sys.argv[1]).open())
+    asyncio.run(open_and_close(sys.argv[1]))
 except StoreUnavailable as error:
     print(error.message)
 """

@@ -250,18 +250,19 @@ class SimulationLoop(asyncio.AbstractEventLoop):
 
 
 class SimulatedClock:
-    """The engine's clock in a simulated world."""
+    """An engine's clock in a simulated world. It may be fast or slow by some microseconds."""
 
-    def __init__(self, loop: SimulationLoop) -> None:
+    def __init__(self, loop: SimulationLoop, error: int = 0) -> None:
         self._loop = loop
+        self._error = error
 
     def now(self) -> Instant:
-        """Virtual time."""
-        return self._loop.now
+        """Virtual time, as this clock shows it."""
+        return self._loop.now + self._error
 
     def call_at(self, when: Instant, callback: Callable[[], None]) -> asyncio.TimerHandle:
-        """Call back at a virtual instant."""
-        return self._loop.call_at_instant(when, callback)
+        """Call back when this clock shows `when`."""
+        return self._loop.call_at_instant(when - self._error, callback)
 
 
 def _wake(future: asyncio.Future[None]) -> None:

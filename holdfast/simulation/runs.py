@@ -26,7 +26,7 @@ from holdfast.simulation.world import MILLI, World, spawn
 from holdfast.store.contract import Filter, Store
 
 LOOK_MILLIS: Final = 1_000
-LONGEST_SECONDS: Final = 1_800
+LONGEST_SECONDS: Final = 900
 """Of virtual time. No plan takes that long, whatever goes wrong."""
 
 

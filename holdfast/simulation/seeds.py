@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+import os
 import tempfile
 from collections.abc import Callable, Iterator
+from contextlib import contextmanager
 from pathlib import Path
 from random import Random
 from typing import Any, Final, Protocol
@@ -28,6 +30,8 @@ MOST_SWEPT: Final = 120
 """Scenarios with at most so many points are tried with a crash at each; of others, at some."""
 SAMPLED: Final = 3
 SHOWN_FAULTS: Final = 40
+CLOCK_ERRORS: Final = (0, 0, -1_500_000, 40_000, 1_500_000)
+"""Microseconds by which the clocks of nodes that share a database are wrong."""
 MEMORY_RESTARTS: Final = (100, 10_000)
 SQLITE_RESTARTS: Final = (1, 200)
 
@@ -110,9 +114,8 @@ def run(
 def run_seed(seed: int, nodes: int, store: str, summary: Summary) -> None:
     """One seed. Raises SimulationFailed."""
     scenario = make_scenario(seed)
-    with tempfile.TemporaryDirectory(prefix="holdfast-simulation-", dir=_find_memory()) as folder:
-        theatre = SharedMemory(scenario, nodes) if store == "memory" else OwnFile(scenario, Path(folder))
-        judge(theatre, seed, summary)
+    with make_folder() as folder:
+        judge(SharedMemory(scenario, nodes) if store == "memory" else OwnFile(scenario, folder), seed, summary)
 
 
 def judge(theatre: Theatre, seed: int, summary: Summary) -> None:
@@ -132,10 +135,13 @@ def judge(theatre: Theatre, seed: int, summary: Summary) -> None:
             raise _failure(theatre, seed, trial.name, problems, ended.faults)
 
 
-def _find_memory() -> str | None:
-    """A file system in memory, if there is one: the simulation loses no power, so it need not wait for a disk."""
+@contextmanager
+def make_folder() -> Iterator[Path]:
+    """A folder for a while; in memory if there is a file system there: nobody pulls the plug, so no disk is waited for."""
     memory = Path("/dev/shm")  # noqa: S108 - a fresh folder with a random name is made in it
-    return str(memory) if memory.is_dir() else None
+    parent = memory if os.access(memory, os.W_OK) else None
+    with tempfile.TemporaryDirectory(prefix="holdfast-simulation-", dir=parent) as folder:
+        yield Path(folder)
 
 
 def _failure(theatre: Theatre, seed: int, trial: str, problems: list[str], faults: list[str]) -> SimulationFailed:
@@ -197,6 +203,7 @@ class SharedMemory:
         is_slow: bool,
     ) -> Ended:
         world = _make_world(self._scenario.seed, name, options, MEMORY_RESTARTS)
+        world.clock_errors = CLOCK_ERRORS if is_slow else (0,)
         world.set_up(self._stage(world, decide(world.random), is_slow=is_slow))
         return live(world, self._scenario, nodes, TROUBLES.get(name))
 
@@ -207,10 +214,13 @@ class OwnFile:
     store = "sqlite"
     options = "--store sqlite"
 
-    def __init__(self, scenario: Scenario, folder: Path, stage: type[SqliteStage] = SqliteStage) -> None:
+    def __init__(
+        self, scenario: Scenario, folder: Path, stage: type[SqliteStage] = SqliteStage, *, most_swept: int = MOST_SWEPT
+    ) -> None:
         self._scenario = scenario
         self._folder = folder
         self._stage = stage
+        self._most_swept = most_swept
         self._random = Random(f"holdfast trials {scenario.seed}")
         self._count = 0
 
@@ -226,7 +236,7 @@ class OwnFile:
         counting = sqlite_stage.CrashAt(0)
         yield self._trial("one crash", lambda _: counting, {})
         numbers = range(1, counting.count + 1)
-        if len(numbers) > MOST_SWEPT:
+        if len(numbers) > self._most_swept:
             numbers = sorted(self._random.sample(numbers, SAMPLED))  # type: ignore[assignment]
         for number in numbers:
             crash = sqlite_stage.CrashAt(number)

@@ -96,6 +96,8 @@ class World:
         self.nodes: dict[str, Node] = {}
         self.graves: list[SimulatedEngine] = []
         self.restart_millis = (100, 10_000)
+        self.clock_errors: tuple[int, ...] = (0,)
+        """By how many microseconds the clocks of nodes may be wrong."""
         self.is_over = False
         self.trace: list[str] = []
         """What went wrong so far."""
@@ -137,7 +139,7 @@ class World:
         engine = SimulatedEngine(
             self.stage.make_store(name),
             node=name,
-            clock=SimulatedClock(self.loop),
+            clock=SimulatedClock(self.loop, self.random.choice(self.clock_errors)),
             entropy=self.random.getrandbits,
             **self._options,
         )

@@ -10,6 +10,7 @@ import pytest
 from holdfast import Context, activity, workflow
 from holdfast.code.definitions import Activity, Workflow
 from holdfast.testing import TestEngine
+from tests.engine import processes
 from tests.engine.conftest import OpenEngine
 from tests.engine.scenes import Door, until
 
@@ -74,6 +75,18 @@ async def test_A4_node_runs_at_most_so_many_threads(open_engine: OpenEngine) -> 
     door.open()
 
     assert await handle.result() == list(range(10))
+
+
+async def test_A4_node_runs_at_most_so_many_processes(open_engine: OpenEngine) -> None:
+    @workflow
+    async def order(ctx: Context) -> list[list[int]]:
+        return await asyncio.gather(*(ctx.run(processes.compute, processes.Job(number)) for number in range(5)))
+
+    engine = await open_engine(order, processes.compute, store="memory://", max_processes=1)
+    found = await (await engine.start(order)).result()
+
+    assert len({process for process, _ in found}) == 1
+    assert [value for _, value in found] == [0, 2, 4, 6, 8]
 
 
 async def test_A4_queue_runs_at_most_so_many(open_engine: OpenEngine) -> None:

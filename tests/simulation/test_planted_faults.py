@@ -1,7 +1,6 @@
 """A simulation that cannot fail proves nothing: stores that break their promises are found, and the seed is named."""
 
 from collections.abc import Callable, Mapping
-from pathlib import Path
 
 import pytest
 from msgspec.structs import replace
@@ -10,7 +9,7 @@ from holdfast.core.lifecycle import CLOSED
 from holdfast.errors import SimulationFailed
 from holdfast.simulation.generator import make_scenario
 from holdfast.simulation.memory_stage import Decide, MemoryStage, WatchedTables
-from holdfast.simulation.seeds import OwnFile, SharedMemory, Summary, judge
+from holdfast.simulation.seeds import OwnFile, SharedMemory, Summary, judge, make_folder
 from holdfast.simulation.sqlite_stage import PointedStore, PointedTransaction, SqliteStage
 from holdfast.simulation.world import World
 from holdfast.store.contract import Store, Transaction
@@ -164,11 +163,10 @@ class ForgetfulStage(SqliteStage):
         return ForgetfulStore(pointed._store, self, node)
 
 
-def test_a_disk_that_lies_is_found(tmp_path: Path) -> None:
+def test_a_disk_that_lies_is_found() -> None:
     def try_seed(seed: int) -> None:
-        folder = tmp_path / str(seed)
-        folder.mkdir()
-        judge(OwnFile(make_scenario(seed), folder, ForgetfulStage), seed, Summary("sqlite", seed, digests=[]))
+        with make_folder() as folder:
+            judge(OwnFile(make_scenario(seed), folder, ForgetfulStage), seed, Summary("sqlite", seed, digests=[]))
 
     seed, message = find_failing_seed(try_seed)
 

@@ -9,8 +9,8 @@ from holdfast import simulation
 from holdfast.errors import InvalidConfiguration
 
 CHUNK = 10
-MEMORY_CHUNKS = range(0, 240, CHUNK)
-SQLITE_CHUNKS = range(0, 120, CHUNK)
+MEMORY_CHUNKS = range(0, 200, CHUNK)
+SQLITE_CHUNKS = range(0, 100, CHUNK)
 LARGE = (300, 407, 512, 633, 741, 899)
 
 
