@@ -76,7 +76,7 @@ class Holdfast(Peer):  # type: ignore[misc]
     async def open(self, fresh: bool = True, workload: str = "") -> None:
         path = fresh_dir("holdfast", wipe=fresh) / "app.db"
         # W9 weighs suspended executions: their programs are evicted, as they are when nothing arrives for them.
-        options = {"max_live_programs": 100} if workload == "W9" else {}
+        options: dict[str, Any] = {"max_live_programs": 100} if workload == "W9" else {}
         self.engine = Engine(f"sqlite:///{path}", workflows=KINDS.values(), activities=[add], **options)
         await self.engine.open()
 

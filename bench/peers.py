@@ -21,8 +21,19 @@ def run() -> None:
         return
     project = Path(__file__).resolve().parent.parent
     python = Path(os.environ.get("BENCH_HOME", "~/.cache/wf-bench")).expanduser() / "venv/bin/python"
-    subprocess.run([python, "-m", "pip", "install", "--quiet", project], check=True)
+    subprocess.run([python, "-m", "pip", "install", "--quiet", str(project)], check=True)
     environment = os.environ | {"BENCH_ADAPTER": str(project / "bench/adapter.py")}
-    command = [python, "compare.py", "--base", "dbos-sqlite", "--runs", "3", "--peers", *PEERS, "--workloads", *WORKLOADS]
+    command = [
+        str(python),
+        "compare.py",
+        "--base",
+        "dbos-sqlite",
+        "--runs",
+        "3",
+        "--peers",
+        *PEERS,
+        "--workloads",
+        *WORKLOADS,
+    ]
     sys.stdout.flush()
     subprocess.run(command, cwd=harness, env=environment, check=True)

@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
-from holdfast import Context, activity, workflow
+from typing import Any
+
+from holdfast import Activity, Context, Workflow, activity, workflow
 
 
 @activity
@@ -49,5 +51,5 @@ async def sleep(ctx: Context, seconds: float) -> float:
     return ctx.now().timestamp() - due
 
 
-WORKFLOWS = [hello, chain, wait, count, sleep]
-ACTIVITIES = [add]
+WORKFLOWS: list[Workflow[..., Any]] = [hello, chain, wait, count, sleep]
+ACTIVITIES: list[Activity[..., Any]] = [add]

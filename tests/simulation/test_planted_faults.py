@@ -9,8 +9,9 @@ from holdfast.core.lifecycle import CLOSED
 from holdfast.errors import SimulationFailed
 from holdfast.simulation.generator import make_scenario
 from holdfast.simulation.memory_stage import Decide, MemoryStage, WatchedTables
-from holdfast.simulation.seeds import OwnFile, SharedMemory, Summary, judge, make_folder
+from holdfast.simulation.seeds import Summary, judge, make_folder
 from holdfast.simulation.sqlite_stage import PointedStore, PointedTransaction, SqliteStage
+from holdfast.simulation.theatres import OwnFile, SharedMemory
 from holdfast.simulation.world import World
 from holdfast.store.contract import Store, Transaction
 from holdfast.store.memory.tables import Changes
@@ -127,7 +128,7 @@ def find_failing_seed(try_seed: Callable[[int], None]) -> tuple[int, str]:
 @pytest.mark.parametrize("fault", PLANTED)
 def test_a_broken_database_is_found(fault: str) -> None:
     def try_seed(seed: int) -> None:
-        judge(SharedMemory(make_scenario(seed), 3, plant(PLANTED[fault])), seed, Summary("memory", seed, digests=[]))
+        judge(SharedMemory(make_scenario(seed), 3, plant(PLANTED[fault])), seed, Summary("memory", seed))
 
     seed, message = find_failing_seed(try_seed)
 
@@ -166,7 +167,7 @@ class ForgetfulStage(SqliteStage):
 def test_a_disk_that_lies_is_found() -> None:
     def try_seed(seed: int) -> None:
         with make_folder() as folder:
-            judge(OwnFile(make_scenario(seed), folder, ForgetfulStage), seed, Summary("sqlite", seed, digests=[]))
+            judge(OwnFile(make_scenario(seed), folder, ForgetfulStage), seed, Summary("sqlite", seed))
 
     seed, message = find_failing_seed(try_seed)
 

@@ -10,7 +10,8 @@ import pytest
 from holdfast.core.options import OnOpen, ParentClose
 from holdfast.simulation import plans
 from holdfast.simulation.plans import Act, AnyStep, Ending, Judged, Kind, Plan, Scenario, Token
-from holdfast.simulation.seeds import OwnFile, SharedMemory, Summary, judge, make_folder
+from holdfast.simulation.seeds import Summary, judge, make_folder
+from holdfast.simulation.theatres import OwnFile, SharedMemory
 
 WORLDS = range(6)
 """Seeds of the worlds in which a story is told."""
@@ -116,12 +117,12 @@ STORIES: Mapping[str, Clients] = {
 @pytest.mark.parametrize("story", STORIES)
 def test_on_three_nodes(story: str) -> None:
     for seed in WORLDS:
-        judge(SharedMemory(Scenario(seed, STORIES[story]), 3), seed, Summary("memory", seed, digests=[]))
+        judge(SharedMemory(Scenario(seed, STORIES[story]), 3), seed, Summary("memory", seed))
 
 
 @pytest.mark.parametrize("story", STORIES)
 def test_on_sqlite_with_a_crash_at_every_point(story: str) -> None:
-    summary = Summary("sqlite", 0, digests=[])
+    summary = Summary("sqlite", 0)
 
     with make_folder() as folder:
         judge(OwnFile(Scenario(0, STORIES[story]), folder, most_swept=1_000), 0, summary)
