@@ -22,7 +22,7 @@ from holdfast.simulation.world import BEGINNING, World
 D = TypeVar("D", memory_stage.Decide, sqlite_stage.Decide)
 
 MOST_CALLBACKS: Final = 5_000_000
-MOST_SWEPT: Final = 120
+MOST_SWEPT: Final = 90
 """Scenarios with at most so many points are tried with a crash at each; of others, at some."""
 SAMPLED: Final = 3
 CLOCK_ERRORS: Final = (0, 0, -1_500_000, 40_000, 1_500_000)

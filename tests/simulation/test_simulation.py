@@ -11,7 +11,7 @@ from holdfast.errors import InvalidConfiguration
 CHUNK = 10
 MEMORY_CHUNKS = range(0, 200, CHUNK)
 SQLITE_CHUNKS = range(0, 100, CHUNK)
-LARGE = (300, 407, 512, 633, 741, 899)
+LARGE = (312, 507, 741, 899)
 
 
 @pytest.mark.parametrize("first", MEMORY_CHUNKS)
