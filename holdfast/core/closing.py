@@ -7,7 +7,7 @@ from holdfast.core.children import close_children, notify_parent
 from holdfast.core.effects import Turn
 from holdfast.core.execution import Execution
 from holdfast.core.failures import Failure
-from holdfast.core.ids import derive_execution_id
+from holdfast.core.ids import derive_execution_id, instant_of
 from holdfast.core.instants import Instant
 from holdfast.core.lifecycle import Operation
 
@@ -77,8 +77,8 @@ def record_continued(turn: Turn, command: commands.ContinueAs) -> events.Continu
 
 
 def find_next_run(execution_id: str, closed_at: Instant) -> str:
-    """The execution id of the run that follows one that continued."""
-    return derive_execution_id(closed_at, execution_id, 0)
+    """The execution id of the run that follows one that continued: ordered after it, also within one transaction."""
+    return derive_execution_id(max(closed_at, instant_of(execution_id)) + 1, execution_id, 0)
 
 
 # --- parts ---

@@ -74,7 +74,7 @@ class Delivery:
         encoded = definition.signature.encode_arguments(args, {}, self._config.payload_limit)
         definition.signature.check_arguments(encoded)
         now = self._clock.now()
-        execution_id = make_execution_id(now, self._entropy(74))
+        execution_id = make_execution_id(now, self._entropy(62))
         start = Start(
             execution_id=execution_id,
             workflow_id=execution_id if workflow_id is None else check_identifier(workflow_id, "the workflow id"),

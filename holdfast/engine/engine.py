@@ -68,7 +68,7 @@ class Engine:
         self.clock: Clock = clock or SystemClock()
         self.registry = Registry(workflows, activities, self.config.payload_limit)
         self.store: Store = open_store(store)
-        self.node = check_node(node) if node is not None else f"node-{make_execution_id(self.clock.now(), entropy(74))}"
+        self.node = check_node(node) if node is not None else f"node-{make_execution_id(self.clock.now(), entropy(62))}"
         self.recovery_report: RecoveryReport | None = None
         """What was found when the engine opened."""
         self._queue_limits = check_queue_limits(queue_limits)
