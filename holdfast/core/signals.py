@@ -90,7 +90,7 @@ def closed_error(execution: Execution, verb: str) -> ExecutionClosed:
 
 def missing_error(org: str, target: str, verb: str) -> ExecutionNotFound:
     """The refusal for an unknown receiver."""
-    return ExecutionNotFound(
-        f"Expected to {verb} '{target}', but org '{org}' has no such execution. "
-        "Check the id, or use signal_with_start_workflow to create it."
+    remedy = (
+        "Check the id, or use signal_with_start_workflow to create it." if verb == "signal" else "Check the id and the org."
     )
+    return ExecutionNotFound(f"Expected to {verb} '{target}', but org '{org}' has no such execution. {remedy}")

@@ -118,7 +118,7 @@ class Ownership:
             name = f"process {owner.pid} on host '{owner.host}' (since {owner.since})"
         return StoreOwned(
             f"Expected to own the database '{self._database}', but {name} owns it. "
-            "Stop that one first, or let both use one PostgreSQL database."
+            "Stop that one first, or give each a database of its own."
         )
 
 
