@@ -275,10 +275,6 @@ class Reader(Protocol):
         """When the earliest timer comes due, those of `skip` aside."""
         ...
 
-    async def has_inbox(self, skip: Collection[str]) -> bool:
-        """Whether any envelope waits, those of `skip` aside."""
-        ...
-
     async def list_orphans(self, alive: Collection[str], limit: int, after: str = "") -> list[ExecutionRow]:
         """Open executions that name a node which is not alive, by execution id. `node` holds ids joined by commas."""
         ...

@@ -251,7 +251,6 @@ async def see(store: Store) -> dict[str, object]:
         "inbox": without_ids(everything.inbox),
         "due": everything.due,
         "next due": [await store.find_next_due(()), await store.find_next_due(skip)],
-        "has inbox": [await store.has_inbox(()), await store.has_inbox(skip)],
         "dead letters": [without_ids(await store.list_dead_letters(org)) for org in (ORG, OTHER)],
         "requests": requests,
         "latest": [latest, [await store.find_latest(*pair) for pair in pairs]],

@@ -45,14 +45,14 @@ async def test_a_closed_execution_is_not_delivered_to(store: Store, status: Stat
     delivered = await store.deliver([make_signal("hello", 1)])
 
     assert delivered == [False]
-    assert not await store.has_inbox(())
+    assert not (await store.count()).inbox
 
 
 async def test_an_unknown_execution_is_not_delivered_to(store: Store) -> None:
     delivered = await store.deliver([make_signal("hello", 1)])
 
     assert delivered == [False]
-    assert not await store.has_inbox(())
+    assert not (await store.count()).inbox
 
 
 async def test_an_execution_of_another_org_is_not_delivered_to(store: Store) -> None:
@@ -61,7 +61,7 @@ async def test_an_execution_of_another_org_is_not_delivered_to(store: Store) -> 
     delivered = await store.deliver([make_signal("hello", 1, org=OTHER)])
 
     assert delivered == [False]
-    assert not await store.has_inbox(())
+    assert not (await store.count()).inbox
 
 
 async def test_each_envelope_is_judged_by_itself(store: Store) -> None:

@@ -161,11 +161,6 @@ class MemoryStore:
         due = (await self._committed()).due
         return next((at for at, execution_id, _ in due if execution_id not in skipped), None)
 
-    async def has_inbox(self, skip: Collection[str]) -> bool:
-        skipped = frozenset(skip)
-        tables = await self._committed()
-        return any(execution_id not in skipped for _, execution_id, _ in tables.addressed)
-
     async def list_orphans(self, alive: Collection[str], limit: int, after: str = "") -> list[ExecutionRow]:
         living = frozenset(alive)
         rows = (await self._committed()).executions.values()

@@ -255,9 +255,6 @@ WHERE execution_id NOT IN (SELECT value FROM json_each(?))
 ORDER BY due
 LIMIT 1;
 
--- name: has_inbox
-SELECT EXISTS (SELECT 1 FROM inbox WHERE execution_id NOT IN (SELECT value FROM json_each(?)));
-
 -- name: count_open
 SELECT status, count(*)
 FROM executions INDEXED BY executions_open

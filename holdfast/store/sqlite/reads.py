@@ -38,11 +38,6 @@ def find_next_due(connection: sqlite3.Connection, skip: Collection[str]) -> Inst
     return None if row is None else int(row[0])
 
 
-def has_inbox(connection: sqlite3.Connection, skip: Collection[str]) -> bool:
-    (answer,) = connection.execute(SQL["has_inbox"], (as_json(list(skip)),)).fetchone()
-    return bool(answer)
-
-
 # --- histories ------------------------------------------------------------------------------------------------------------
 
 

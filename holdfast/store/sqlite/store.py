@@ -226,10 +226,6 @@ class SqliteStore:
             return None
         return self._read(lambda db: reads.find_next_due(db, skip))
 
-    async def has_inbox(self, skip: Collection[str]) -> bool:
-        self._require_lane()
-        return self._known.inbox_rows > 0 and self._read(lambda db: reads.has_inbox(db, skip))
-
     async def list_nodes(self) -> list[NodeRow]:
         return self._read(reads.list_nodes)
 

@@ -78,7 +78,7 @@ async def test_opening_and_closing_twice_is_the_same_as_once(path: Path) -> None
 async def test_a_store_that_is_not_open_says_so(path: Path) -> None:
     store = SqliteStore(path)
 
-    for call in (store.begin(), store.find_execution(ORG, "x"), store.find_next_due(()), store.has_inbox(()), store.count()):
+    for call in (store.begin(), store.find_execution(ORG, "x"), store.find_next_due(()), store.count()):
         with pytest.raises(StoreUnavailable, match="Open the store first"):
             await call
     assert not path.exists()

@@ -22,7 +22,6 @@ MAY_SCAN = {
     "count_queued": "timers inbox dead_letters",
     "find_next_due": "timers",  # its index, up to the first that is not skipped
     "find_waiting": "inbox",  # in order, until there are enough
-    "has_inbox": "inbox",  # until the first that is not skipped
     "list_executions": "executions",  # downwards by id, until the page is full
     "list_nodes": "nodes",
     "read_counters": "inbox",  # once, when the database is opened
