@@ -44,7 +44,7 @@ bench: $(READY) ## Run the benchmarks
 	@$(BIN)/python -m bench $(ARGS)
 
 pins: $(UV) ## Compile the pinned requirements anew, with the newest versions
-	$(COMPILE) --extra dev --extra fast --output-file requirements/dev.txt pyproject.toml
+	$(COMPILE) --extra dev --extra fast --extra postgres --extra redis --output-file requirements/dev.txt pyproject.toml
 	printf 'hatchling>=1.27\neditables\n' | $(COMPILE) --constraint requirements/dev.txt --output-file requirements/build.txt -
 
 clean: ## Remove the environment, caches and builds

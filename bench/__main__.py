@@ -5,7 +5,17 @@ from __future__ import annotations
 import importlib
 import sys
 
-NAMES = ("limit", "timers", "memory", "growth", "peers")
+NAMES = (
+    "limit",
+    "timers",
+    "memory",
+    "growth",
+    "postgres_limit",
+    "postgres_timers",
+    "postgres_nodes",
+    "postgres_size",
+    "peers",
+)
 
 
 def main() -> int:

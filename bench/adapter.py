@@ -7,7 +7,7 @@ import os
 import shutil
 from typing import Any
 
-from common import RUN, fresh_dir  # type: ignore[import-not-found]  # the harness's own modules
+from common import RUN, Postgres, fresh_dir  # type: ignore[import-not-found]  # the harness's own modules
 from peers import Peer  # type: ignore[import-not-found]
 
 from holdfast import Context, Engine, WorkflowHandle, activity, workflow
@@ -68,21 +68,37 @@ class Holdfast(Peer):  # type: ignore[misc]
     in_process = True
     clients = 128
 
-    def __init__(self, url: str) -> None:
-        self.backend = url
+    def __init__(self, backend: str) -> None:
+        self.backend = backend
+        self.server: Any = None
         self.handles: dict[str, WorkflowHandle[Any]] = {}
-        self.settings = {"process": "engine+client in one process", "synchronous": "FULL", "journal": "wal"}
+        self.settings = {"process": "engine+client in one process"}
+        if backend == "sqlite":
+            self.settings |= {"synchronous": "FULL", "journal": "wal"}
+
+    def _find_url(self, *, fresh: bool) -> str:
+        if self.backend == "sqlite":
+            return f"sqlite:///{fresh_dir('holdfast', wipe=fresh) / 'app.db'}"
+        if "BENCH_HOSTED_URL" in os.environ:
+            return os.environ["BENCH_HOSTED_URL"]
+        if self.server is None:
+            self.server = Postgres().start()
+        url: str = self.server.url()
+        return url
 
     async def open(self, fresh: bool = True, workload: str = "") -> None:
-        path = fresh_dir("holdfast", wipe=fresh) / "app.db"
         # W9 weighs suspended executions: their programs are evicted, as they are when nothing arrives for them.
         options: dict[str, Any] = {"max_live_programs": 100} if workload == "W9" else {}
-        self.engine = Engine(f"sqlite:///{path}", workflows=KINDS.values(), activities=[add], **options)
+        url = self._find_url(fresh=fresh)
+        self.engine = Engine(url, workflows=KINDS.values(), activities=[add], **options)
         await self.engine.open()
 
     async def close(self) -> None:
         await self.engine.shutdown()
         shutil.rmtree(RUN / "holdfast", ignore_errors=True)
+        if self.server is not None:
+            self.server.stop()
+            self.server = None
 
     async def start(self, kind: str, wid: str, arg: Any) -> None:
         self.handles[wid] = await self.engine.start(KINDS[kind], arg, workflow_id=wid)
@@ -98,10 +114,15 @@ class Holdfast(Peer):  # type: ignore[misc]
         await self.engine.signal_with_start_workflow(conv_id, conv, total, signal_name="msg", signal_value=value)
 
     def roles(self) -> dict[str, list[int]]:
-        return {"driver": [os.getpid()]}
+        roles = {"driver": [os.getpid()]}
+        if self.server is not None:
+            roles["postgres"] = [self.server.proc.pid]
+        return roles
 
     def disk(self) -> int:
+        if self.server is not None:
+            return int(self.server.size())
         return sum(file.stat().st_size for file in (RUN / "holdfast").glob("app.db*"))
 
 
-PEERS = {"holdfast-sqlite": (Holdfast, {"url": "sqlite"})}
+PEERS = {"holdfast-sqlite": (Holdfast, {"backend": "sqlite"}), "holdfast-pg": (Holdfast, {"backend": "pg"})}

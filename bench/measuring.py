@@ -1,12 +1,12 @@
-"""Measuring: bounded concurrency, resident memory, and engines on scratch files."""
+"""Measuring: bounded concurrency, resident memory, and engines on scratch files and servers."""
 
 from __future__ import annotations
 
 import asyncio
 import gc
 import tempfile
-from collections.abc import AsyncIterator, Awaitable, Callable
-from contextlib import asynccontextmanager
+from collections.abc import AsyncIterator, Awaitable, Callable, Iterator
+from contextlib import asynccontextmanager, contextmanager
 from pathlib import Path
 from typing import Any
 
@@ -14,8 +14,11 @@ import psutil
 
 from bench.workflows import ACTIVITIES, WORKFLOWS
 from holdfast import Engine
+from tests.postgres.server import PostgresServer
 
 CLIENTS = 64
+SERVER_SETTINGS = {"shared_buffers": "1GB", "max_wal_size": "4GB", "checkpoint_timeout": "15min"}
+"""Beside full durability, which the tests' server has: as the side-by-side harness sets up its own."""
 
 
 async def bounded(n: int, call: Callable[[int], Awaitable[Any]], limit: int = CLIENTS) -> None:
@@ -46,6 +49,18 @@ async def scratch_engine(**options: Any) -> AsyncIterator[Engine]:
     with tempfile.TemporaryDirectory() as folder:
         async with make_engine(Path(folder) / "bench.db", **options) as engine:
             yield engine
+
+
+@contextmanager
+def scratch_server() -> Iterator[PostgresServer]:
+    """A running PostgreSQL with full durability, which is gone afterwards."""
+    with PostgresServer(settings=SERVER_SETTINGS) as server:
+        yield server
+
+
+def make_shared_engine(url: str, **options: Any) -> Engine:
+    """An engine with the benchmark's workflows on a database that others may share."""
+    return Engine(url, workflows=WORKFLOWS, activities=ACTIVITIES, **options)
 
 
 def report(name: str, **figures: object) -> None:

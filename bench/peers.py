@@ -9,7 +9,11 @@ from pathlib import Path
 
 from bench.measuring import report
 
-PEERS = ["dbos-sqlite", "restate", "holdfast-sqlite"]
+RUNS = {
+    "dbos-sqlite": ["dbos-sqlite", "restate", "holdfast-sqlite"],
+    "dbos-pg": ["dbos-pg", "absurd", "holdfast-pg"],
+}
+"""By what they are compared with."""
 WORKLOADS = ["W1", "W2", "W3", "W4", "W5", "W6", "W8"]
 
 
@@ -21,19 +25,9 @@ def run() -> None:
         return
     project = Path(__file__).resolve().parent.parent
     python = Path(os.environ.get("BENCH_HOME", "~/.cache/wf-bench")).expanduser() / "venv/bin/python"
-    subprocess.run([python, "-m", "pip", "install", "--quiet", str(project)], check=True)
+    subprocess.run([python, "-m", "pip", "install", "--quiet", f"{project}[postgres]"], check=True)
     environment = os.environ | {"BENCH_ADAPTER": str(project / "bench/adapter.py")}
-    command = [
-        str(python),
-        "compare.py",
-        "--base",
-        "dbos-sqlite",
-        "--runs",
-        "3",
-        "--peers",
-        *PEERS,
-        "--workloads",
-        *WORKLOADS,
-    ]
     sys.stdout.flush()
-    subprocess.run(command, cwd=harness, env=environment, check=True)
+    for base, peers in RUNS.items():
+        command = [str(python), "compare.py", "--base", base, "--runs", "3", "--peers", *peers, "--workloads", *WORKLOADS]
+        subprocess.run(command, cwd=harness, env=environment, check=True)

@@ -3,22 +3,26 @@
 from __future__ import annotations
 
 import asyncio
+import tempfile
+from pathlib import Path
 
-from bench.measuring import bounded, report, scratch_engine
+from bench.measuring import bounded, make_engine, report
 from bench.workflows import sleep
+from holdfast import Engine
 
 
 def run() -> None:
     """Print lateness."""
-    late = asyncio.run(lateness(3_000, spread=1.0))
-    report("timers: 3,000 in one second", p50_ms=late[1_500] * 1e3, p99_ms=late[2_970] * 1e3, limit_p99_ms=50)
-    late = asyncio.run(lateness(10_000, spread=0.0))
+    with tempfile.TemporaryDirectory() as folder:
+        late = asyncio.run(lateness(make_engine(Path(folder) / "spread.db"), 3_000, spread=1.0))
+        report("timers: 3,000 in one second", p50_ms=late[1_500] * 1e3, p99_ms=late[2_970] * 1e3, limit_p99_ms=50)
+        late = asyncio.run(lateness(make_engine(Path(folder) / "once.db"), 10_000, spread=0.0))
     report("timers: 10,000 at once", fired_per_s=10_000 / late[-1], last_ms=late[-1] * 1e3)
 
 
-async def lateness(n: int, spread: float, lead: float = 3.0) -> list[float]:
+async def lateness(engine: Engine, n: int, spread: float, lead: float = 3.0) -> list[float]:
     """Start `n` sleeps that end over `spread` seconds; how late they wake, in seconds, sorted."""
-    async with scratch_engine() as engine:
+    async with engine:
         loop = asyncio.get_running_loop()
         begin = loop.time()
 

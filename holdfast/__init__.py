@@ -1,13 +1,15 @@
 """Holdfast: durable workflows for Python. What is imported from here is the public API; nothing else is."""
 
 from holdfast.code.context import ChildHandle, Context, Winner
-from holdfast.code.definitions import Activity, Workflow
+from holdfast.code.definitions import Activity, TransactionActivity, Workflow
 from holdfast.core.lifecycle import Status
 from holdfast.core.options import OnClosed, OnOpen, ParentClose
 from holdfast.core.retry import Retry
 from holdfast.engine.attempt import ActivityInfo, activity_info, heartbeat, is_cancelled
 from holdfast.engine.engine import Engine
+from holdfast.engine.enlisting import TransactionWork
 from holdfast.engine.handles import SignalResponse, SignalWithStartResponse, WorkflowHandle
+from holdfast.engine.nodes import NodeInfo
 from holdfast.engine.views import ExecutionInfo, History, RecoveryReport
 from holdfast.errors import (
     ActivityCancelled,
@@ -23,7 +25,7 @@ from holdfast.errors import (
     WorkflowFailed,
     WorkflowTerminated,
 )
-from holdfast.workflow import activity, workflow
+from holdfast.workflow import activity, transaction, workflow
 
 __all__ = [
     "Activity",
@@ -41,6 +43,7 @@ __all__ = [
     "ExternalSignalFailed",
     "History",
     "HoldfastError",
+    "NodeInfo",
     "OnClosed",
     "OnOpen",
     "ParentClose",
@@ -50,6 +53,8 @@ __all__ = [
     "SignalResponse",
     "SignalWithStartResponse",
     "Status",
+    "TransactionActivity",
+    "TransactionWork",
     "Winner",
     "Workflow",
     "WorkflowCancelled",
@@ -60,6 +65,7 @@ __all__ = [
     "activity_info",
     "heartbeat",
     "is_cancelled",
+    "transaction",
     "workflow",
 ]
 

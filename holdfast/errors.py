@@ -21,11 +21,14 @@
     │   ├── ExecutionClosed
     │   ├── WorkflowAlreadyOpen
     │   ├── WorkflowAlreadyClosed
-    │   └── SignalLimitReached
+    │   ├── SignalLimitReached
+    │   └── AlreadyDone             what may happen once has happened
     ├── StoreError
     │   ├── StoreOwned              another process owns the database
     │   ├── NotOurDatabase
     │   ├── NewerDatabase
+    │   ├── OlderDatabase           and nobody asked for an upgrade
+    │   ├── StoreMoved              to another database; or that is under way
     │   ├── CorruptStore
     │   └── StoreUnavailable        read-only, disk full, connection lost
     │       └── OutcomeUnknown      the commit may or may not have happened
@@ -156,6 +159,10 @@ class SignalLimitReached(Conflict):
     """The execution has received as many signals as one run may."""
 
 
+class AlreadyDone(Conflict):
+    """What may be done once was done before, or nobody waits for it any more; nothing was done now."""
+
+
 class StoreError(HoldfastError):
     """The database cannot be used as asked."""
 
@@ -170,6 +177,14 @@ class NotOurDatabase(StoreError):
 
 class NewerDatabase(StoreError):
     """A newer Holdfast wrote the database."""
+
+
+class OlderDatabase(StoreError):
+    """An older Holdfast wrote the database, and it is not to be upgraded here."""
+
+
+class StoreMoved(StoreError):
+    """All that the database holds was moved elsewhere, or a move is under way."""
 
 
 class CorruptStore(StoreError):

@@ -6,7 +6,17 @@ from collections.abc import Awaitable, Callable
 from typing import Any, Concatenate, ParamSpec, TypeVar, overload
 
 from holdfast.code.context import Context
-from holdfast.code.definitions import Activity, Workflow, choose_executor, make_options
+from holdfast.code.definitions import (
+    Activity,
+    Executor,
+    TransactionActivity,
+    Versioning,
+    Workflow,
+    check_transaction,
+    check_versioning,
+    choose_executor,
+    make_options,
+)
 from holdfast.core.instants import Duration
 from holdfast.core.retry import RetryPolicy
 from holdfast.errors import InvalidConfiguration, InvalidDefinition
@@ -19,19 +29,28 @@ R = TypeVar("R")
 def workflow(function: Callable[Concatenate[Context, P], Awaitable[R]], /) -> Workflow[P, R]: ...
 @overload
 def workflow(
-    *, name: str | None = None, version: str = ""
+    *, name: str | None = None, version: str = "", versioning: str = Versioning.LATEST
 ) -> Callable[[Callable[Concatenate[Context, P], Awaitable[R]]], Workflow[P, R]]: ...
-def workflow(function: Any = None, /, *, name: str | None = None, version: str = "") -> Any:
+def workflow(
+    function: Any = None,
+    /,
+    *,
+    name: str | None = None,
+    version: str = "",
+    versioning: str = Versioning.LATEST,
+) -> Any:
     """Make an `async def` function a workflow. Its first parameter is the Context; the others are its input.
 
     `name` is how histories and other programs refer to it (default: the function's name); `version` is recorded at each
-    start.
+    start. With `versioning='latest'` whoever has the workflow takes its turns, in whatever version; with 'pinned' only
+    engines that have exactly the version with which it was started do.
     """
     if not isinstance(version, str):
         raise InvalidConfiguration(f"Expected version=… of a workflow to be text, but it is {version!r}. Write version='2'.")
+    policy = check_versioning(versioning, version)
 
     def decorate(function: Any) -> Workflow[..., Any]:
-        return Workflow(function, _name_of(function, "workflow") if name is None else name, version)
+        return Workflow(function, _name_of(function, "workflow") if name is None else name, version, policy)
 
     return decorate if function is None else decorate(function)
 
@@ -82,19 +101,66 @@ def activity(
         schedule_to_close=schedule_to_close,
         heartbeat=heartbeat,
     )
-    if max_concurrent is not None and (type(max_concurrent) is not int or max_concurrent < 1):
-        raise InvalidConfiguration(
-            f"Expected max_concurrent=… to be a whole number of at least 1, but it is {max_concurrent!r}."
-        )
-    is_rate = isinstance(rate_per_second, int | float) and not isinstance(rate_per_second, bool)
-    if rate_per_second is not None and not (is_rate and 0 < rate_per_second < float("inf")):
-        raise InvalidConfiguration(f"Expected rate_per_second=… to be a positive number, but it is {rate_per_second!r}.")
+    _check_limits(max_concurrent, rate_per_second)
 
     def decorate(function: Any) -> Activity[..., Any]:
         chosen = _name_of(function, "activity") if name is None else name
         return Activity(
             function, chosen, options, choose_executor(function, executor, chosen), max_concurrent, rate_per_second
         )
+
+    return decorate if function is None else decorate(function)
+
+
+@overload
+def transaction(function: Callable[Concatenate[Any, P], Awaitable[R]], /) -> TransactionActivity[P, R]: ...
+@overload
+def transaction(function: Callable[Concatenate[Any, P], R], /) -> TransactionActivity[P, R]: ...
+@overload
+def transaction(
+    *,
+    name: str | None = None,
+    retry: RetryPolicy | None = None,
+    queue: str | None = None,
+    start_to_close: Duration | None = None,
+    schedule_to_start: Duration | None = None,
+    schedule_to_close: Duration | None = None,
+    max_concurrent: int | None = None,
+    rate_per_second: float | None = None,
+) -> _TransactionDecorator: ...
+def transaction(
+    function: Any = None,
+    /,
+    *,
+    name: str | None = None,
+    retry: RetryPolicy | None = None,
+    queue: str | None = None,
+    start_to_close: Duration | None = None,
+    schedule_to_start: Duration | None = None,
+    schedule_to_close: Duration | None = None,
+    max_concurrent: int | None = None,
+    rate_per_second: float | None = None,
+) -> Any:
+    """Make a function an activity whose SQL commits together with its result, for `ctx.transaction`.
+
+    Its first parameter is a connection to the engine's own database, in a transaction that is committed when the function
+    returns and undone when it raises. On SQLite that is a `sqlite3.Connection` and the function a plain `def`, during which
+    nothing else happens in the process: keep it short. On PostgreSQL it is an asyncpg connection and the function
+    `async def`. It is given to the engine among its activities.
+    """
+    options = make_options(
+        retry=retry,
+        queue=queue,
+        start_to_close=start_to_close,
+        schedule_to_start=schedule_to_start,
+        schedule_to_close=schedule_to_close,
+    )
+    _check_limits(max_concurrent, rate_per_second)
+
+    def decorate(function: Any) -> TransactionActivity[..., Any]:
+        chosen = _name_of(function, "transaction") if name is None else name
+        check_transaction(function, chosen)
+        return TransactionActivity(function, chosen, options, Executor.LOOP, max_concurrent, rate_per_second)
 
     return decorate if function is None else decorate(function)
 
@@ -109,6 +175,28 @@ class _ActivityDecorator:
     def __call__(self, function: Any, /) -> Any:
         """Decorate the function."""
         raise NotImplementedError  # only for type checkers: `activity` returns a plain function
+
+
+class _TransactionDecorator:
+    """The type of `transaction(...)` with options."""
+
+    @overload
+    def __call__(self, function: Callable[Concatenate[Any, P], Awaitable[R]], /) -> TransactionActivity[P, R]: ...
+    @overload
+    def __call__(self, function: Callable[Concatenate[Any, P], R], /) -> TransactionActivity[P, R]: ...
+    def __call__(self, function: Any, /) -> Any:
+        """Decorate the function."""
+        raise NotImplementedError  # only for type checkers: `transaction` returns a plain function
+
+
+def _check_limits(max_concurrent: Any, rate_per_second: Any) -> None:
+    if max_concurrent is not None and (type(max_concurrent) is not int or max_concurrent < 1):
+        raise InvalidConfiguration(
+            f"Expected max_concurrent=… to be a whole number of at least 1, but it is {max_concurrent!r}."
+        )
+    is_rate = isinstance(rate_per_second, int | float) and not isinstance(rate_per_second, bool)
+    if rate_per_second is not None and not (is_rate and 0 < rate_per_second < float("inf")):
+        raise InvalidConfiguration(f"Expected rate_per_second=… to be a positive number, but it is {rate_per_second!r}.")
 
 
 def _name_of(function: Any, what: str) -> str:

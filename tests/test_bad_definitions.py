@@ -245,15 +245,23 @@ OPTIONS: list[tuple[dict[str, Any], type[HoldfastError], str]] = [
     (
         {"store": "mysql://host"},
         InvalidConfiguration,
-        "Expected the store to be 'sqlite:///file.db' or 'memory://', but it is",
+        "Expected the store to be 'sqlite:///file.db', 'postgresql://user@host/database' or 'memory://', but it is",
     ),
-    ({"store": "app.db"}, InvalidConfiguration, "Expected the store to be 'sqlite:///file.db' or 'memory://', but it is"),
+    (
+        {"store": "app.db"},
+        InvalidConfiguration,
+        "Expected the store to be 'sqlite:///file.db', 'postgresql://user@host/database' or 'memory://', but it is",
+    ),
     (
         {"store": Path("app.db")},
         InvalidConfiguration,
-        "Expected the store to be 'sqlite:///file.db' or 'memory://', but it is",
+        "Expected the store to be 'sqlite:///file.db', 'postgresql://user@host/database' or 'memory://', but it is",
     ),
-    ({"store": None}, InvalidConfiguration, "Expected the store to be 'sqlite:///file.db' or 'memory://', but it is None"),
+    (
+        {"store": None},
+        InvalidConfiguration,
+        "Expected the store to be 'sqlite:///file.db', 'postgresql://user@host/database' or 'memory://', but it is None",
+    ),
     ({"speed": 5}, InvalidConfiguration, "Expected an option of the engine, but 'speed' is none. The options are: "),
     ({"max_activities": 0}, InvalidConfiguration, "Expected max_activities=… to be a positive whole number, but it is 0"),
     (

@@ -63,6 +63,10 @@ EXPECTED = {
         ann: letter to Ann
         ben: mail to Ben
     """,
+    "transactional_start.py": """
+        refused: out of stock
+        order-1: [('order-1', 'shipped')], 4 in stock
+    """,
     "cancel_and_cleanup.py": """
         training on machine-7
         accepted: True

@@ -15,7 +15,11 @@ from holdfast.cli.check import check
 from holdfast.cli.dead_letters import dead_letters
 from holdfast.cli.demo.command import demo
 from holdfast.cli.executions import list_executions, show
+from holdfast.cli.exports import export_executions, import_executions
 from holdfast.cli.histories import history, replay
+from holdfast.cli.moves import migrate
+from holdfast.cli.nodes import nodes
+from holdfast.cli.purges import purge
 from holdfast.cli.simulations import simulate
 from holdfast.errors import HoldfastError
 
@@ -27,6 +31,11 @@ COMMANDS: Final[Sequence[click.Command]] = (
     history,
     replay,
     dead_letters,
+    nodes,
+    purge,
+    export_executions,
+    import_executions,
+    migrate,
     simulate,
 )
 
@@ -49,8 +58,9 @@ class Commands(click.Group):
 def main() -> None:
     """Durable workflows: look into a database, replay histories, see a crash survived.
 
-    DB is the path of a SQLite database, or its URL (sqlite:///app.db). One process owns a database at a time: stop the
-    engine before you look into its file.
+    DB is the path of a SQLite database, or a URL: sqlite:///app.db, postgresql://user@host/database?schema=holdfast. One
+    process owns a SQLite database at a time: stop the engine before you look into its file. PostgreSQL can be looked into
+    while engines work.
     """
 
 

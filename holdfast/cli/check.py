@@ -2,12 +2,11 @@
 
 from __future__ import annotations
 
-from pathlib import Path
 from typing import TYPE_CHECKING
 
 import click
 
-from holdfast.cli.databases import database_argument, use_database
+from holdfast.cli.databases import Database, database_argument, use_database
 
 if TYPE_CHECKING:
     from holdfast.store.contract import Counts, Store
@@ -15,7 +14,7 @@ if TYPE_CHECKING:
 
 @click.command()
 @database_argument
-def check(database: Path) -> None:
+def check(database: Database) -> None:
     """Check the integrity of a database.
 
     Exit code 1, and a sentence for each problem, if anything is wrong.

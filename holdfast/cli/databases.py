@@ -1,16 +1,20 @@
-"""Databases named on the command line: found, opened without an engine, and let go of again."""
+"""Databases named on the command line: found, opened without an engine, and let go of again.
+
+None of it makes a database, or changes the schema of one.
+"""
 
 from __future__ import annotations
 
 import asyncio
 from collections.abc import AsyncIterator, Callable, Coroutine
 from contextlib import asynccontextmanager
+from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, TypeVar
 
 import click
 
-from holdfast.errors import ExecutionNotFound
+from holdfast.errors import ExecutionNotFound, InvalidConfiguration
 
 if TYPE_CHECKING:
     from holdfast.engine.views import History
@@ -19,17 +23,60 @@ if TYPE_CHECKING:
 T = TypeVar("T")
 Function = TypeVar("Function", bound=Callable[..., Any])
 
-SCHEME = "sqlite:///"
+SQLITE = "sqlite:///"
 
 
-def find_database(_ctx: click.Context, _param: click.Parameter, value: str) -> Path:
-    """The file of a path or URL. It must exist: looking into a database never makes one."""
-    path = Path(value.removeprefix(SCHEME))
-    if not path.is_file():
-        raise click.BadParameter(f"Expected a database file at '{path}', but there is none. Check the path.")
-    if not path.stat().st_size:
-        raise click.BadParameter(f"Expected a database at '{path}', but the file is empty. Check the path.")
-    return path
+@dataclass(frozen=True)
+class Database:
+    """A database that somebody named. Printed without its password."""
+
+    url: str
+
+    def __str__(self) -> str:
+        from holdfast.engine.stores import hide_password
+
+        return hide_password(self.url).removeprefix(SQLITE)
+
+    @classmethod
+    def at(cls, path: Path) -> Database:
+        """The SQLite database in a file."""
+        return cls(f"{SQLITE}{path}")
+
+    def make_store(self) -> Store:
+        """Its store, not opened yet. Raises InvalidConfiguration if the URL is none."""
+        from holdfast.engine.stores import open_store
+
+        return open_store(self.url)
+
+
+def read_name(_ctx: click.Context, _param: click.Parameter, value: str) -> Database:
+    """The database of a path or URL, there or not."""
+    from holdfast.engine.stores import POSTGRES_SCHEMES
+
+    scheme, separator, _ = value.partition("://")
+    if separator and scheme not in ("sqlite", *POSTGRES_SCHEMES):
+        raise click.BadParameter(
+            f"Expected a path, 'sqlite:///file.db' or 'postgresql://user@host/database', but the URL begins with "
+            f"'{scheme}://'. Correct it."
+        )
+    database = Database(value) if separator else Database.at(Path(value))
+    try:
+        database.make_store()
+    except InvalidConfiguration as error:
+        raise click.BadParameter(error.message) from error
+    return database
+
+
+def find_database(ctx: click.Context, param: click.Parameter, value: str) -> Database:
+    """The database of a path or URL. A file must be there: looking into a database never makes one."""
+    database = read_name(ctx, param, value)
+    if database.url.startswith(SQLITE):
+        path = Path(database.url.removeprefix(SQLITE))
+        if not path.is_file():
+            raise click.BadParameter(f"Expected a database file at '{path}', but there is none. Check the path.")
+        if not path.stat().st_size:
+            raise click.BadParameter(f"Expected a database at '{path}', but the file is empty. Check the path.")
+    return database
 
 
 def database_argument(function: Function) -> Function:
@@ -43,23 +90,33 @@ def org_option(function: Function) -> Function:
 
 
 @asynccontextmanager
-async def open_database(path: Path) -> AsyncIterator[Store]:
-    """The store alone, without an engine: nothing is recovered and no workflow runs. Raises StoreError."""
-    from holdfast.store.sqlite.store import SqliteStore
+async def open_database(database: Database, *, to_write: bool = False) -> AsyncIterator[Store]:
+    """The store alone, without an engine: nothing is recovered and no workflow runs. Raises StoreError.
 
-    store = SqliteStore(path)
-    await store.open()
+    A database that was moved elsewhere, or is being moved, can be looked into and not written to.
+    """
+    from holdfast.engine.marks import find_move, refuse_moved
+    from holdfast.store.moving import Lasting
+
+    store = database.make_store()
+    if not isinstance(store, Lasting):
+        raise InvalidConfiguration(f"Expected a database that lasts, but '{database}' is none. Name another.")
+    await store.open_existing()
     try:
+        if to_write:
+            await refuse_moved(store)
+        elif (move := await find_move(store)) is not None:
+            click.echo(f"Note: {move}.", err=True)
         yield store
     finally:
         await store.close()
 
 
-def use_database(path: Path, work: Callable[[Store], Coroutine[Any, Any, T]]) -> T:
+def use_database(database: Database, work: Callable[[Store], Coroutine[Any, Any, T]], *, to_write: bool = False) -> T:
     """Open the database, do the work, close it."""
 
     async def run() -> T:
-        async with open_database(path) as store:
+        async with open_database(database, to_write=to_write) as store:
             return await work(store)
 
     return asyncio.run(run())

@@ -3,12 +3,11 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from pathlib import Path
 from typing import TYPE_CHECKING, Any, TypeVar
 
 import click
 
-from holdfast.cli.databases import database_argument, org_option, use_database
+from holdfast.cli.databases import Database, database_argument, org_option, use_database
 
 if TYPE_CHECKING:
     from holdfast.engine.views import DeadLetter
@@ -22,7 +21,7 @@ PAGE = 500
 @click.group("dead-letters")
 @database_argument
 @click.pass_context
-def dead_letters(ctx: click.Context, database: Path) -> None:
+def dead_letters(ctx: click.Context, database: Database) -> None:
     """List, requeue or discard dead letters.
 
     They are signals and other envelopes that could not be handled, kept as they came.
@@ -39,7 +38,7 @@ def choice_of_letters(function: Function) -> Function:
 @dead_letters.command("list")
 @org_option
 @click.pass_obj
-def list_letters(database: Path, org: str) -> None:
+def list_letters(database: Database, org: str) -> None:
     """List dead letters, oldest first."""
     from holdfast.cli.tables import shorten, show_json, show_rows, show_time
 
@@ -67,29 +66,33 @@ def list_letters(database: Path, org: str) -> None:
 @choice_of_letters
 @org_option
 @click.pass_obj
-def requeue(database: Path, ids: tuple[int, ...], everything: bool, org: str) -> None:
+def requeue(database: Database, ids: tuple[int, ...], everything: bool, org: str) -> None:
     """Have dead letters tried again.
 
-    The engine does so when it opens the database next.
+    The engine does so when it opens the database next; nodes that share it do so now.
     """
 
     async def work(store: Store) -> int:
-        return await store.requeue_dead_letters(org, await choose_ids(store, org, ids, everything))
+        from holdfast.store.contract import Wake
 
-    report(use_database(database, work), ids, "requeued")
+        requeued = await store.requeue_dead_letters(org, await choose_ids(store, org, ids, everything))
+        await store.wake(Wake.WORK)
+        return requeued
+
+    report(use_database(database, work, to_write=True), ids, "requeued")
 
 
 @dead_letters.command()
 @choice_of_letters
 @org_option
 @click.pass_obj
-def discard(database: Path, ids: tuple[int, ...], everything: bool, org: str) -> None:
+def discard(database: Database, ids: tuple[int, ...], everything: bool, org: str) -> None:
     """Throw dead letters away for good."""
 
     async def work(store: Store) -> int:
         return await store.discard_dead_letters(org, await choose_ids(store, org, ids, everything))
 
-    report(use_database(database, work), ids, "discarded")
+    report(use_database(database, work, to_write=True), ids, "discarded")
 
 
 async def read_letters(store: Store, org: str) -> list[DeadLetter]:

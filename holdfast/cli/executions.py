@@ -2,12 +2,11 @@
 
 from __future__ import annotations
 
-from pathlib import Path
 from typing import TYPE_CHECKING
 
 import click
 
-from holdfast.cli.databases import database_argument, find_execution, org_option, read_history, use_database
+from holdfast.cli.databases import Database, database_argument, find_execution, org_option, read_history, use_database
 from holdfast.core.lifecycle import Status
 
 if TYPE_CHECKING:
@@ -30,7 +29,7 @@ COLUMNS = ("workflow id", "workflow", "status", "events", "updated", "waits for"
 @click.option("--limit", type=click.IntRange(1, 10_000), default=50, show_default=True, help="How many at most.")
 @click.option("--before", metavar="EXECUTION_ID", help="Only older ones: the last of the page before.")
 def list_executions(
-    *, database: Path, status: tuple[str, ...], workflow: str | None, org: str, limit: int, before: str | None
+    *, database: Database, status: tuple[str, ...], workflow: str | None, org: str, limit: int, before: str | None
 ) -> None:
     """List executions, newest first."""
     from holdfast.store.contract import Filter
@@ -76,7 +75,7 @@ def show_infos(rows: list[ExecutionRow]) -> None:
 @database_argument
 @click.argument("target", metavar="ID")
 @org_option
-def show(database: Path, target: str, org: str) -> None:
+def show(database: Database, target: str, org: str) -> None:
     """Show one execution and its history. ID is a workflow id (the newest counts) or an execution id."""
     from holdfast.cli.tables import show_execution, show_history
 

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any
 import click
 import msgspec
 
-from holdfast.cli.databases import database_argument, org_option, use_database
+from holdfast.cli.databases import Database, database_argument, find_database, org_option, use_database
 from holdfast.cli.executions import read_execution
 
 if TYPE_CHECKING:
@@ -22,7 +22,7 @@ if TYPE_CHECKING:
 @click.argument("target", metavar="ID")
 @org_option
 @click.option("--json", "as_json", is_flag=True, help="Export for `holdfast replay` and holdfast.testing.replay.")
-def history(database: Path, target: str, org: str, as_json: bool) -> None:
+def history(database: Database, target: str, org: str, as_json: bool) -> None:
     """Print the history of one execution. ID is a workflow id (the newest counts) or an execution id."""
     _, found = use_database(database, lambda store: read_execution(store, org, target))
     if as_json:
@@ -43,21 +43,52 @@ def write_events(events: list[dict[str, Any]]) -> str:
 
 
 @click.command()
-@click.argument("file", type=click.Path(exists=True, dir_okay=False, path_type=Path))
+@click.argument("source", metavar="FILE|DB")
 @click.option(
     "--module", "modules", multiple=True, required=True, help="Where the workflows are, as in `import`; may be repeated."
 )
-def replay(file: Path, modules: tuple[str, ...]) -> None:
-    """Replay a history against today's code.
+@org_option
+@click.pass_context
+def replay(ctx: click.Context, source: str, modules: tuple[str, ...], org: str) -> None:
+    """Replay histories against today's code.
 
-    FILE is what `holdfast history DB ID --json` printed. Exit code 1, and the first difference, if the code does not fit.
+    FILE is what `holdfast history DB ID --json` printed; of a DB, every open execution is replayed. Exit code 1, and the
+    differences, if the code does not fit.
     """
     from holdfast.cli.tables import count
     from holdfast.testing import replay as replay_history
 
+    database = find_history_or_database(ctx, source)
     workflows = [workflow for module in modules for workflow in find_workflows(module)]
-    report = replay_history(file, workflows)
-    click.echo(f"ok: {count(report.events, 'event')} replayed, the code fits.")
+    if isinstance(database, Path):
+        report = replay_history(database, workflows)
+        click.echo(f"ok: {count(report.events, 'event')} replayed, the code fits.")
+    else:
+        replay_database(database, workflows, org)
+
+
+def find_history_or_database(ctx: click.Context, source: str) -> Path | Database:
+    """A file that holds a history, unless it is a database."""
+    path = Path(source)
+    if path.is_file():
+        with path.open("rb") as file:
+            if file.read(16) != b"SQLite format 3\0":
+                return path
+    return find_database(ctx, replay.params[0], source)
+
+
+def replay_database(database: Database, workflows: list[Workflow[..., Any]], org: str) -> None:
+    """Replay every open execution of an org."""
+    from holdfast.cli.tables import count
+    from holdfast.testing import replay_store
+
+    report = use_database(database, lambda store: replay_store(store, workflows, org=org))
+    for name in report.unknown:
+        click.echo(f"left out: executions of workflow '{name}', which is in none of the modules", err=True)
+    report.check()
+    click.echo(
+        f"ok: {count(report.executions, 'open execution')} with {count(report.events, 'event')} replayed, the code fits."
+    )
 
 
 def find_workflows(name: str) -> list[Workflow[..., Any]]:

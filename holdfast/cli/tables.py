@@ -31,6 +31,9 @@ STYLES = {
     "cancelled": "yellow",
     "terminated": "red",
     "continued": "green",
+    "alive": "green",
+    "late": "bold red",
+    "left": "dim",
 }
 
 

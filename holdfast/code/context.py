@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING, Any, Generic, NoReturn, ParamSpec, TypeVar, ov
 
 import msgspec
 
-from holdfast.code.definitions import Activity, Workflow
+from holdfast.code.definitions import Activity, TransactionActivity, Workflow
 from holdfast.core import payloads
 from holdfast.core.ids import check_identifier, derive_entropy
 from holdfast.core.instants import Duration, from_datetime, to_datetime, to_micros
@@ -113,6 +113,11 @@ class Context:
         """
         program = self._program
         if isinstance(activity, Activity):
+            if isinstance(activity, TransactionActivity):
+                raise InvalidArguments(
+                    f"Expected ctx.run to get a function decorated with @activity, but '{activity.name}' is decorated with "
+                    "@transaction. Call ctx.transaction, which commits its SQL together with its result."
+                )
             encoded = activity.signature.encode_arguments(args, kwargs, program.payload_limit)
             return program.run_activity(activity.name, encoded, activity.options, activity.signature.result_hint)
         if isinstance(activity, str):
@@ -128,6 +133,23 @@ class Context:
             f"Expected ctx.run to get a function decorated with @activity, but got {activity!r}. "
             "Decorate it, or pass its name."
         )
+
+    def transaction(self, function: TransactionActivity[P, R], *args: P.args, **kwargs: P.kwargs) -> asyncio.Future[R]:
+        """Run a function decorated with @transaction and give its result: its SQL commits together with that result.
+
+        If this returns, it was committed exactly once, however many attempts there were. If this raises, nothing was
+        committed and nothing will be. Only where the workflow itself cancels the wait may it have been committed shortly
+        before. For all else it is an activity like any other.
+        """
+        given: Any = function
+        if not isinstance(given, TransactionActivity):
+            remedy = "Call ctx.run" if isinstance(given, Activity) else "Decorate it"
+            raise InvalidArguments(
+                f"Expected ctx.transaction to get a function decorated with @transaction, but got {given!r}. {remedy}."
+            )
+        signature = function.signature
+        encoded = signature.encode_arguments(args, kwargs, self._program.payload_limit)
+        return self._program.run_activity(function.name, encoded, function.options, signature.result_hint)
 
     # --- children ---
 

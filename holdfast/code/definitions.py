@@ -5,7 +5,7 @@ from __future__ import annotations
 import inspect
 from collections.abc import Iterable
 from enum import StrEnum
-from typing import TYPE_CHECKING, Any, Generic, ParamSpec, TypeVar
+from typing import TYPE_CHECKING, Any, Generic, ParamSpec, Self, TypeVar
 
 import msgspec
 
@@ -32,12 +32,24 @@ class Executor(StrEnum):
     PROCESS = "process"
 
 
+class Versioning(StrEnum):
+    """Which code may go on with an execution that other code began."""
+
+    LATEST = "latest"
+    """Whichever there is."""
+    PINNED = "pinned"
+    """Only the version that began it."""
+
+
 class Workflow(Generic[P, R_co]):
     """A workflow: an async function whose first parameter is the context."""
 
-    def __init__(self, function: Callable[..., Any], name: str, version: str = "") -> None:
+    def __init__(
+        self, function: Callable[..., Any], name: str, version: str = "", versioning: Versioning = Versioning.LATEST
+    ) -> None:
         self.name = check_identifier(name, "the name of a workflow")
         self.version = version
+        self.versioning = versioning
         self.function = _check_workflow(function, name)
         self.signature = Signature(function, f"workflow '{name}'", skip=1)
         self.__doc__ = function.__doc__
@@ -52,6 +64,9 @@ class Workflow(Generic[P, R_co]):
 
 class Activity(Generic[P, R_co]):
     """An activity: a function with side effects, sync or async."""
+
+    skipped_parameters = 0
+    """How many of the function's first parameters are not given by workflows."""
 
     def __init__(
         self,
@@ -68,7 +83,7 @@ class Activity(Generic[P, R_co]):
         self.executor = executor
         self.max_concurrent = max_concurrent
         self.rate_per_second = rate_per_second
-        self.signature = Signature(function, f"activity '{name}'", skip=0)
+        self.signature = Signature(function, f"activity '{name}'", skip=self.skipped_parameters)
         self.__doc__ = function.__doc__
 
     def __call__(self, *args: Any, **kwargs: Any) -> Any:
@@ -84,7 +99,7 @@ class Activity(Generic[P, R_co]):
         schedule_to_start: Duration | None = None,
         schedule_to_close: Duration | None = None,
         heartbeat: Duration | None = None,
-    ) -> Activity[P, R_co]:
+    ) -> Self:
         """The same activity with other options, for one call: `ctx.run(charge.with_options(retry=…), order)`."""
         given = make_options(
             retry=retry,
@@ -95,13 +110,22 @@ class Activity(Generic[P, R_co]):
             heartbeat=heartbeat,
             base=self.options,
         )
-        other: Activity[P, R_co] = Activity.__new__(Activity)
+        other = type(self).__new__(type(self))
         other.__dict__.update(self.__dict__)
         other.options = given
         return other
 
     def __repr__(self) -> str:
         return f"<activity {self.name!r}>"
+
+
+class TransactionActivity(Activity[P, R_co]):
+    """An activity whose SQL commits together with its result. Its function's first parameter is the connection."""
+
+    skipped_parameters = 1
+
+    def __repr__(self) -> str:
+        return f"<transaction {self.name!r}>"
 
 
 def make_options(
@@ -158,6 +182,23 @@ def choose_executor(function: Callable[..., Any], executor: str | None, name: st
     return chosen
 
 
+def check_versioning(versioning: str, version: str) -> Versioning:
+    """A policy that fits the version. Raises InvalidConfiguration or InvalidIdentifier."""
+    try:
+        policy = Versioning(versioning)
+    except ValueError:
+        raise InvalidConfiguration(
+            f"Expected versioning=… of a workflow to be 'latest' or 'pinned', but it is {versioning!r}."
+        ) from None
+    if policy is Versioning.PINNED and not version:
+        raise InvalidConfiguration(
+            "Expected a workflow with versioning='pinned' to have a version, but it has none. Write version='1'."
+        )
+    if policy is Versioning.PINNED:
+        check_identifier(version, "the version of a pinned workflow")
+    return policy
+
+
 def index_by_name(definitions: Iterable[D], what: str) -> dict[str, D]:
     """Definitions by name. Raises DuplicateName, or InvalidDefinition for what is not a `what`."""
     found: dict[str, D] = {}
@@ -193,6 +234,19 @@ def _check_workflow(function: Callable[..., Any], name: str) -> Callable[..., An
             f"Write `async def {name}(ctx: Context, …)`."
         )
     return function
+
+
+def check_transaction(function: Callable[..., Any], name: str) -> None:
+    """Raises InvalidDefinition if the function cannot take a connection."""
+    if inspect.isasyncgenfunction(function) or inspect.isgeneratorfunction(function):
+        raise InvalidDefinition(
+            f"Expected transaction '{name}' to be a function that returns, but it is a generator. Return a list instead."
+        )
+    if not inspect.signature(function).parameters:
+        raise InvalidDefinition(
+            f"Expected transaction '{name}' to take the connection as its first parameter, but it takes none. "
+            f"Write `{name}(connection, …)`."
+        )
 
 
 def _place(definition: Workflow[..., Any] | Activity[..., Any]) -> str:

@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterable
+from typing import Final, TypeAlias, get_args
+
 import msgspec
 
 from holdfast.core import commands, envelopes, events
@@ -12,6 +15,15 @@ from holdfast.core.instants import Instant
 from holdfast.core.options import TimeoutKind
 from holdfast.core.payloads import Payload
 from holdfast.core.retry import may_retry, retry_delay
+
+Ending: TypeAlias = (
+    events.ActivityCompleted
+    | events.ActivityFailed
+    | events.ActivityTimedOut
+    | events.ActivityCancelled
+    | events.ActivityCancelRequested
+)
+ENDING: Final = get_args(Ending)
 
 # --- what the program asks for ---
 
@@ -39,16 +51,19 @@ def record_activity_cancel(turn: Turn, command: commands.CancelActivity) -> even
 
 
 def decide_returned(turn: Turn, envelope: envelopes.ActivityReturned) -> events.ActivityCompleted | None:
-    """A result counts if it is of the present attempt; otherwise it is stale."""
-    if not _is_present(turn.execution, envelope.number, envelope.attempt):
-        return None
+    """A result counts if it is of the present attempt, or was committed with what the function did; else it is stale."""
+    execution, number = turn.execution, envelope.number
+    if not is_present(execution, number, envelope.attempt):
+        if not envelope.committed or number not in execution.activities:
+            return None
+        _give_up_present(turn, number)
     return events.ActivityCompleted(number=envelope.number, result=envelope.result, attempt=envelope.attempt)
 
 
 def decide_raised(turn: Turn, envelope: envelopes.ActivityRaised) -> events.ActivityFailed | None:
     """A failure is tried again as the policy says; the last one is an event."""
     execution, number, failure = turn.execution, envelope.number, envelope.failure
-    if not _is_present(execution, number, envelope.attempt):
+    if not is_present(execution, number, envelope.attempt):
         return None
     if _retry(turn, number, failure, envelope.heartbeat):
         return None
@@ -58,7 +73,7 @@ def decide_raised(turn: Turn, envelope: envelopes.ActivityRaised) -> events.Acti
 def decide_expired(turn: Turn, envelope: envelopes.ActivityExpired) -> events.ActivityTimedOut | None:
     """A timeout of one attempt is tried again like a failure; one of the whole activity is final."""
     execution, number = turn.execution, envelope.number
-    if not _is_present(execution, number, envelope.attempt):
+    if not is_present(execution, number, envelope.attempt):
         return None
     turn.stopped.append(number)
     if envelope.timeout in (TimeoutKind.START_TO_CLOSE, TimeoutKind.HEARTBEAT):
@@ -70,7 +85,7 @@ def decide_expired(turn: Turn, envelope: envelopes.ActivityExpired) -> events.Ac
 
 def decide_stopped(turn: Turn, envelope: envelopes.ActivityStopped) -> events.ActivityCancelled | None:
     """An attempt ended as cancelled of its own accord."""
-    if not _is_present(turn.execution, envelope.number, envelope.attempt):
+    if not is_present(turn.execution, envelope.number, envelope.attempt):
         return None
     return events.ActivityCancelled(number=envelope.number, attempt=envelope.attempt)
 
@@ -78,8 +93,8 @@ def decide_stopped(turn: Turn, envelope: envelopes.ActivityStopped) -> events.Ac
 def decide_beat(turn: Turn, envelope: envelopes.ActivityBeat) -> None:
     """Keep what a running attempt reported, for the next one."""
     execution, number = turn.execution, envelope.number
-    if _is_present(execution, number, envelope.attempt):
-        _set_attempt(turn, number, msgspec.structs.replace(execution.attempt_of(number), heartbeat=envelope.details))
+    if is_present(execution, number, envelope.attempt):
+        set_attempt(turn, number, msgspec.structs.replace(execution.attempt_of(number), heartbeat=envelope.details))
 
 
 def decide_retry_due(turn: Turn, envelope: envelopes.RetryDue) -> events.ActivityTimedOut | None:
@@ -93,44 +108,13 @@ def decide_retry_due(turn: Turn, envelope: envelopes.RetryDue) -> events.Activit
     if attempt.attempt != envelope.attempt:
         return None  # the present retry has taken the row
     turn.ended_timers.append(number)
-    deadline = _deadline(execution.activities[number])
+    deadline = find_deadline(execution.activities[number])
     if deadline is not None and turn.now >= deadline:
         return events.ActivityTimedOut(number=number, timeout=TimeoutKind.SCHEDULE_TO_CLOSE, attempt=attempt.attempt - 1)
-    _set_attempt(turn, number, msgspec.structs.replace(attempt, retry_at=None))
+    set_attempt(turn, number, msgspec.structs.replace(attempt, retry_at=None))
     execution.running.add(number)
     turn.dispatched.append(number)
     return None
-
-
-def decide_redispatch(turn: Turn, envelope: envelopes.Redispatch) -> None:
-    """A node no longer runs its activities: each begins a new attempt, so that late results of the old are refused."""
-    execution = turn.execution
-    for number in sorted(execution.running):
-        if execution.runner_of(number) == envelope.node and number not in turn.dispatched:
-            attempt = execution.attempt_of(number)
-            _set_attempt(turn, number, msgspec.structs.replace(attempt, attempt=attempt.attempt + 1, node=None))
-            turn.dispatched.append(number)
-
-
-def place_activities(turn: Turn, node: str) -> None:
-    """Note in the execution which nodes hold its running activities in memory, now that `node` takes the dispatched ones."""
-    execution = turn.execution
-    if not execution.running:
-        execution.node = None
-        return
-    if execution.node is None or execution.node == node:
-        execution.node = node
-        return
-    runners = {number: execution.runner_of(number) for number in execution.running}
-    runners.update(dict.fromkeys(turn.dispatched, node))
-    nodes = sorted(set(runners.values()))
-    attempts = dict(execution.details.attempts)
-    for number, runner in runners.items():
-        if runner != nodes[0] or number in attempts:
-            attempt = execution.attempt_of(number)
-            attempts[number] = msgspec.structs.replace(attempt, node=None if runner == nodes[0] else runner)
-    execution.details.attempts = attempts
-    execution.node = ",".join(nodes)
 
 
 # --- what the events change ---
@@ -145,11 +129,7 @@ def evolve_scheduled(execution: Execution, event: events.ActivityScheduled, now:
 
 def evolve_ended(
     execution: Execution,
-    event: events.ActivityCompleted
-    | events.ActivityFailed
-    | events.ActivityTimedOut
-    | events.ActivityCancelled
-    | events.ActivityCancelRequested,
+    event: Ending,
     _now: Instant,
 ) -> None:
     """It is no longer open, whatever the reason."""
@@ -160,11 +140,27 @@ def evolve_ended(
         del execution.details.attempts[number]
 
 
+def has_ended(history: Iterable[events.AnyEvent], number: int) -> bool:
+    """Whether these events end an activity: an attempt whose result would be stale must not commit it."""
+    return any(isinstance(event, ENDING) and event.number == number for event in history)
+
+
 # --- parts ---
 
 
-def _is_present(execution: Execution, number: int, attempt: int) -> bool:
+def is_present(execution: Execution, number: int, attempt: int) -> bool:
+    """Whether that attempt of an activity is the one under way."""
     return number in execution.running and execution.attempt_of(number).attempt == attempt
+
+
+def _give_up_present(turn: Turn, number: int) -> None:
+    """An earlier attempt did it after all: the present one is told to stop, or does not begin."""
+    if number in turn.dispatched:
+        turn.dispatched.remove(number)
+    if number in turn.execution.running:
+        turn.stopped.append(number)
+    else:
+        turn.ended_timers.append(number)
 
 
 def _retry(turn: Turn, number: int, failure: Failure, heartbeat: Payload | None) -> bool:
@@ -175,7 +171,7 @@ def _retry(turn: Turn, number: int, failure: Failure, heartbeat: Payload | None)
     if not may_retry(policy, failures, failure.type, non_retryable=failure.non_retryable):
         return False
     retry_at = turn.now + retry_delay(policy, failures, execution.execution_id, number)
-    deadline = _deadline(activity)
+    deadline = find_deadline(activity)
     if deadline is not None:
         if turn.now >= deadline:
             return False
@@ -187,18 +183,20 @@ def _retry(turn: Turn, number: int, failure: Failure, heartbeat: Payload | None)
         failure=msgspec.structs.replace(failure, trace=""),
         heartbeat=heartbeat if heartbeat is not None else attempt.heartbeat,
     )
-    _set_attempt(turn, number, following)
+    set_attempt(turn, number, following)
     execution.running.discard(number)
     turn.started_timers.append(TimerSet(number, retry_at, following.attempt))
     return True
 
 
-def _set_attempt(turn: Turn, number: int, attempt: Attempt) -> None:
+def set_attempt(turn: Turn, number: int, attempt: Attempt) -> None:
+    """Note how far an activity has come."""
     # A fresh dict: the default of the struct must not be shared between executions.
     turn.execution.details.attempts = {**turn.execution.details.attempts, number: attempt}
     turn.changed = True
 
 
-def _deadline(activity: OpenActivity) -> Instant | None:
+def find_deadline(activity: OpenActivity) -> Instant | None:
+    """When an activity is over, whatever its attempts."""
     limit = activity.event.options.schedule_to_close_us
     return None if limit is None else activity.scheduled_at + limit

@@ -8,6 +8,7 @@ from typing import Any, Final
 
 import msgspec
 
+from holdfast.core.effects import ActivityTask
 from holdfast.core.envelopes import AnyEnvelope
 from holdfast.core.events import AnyEvent, HistoryTurn
 from holdfast.core.execution import Details
@@ -28,6 +29,8 @@ _ENCODER: Final = msgspec.json.Encoder()
 _EVENTS: Final = msgspec.json.Decoder(tuple[AnyEvent, ...])
 _ENVELOPE: Final[msgspec.json.Decoder[AnyEnvelope]] = msgspec.json.Decoder(AnyEnvelope)
 _DETAILS: Final = msgspec.json.Decoder(Details)
+_OFFER: Final = msgspec.json.Decoder(tuple[int, msgspec.Raw])
+_TASK: Final = msgspec.json.Decoder(ActivityTask)
 
 encode = _ENCODER.encode
 """Any of our values as JSON bytes."""
@@ -74,6 +77,26 @@ def decode_envelope(body: bytes) -> AnyEnvelope:
         return _ENVELOPE.decode(body)
     except _DAMAGE as error:
         raise CorruptStore(f"Expected to decode an envelope, but {error}. It belongs into the dead letters.") from error
+
+
+def encode_task(task: ActivityTask) -> bytes:
+    """An activity as it is offered, with the schema of the event in it."""
+    return _ENCODER.encode((SCHEMA, task))
+
+
+def decode_task(body: bytes) -> ActivityTask:
+    """An activity as it was offered. Raises CorruptStore if it cannot be read."""
+    try:
+        schema, raw = _OFFER.decode(body)
+        if schema == SCHEMA:
+            return _TASK.decode(raw)
+        plain = msgspec.json.decode(raw)
+        (event,) = upcast_events(_ENCODER.encode([plain["event"]]), schema, EVENT_UPCASTERS)
+        return _TASK.decode(_ENCODER.encode(plain | {"event": event}))
+    except _DAMAGE as error:
+        raise CorruptStore(
+            f"Expected to decode an offered activity, but {error}. Run `holdfast check` to see what else is damaged."
+        ) from error
 
 
 def decode_details(body: bytes) -> Details:

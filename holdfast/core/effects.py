@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from typing import Any
 
 import msgspec
 
 from holdfast.core.envelopes import AnyEnvelope, Start
 from holdfast.core.events import ActivityScheduled, AnyEvent
-from holdfast.core.execution import Execution
+from holdfast.core.execution import OFFERED, Execution
 from holdfast.core.failures import Failure
 from holdfast.core.instants import Instant
 from holdfast.core.payloads import Payload
@@ -52,6 +53,14 @@ class ActivityTask(msgspec.Struct, frozen=True, gc=False):
     scheduled_at: Instant
     attempt: int
     heartbeat: Payload | None
+    sequence: int = 0
+    """How long the history was when the attempt was given out: it was wanted then."""
+    lost: int = 0
+    """How often in a row an attempt ended with its process."""
+    route: str = ""
+    """Who takes the turns of its execution."""
+    is_offered: bool = False
+    """Whether it is a row of the store, which whoever can takes."""
 
 
 class Turn:
@@ -66,8 +75,10 @@ class Turn:
         "ended_timers",
         "events",
         "execution",
+        "had_offers",
         "limits",
         "now",
+        "offered",
         "outgoing",
         "position",
         "started_timers",
@@ -75,6 +86,7 @@ class Turn:
         "successor",
         "successor_envelopes",
         "unseen_signals",
+        "withdrawn",
     )
 
     def __init__(self, execution: Execution, now: Instant, limits: Limits) -> None:
@@ -86,6 +98,12 @@ class Turn:
         """Whether the row changes though no event was recorded."""
         self.dispatched: list[int] = []
         """Activities that begin an attempt once this is committed."""
+        self.offered: list[int] = []
+        """Activities that begin an attempt on whichever node takes them."""
+        self.had_offers: Sequence[tuple[int, int]] = find_offers(execution) if execution.details.attempts else ()
+        """What was offered before the turn, as (number, attempt)."""
+        self.withdrawn: list[int] = []
+        """Activities that are offered no longer."""
         self.stopped: list[int] = []
         """Activities whose function is told to stop."""
         self.started_timers: list[TimerSet] = []
@@ -122,7 +140,12 @@ class Limits(msgspec.Struct, frozen=True, gc=False):
     max_signals: int = 10_000
 
 
-def make_task(execution: Execution, number: int) -> ActivityTask:
+def find_offers(execution: Execution) -> Sequence[tuple[int, int]]:
+    """The activities that are offered, as (number, attempt)."""
+    return [(number, one.attempt) for number, one in execution.details.attempts.items() if one.node == OFFERED]
+
+
+def make_task(execution: Execution, number: int, route: str = "") -> ActivityTask:
     """The present attempt of an open activity, as the runner takes it."""
     activity = execution.activities[number]
     attempt = execution.attempt_of(number)
@@ -135,4 +158,8 @@ def make_task(execution: Execution, number: int) -> ActivityTask:
         activity.scheduled_at,
         attempt.attempt,
         attempt.heartbeat,
+        execution.sequence,
+        attempt.lost,
+        route,
+        attempt.node == OFFERED,
     )

@@ -32,6 +32,10 @@ class Start(Envelope, frozen=True, kw_only=True, tag="start"):
     metadata: dict[str, str] = {}
     parent: Parent | None = None
     continued_from: str | None = None
+    signal: Signal | None = None
+    """In an inbox: for the execution that is open under the workflow id, or for the one that is made."""
+    request: RequestKey | None = None
+    """In an inbox: the key of the request that brought it, if that has one and there is no signal that carries it."""
 
 
 class Sender(msgspec.Struct, frozen=True):
@@ -89,6 +93,9 @@ class ActivityReturned(Envelope, frozen=True, kw_only=True, tag="activity_return
     number: int
     attempt: int
     result: Payload
+    committed: bool = False
+    """Whether what the function did was committed with this envelope: then it counts whichever attempt is the present one,
+    since no other can have done it too."""
 
 
 class ActivityRaised(Envelope, frozen=True, kw_only=True, tag="activity_raised"):
@@ -124,10 +131,30 @@ class ActivityBeat(Envelope, frozen=True, kw_only=True, tag="activity_beat"):
     details: Payload
 
 
+class ActivityBegan(Envelope, frozen=True, kw_only=True, tag="activity_began"):
+    """An attempt begins whose predecessors were lost with their processes: if it is lost too, it is to blame."""
+
+    number: int
+    attempt: int
+
+
+class OfferDue(Envelope, frozen=True, kw_only=True, tag="offer_due"):
+    """An offered activity has waited for as long as it may; stale if it has been taken, or offered anew."""
+
+    number: int
+    attempt: int
+
+
 class Redispatch(Envelope, frozen=True, kw_only=True, tag="redispatch"):
     """The node that ran the execution's activities is gone, or hands them back: each open one gets a new attempt."""
 
     node: str
+    has_left: bool = False
+    """Whether it said goodbye: then no attempt was lost with its process."""
+    number: int | None = None
+    """Only this activity, which the node had taken as it was offered, or for which it has no place;"""
+    attempt: int = 0
+    """and only if that is its present attempt."""
 
 
 class ChildClosed(Envelope, frozen=True, kw_only=True, tag="child_closed"):
@@ -161,6 +188,8 @@ AnyEnvelope: TypeAlias = (
     | ActivityExpired
     | ActivityStopped
     | ActivityBeat
+    | ActivityBegan
+    | OfferDue
     | Redispatch
     | ChildClosed
     | SignalAnswered

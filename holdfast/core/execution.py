@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from typing import Final
+
 import msgspec
 
 from holdfast.core.envelopes import Start
@@ -24,10 +26,16 @@ class Attempt(msgspec.Struct, frozen=True, omit_defaults=True, gc=False):
     failure: Failure | None = None
     heartbeat: Payload | None = None
     node: str | None = None
-    """Set where another node runs it than the first that the execution names."""
+    """Set where another node runs it than the first that the execution names, or where it is `OFFERED`."""
+    lost: int = 0
+    """How often in a row an attempt ended with its process."""
+    begun: bool = False
+    """Of one that was lost often: whether its function has begun."""
 
 
 FIRST_ATTEMPT = Attempt()
+OFFERED: Final = ",offered"
+"""In place of a node: the activity is a row of the store, which whoever can takes. Names of nodes have no comma."""
 
 
 class OpenActivity(msgspec.Struct, frozen=True, gc=False):
@@ -62,6 +70,13 @@ class Details(msgspec.Struct, omit_defaults=True, gc=False):
     last_node: str = ""
     """The node that committed its last turn."""
     blocked_version: str | None = None
+    """The version of the code that blocked it; empty if the code names none."""
+    pinned: bool = False
+    """Whether only the version of the code with which it began may take its turns."""
+    tries: int = 0
+    """How often in a row a turn was begun with care and, as far as is known, not ended."""
+    trying: str = ""
+    """The node that began the last of them."""
 
 
 class Execution(msgspec.Struct, kw_only=True, gc=False):
@@ -144,6 +159,7 @@ class Execution(msgspec.Struct, kw_only=True, gc=False):
         self.status = next_status(self.status, Operation.UNBLOCK)
         self.details.last_error = None
         self.details.blocked_version = None
+        self.details.tries = 0
 
     # --- what is asked about it ---
 
@@ -157,7 +173,7 @@ class Execution(msgspec.Struct, kw_only=True, gc=False):
         return self.details.attempts.get(number, FIRST_ATTEMPT)
 
     def runner_of(self, number: int) -> str:
-        """The node that runs an activity."""
+        """The node that runs an activity, or `OFFERED`."""
         return self.attempt_of(number).node or (self.node or "").partition(",")[0]
 
     def describe_wait(self, signal_names: tuple[str, ...]) -> Waiting | None:

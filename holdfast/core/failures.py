@@ -15,6 +15,8 @@ if TYPE_CHECKING:
     from types import TracebackType
 
 LONGEST_MESSAGE = 4_000
+PROCESS_LOST = "ProcessLost"
+"""The type of the failure of what ended its process again and again."""
 DEEPEST_TRACE = 30
 
 

@@ -10,7 +10,7 @@ from typing import Any, Final
 
 import msgspec
 
-from holdfast.core import activities, children, closing, commands, envelopes, events, signals, timers
+from holdfast.core import activities, children, closing, commands, envelopes, events, placing, signals, timers
 from holdfast.core.effects import Limits, Turn
 from holdfast.core.envelopes import AnyEnvelope
 from holdfast.core.events import AnyEvent, HistoryTurn
@@ -62,7 +62,9 @@ DECIDE: Final[Mapping[type[envelopes.Envelope], Callable[[Turn, Any], AnyEvent |
     envelopes.ActivityExpired: activities.decide_expired,
     envelopes.ActivityStopped: activities.decide_stopped,
     envelopes.ActivityBeat: activities.decide_beat,
-    envelopes.Redispatch: activities.decide_redispatch,
+    envelopes.ActivityBegan: placing.decide_began,
+    envelopes.OfferDue: placing.decide_offer_due,
+    envelopes.Redispatch: placing.decide_redispatch,
     envelopes.ChildClosed: children.decide_closed,
     envelopes.SignalAnswered: signals.decide_answered,
 }

@@ -10,34 +10,38 @@ import asyncio
 import contextvars
 import functools
 import logging
-from collections.abc import Callable, Mapping
+from collections.abc import Awaitable, Callable, Mapping
 from concurrent.futures import ThreadPoolExecutor
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, Final
 
-from holdfast.code.definitions import Activity, Executor
+from holdfast.code.definitions import Activity, Executor, TransactionActivity
 from holdfast.core import envelopes, payloads
 from holdfast.core.effects import ActivityTask
-from holdfast.core.failures import Failure, describe_exception
-from holdfast.core.instants import Instant
+from holdfast.core.failures import PROCESS_LOST, Failure, describe_exception
+from holdfast.core.instants import SECOND, Instant
 from holdfast.core.options import TimeoutKind
 from holdfast.core.payloads import Payload
 from holdfast.engine.attempt import Attempt, current
-from holdfast.engine.limits import Admission
+from holdfast.engine.limits import Admission, is_suspect
 from holdfast.engine.processes import Processes, RaisedElsewhere
 from holdfast.engine.requests import Request
-from holdfast.errors import InvalidArguments, PayloadError
+from holdfast.errors import HoldfastError, InvalidArguments, PayloadError, StoreUnavailable
 
 if TYPE_CHECKING:
     from holdfast.engine.clock import Alarm, Clock
     from holdfast.engine.config import Config
+    from holdfast.engine.transactions import Transactions
 
 log = logging.getLogger("holdfast.activities")
+
+LONGEST_ALONE: Final = 10 * SECOND
+"""For how long one that may have ended processes keeps others of that kind from beginning."""
 
 
 class _Running:
     """An attempt under way."""
 
-    __slots__ = ("activity", "alarms", "attempt", "beat_alarm", "future", "has_beaten", "saved")
+    __slots__ = ("activity", "alarms", "attempt", "beat_alarm", "future", "has_beaten", "is_alone", "saved")
 
     def __init__(self, activity: Activity[..., Any], attempt: Attempt) -> None:
         self.activity = activity
@@ -47,6 +51,8 @@ class _Running:
         self.beat_alarm: Alarm | None = None
         self.has_beaten = False
         """Whether the function reported since its last report was noted."""
+        self.is_alone = attempt.task.lost > 0 and is_suspect(attempt.task)
+        """Whether no other suspect may begin."""
         self.saved: Payload | None = attempt.reported
         """The heartbeat details that were handed in last."""
 
@@ -61,13 +67,15 @@ class ActivityRunner:
         clock: Clock,
         submit: Callable[[Request], None],
         queue_limits: Mapping[str, int],
+        transactions: Transactions,
     ) -> None:
         self._activities = activities
+        self._transactions = transactions
         self._config = config
         self._clock = clock
         self._submit = submit
         self._running: dict[tuple[str, int], _Running] = {}
-        self._admission = Admission(
+        self.admission = Admission(
             {
                 Executor.LOOP: config.max_activities,
                 Executor.THREAD: config.max_threads,
@@ -76,17 +84,25 @@ class ActivityRunner:
             queue_limits,
         )
         for activity in activities.values():
-            self._admission.know(activity)
+            self.admission.know(activity)
         self._threads: ThreadPoolExecutor | None = None
         self._processes = Processes(config.max_processes)
         self._rate_alarm: Alarm | None = None
         self._is_closing = False
+        self.wait_until_calm: Callable[[], Awaitable[None]] | None = None
+        """Before anything begins that may end the process: nothing else may be under way that might."""
+        self.on_room: Callable[[], None] | None = None
+        """Called whenever a place has become free."""
+        self.pass_on: Callable[[ActivityTask, Request], None] | None = None
+        """Takes the outcomes of activities that others offered."""
+        self.in_hand: list[ActivityTask] = []
+        """Attempts that this node was given and did not finish before it closed."""
         self._idle: asyncio.Future[None] | None = None
 
     @property
     def running_count(self) -> int:
         """How many attempts are under way or wait for a place."""
-        return len(self._running) + self._admission.waiting_count
+        return len(self._running) + self.admission.waiting_count
 
     @property
     def under_way(self) -> dict[asyncio.Task[None], ActivityTask]:
@@ -98,20 +114,35 @@ class ActivityRunner:
             and not (running.attempt.is_over and running.activity.executor is not Executor.LOOP)
         }
 
+    @property
+    def tasks(self) -> list[ActivityTask]:
+        """What is in hand and counts: under way, or waiting for a place."""
+        running = [one.attempt.task for one in self._running.values() if not one.attempt.is_over]
+        return running + self.admission.waiting
+
+    @property
+    def is_busy(self) -> bool:
+        """Whether attempts are under way that are above suspicion."""
+        return any(not is_suspect(one.attempt.task) for one in self._running.values())
+
     # --- starting ---
 
     def start(self, task: ActivityTask) -> None:
         """Begin an attempt that is committed, or queue it for a place."""
         if self._is_closing:
+            self.in_hand.append(task)
             return
         activity = self._activities.get(task.event.name)
         if activity is None:
             self._refuse_unknown(task)
             return
-        if self._admission.try_admit(activity, task.event.options.queue, self._clock.now()):
+        if task.lost >= self._config.max_lost:
+            self._refuse_lost(task)
+            return
+        if self.admission.try_admit(activity, task, self._clock.now()):
             self._launch(activity, task)
             return
-        self._admission.enqueue(activity, task)
+        self.admission.enqueue(activity, task)
         options = task.event.options
         queued_at = task.scheduled_at if task.attempt == 1 else self._clock.now()  # each attempt waits for its own place
         for since, limit, kind in (
@@ -138,6 +169,16 @@ class ActivityRunner:
             self._arm_beat(running, now or self._clock.now())
         running.future = asyncio.get_running_loop().create_task(self._run(running))
 
+    def _refuse_lost(self, task: ActivityTask) -> None:
+        """Too many processes ended while it ran: another one would probably end too."""
+        failure = Failure(
+            type=PROCESS_LOST,
+            message=f"Expected activity '{task.event.name}' to end, but {task.lost} times in a row the process that ran it "
+            "ended first. Look for what ends the process, such as memory that runs out, then start the workflow anew.",
+            non_retryable=True,
+        )
+        self._hand_in(task, envelopes.ActivityRaised(number=task.event.number, attempt=task.attempt, failure=failure))
+
     def _refuse_unknown(self, task: ActivityTask) -> None:
         known = ", ".join(sorted(self._activities)) or "none"
         failure = Failure(
@@ -149,12 +190,12 @@ class ActivityRunner:
         self._hand_in(task, envelopes.ActivityRaised(number=task.event.number, attempt=task.attempt, failure=failure))
 
     def _admit_waiting(self) -> None:
-        for activity, task in self._admission.admit_waiting(self._clock.now()):
+        for activity, task in self.admission.admit_waiting(self._clock.now()):
             self._launch(activity, task)
         self._watch_rate()
 
     def _watch_rate(self) -> None:
-        at = self._admission.next_rate_at(self._clock.now())
+        at = self.admission.next_rate_at(self._clock.now())
         if at is not None and self._rate_alarm is None:
             self._rate_alarm = self._clock.call_at(at, self._on_rate)
 
@@ -171,8 +212,16 @@ class ActivityRunner:
         envelope: envelopes.AnyEnvelope | None = None
         number, number_of_attempt = task.event.number, task.attempt
         try:
-            result = await self._call(activity, task)
-            envelope = envelopes.ActivityReturned(number=number, attempt=number_of_attempt, result=result)
+            if running.is_alone:
+                await self._announce(attempt)
+                running.alarms.append(
+                    self._clock.call_at(self._clock.now() + LONGEST_ALONE, functools.partial(self._join, running))
+                )
+            if isinstance(activity, TransactionActivity):
+                await self._transactions.run(activity, attempt)  # its result is in the inbox by then
+            else:
+                result = await self._call(activity, task)
+                envelope = envelopes.ActivityReturned(number=number, attempt=number_of_attempt, result=result)
         except asyncio.CancelledError:
             envelope = envelopes.ActivityStopped(number=number, attempt=number_of_attempt)
         except RaisedElsewhere as error:
@@ -186,8 +235,36 @@ class ActivityRunner:
             envelope = self._raised(attempt, describe_exception(error))
         finally:
             self._finish(running)
-        if not attempt.is_over:
+        if envelope is not None and not attempt.is_over:
             self._hand_in(task, envelope)
+
+    async def _announce(self, attempt: Attempt) -> None:
+        """Have it noted that a suspect begins, before it does. Raises CancelledError if it is not wanted any more."""
+        task, loop = attempt.task, asyncio.get_running_loop()
+        while not attempt.is_over:
+            if self.wait_until_calm is not None:
+                await self.wait_until_calm()
+            noted: asyncio.Future[Any] = loop.create_future()
+            self._hand_in(task, envelopes.ActivityBegan(number=task.event.number, attempt=task.attempt), noted)
+            try:
+                if await noted is not False:
+                    return
+            except StoreUnavailable:
+                pause = loop.create_future()
+                self._clock.call_at(self._clock.now() + SECOND, functools.partial(pause.set_result, None))
+                await pause
+                continue
+            except HoldfastError as error:
+                log.info("activity '%s' of '%s' does not begin: %s", task.event.name, task.workflow_id, error)
+            attempt.is_over = True
+        raise asyncio.CancelledError("the activity is not wanted any more")
+
+    def _join(self, running: _Running) -> None:
+        """It goes on beside others: those that it waits for, perhaps."""
+        if running.is_alone:
+            running.is_alone = False
+            self.admission.release_suspect()
+            self._admit_waiting()
 
     async def _call(self, activity: Activity[..., Any], task: ActivityTask) -> Payload:
         if activity.executor is Executor.PROCESS:
@@ -225,14 +302,22 @@ class ActivityRunner:
             alarm.cancel()
         if running.beat_alarm is not None:
             running.beat_alarm.cancel()
-        self._admission.release(running.activity, task.event.options.queue)
-        if self._admission.waiting_count:
+        self.admission.release(running.activity, task, is_alone=running.is_alone)
+        if self.admission.waiting_count:
             self._admit_waiting()
+        if self.on_room is not None:
+            self.on_room()
         if self._idle is not None and not self._running and not self._idle.done():
             self._idle.set_result(None)
 
-    def _hand_in(self, task: ActivityTask, envelope: envelopes.AnyEnvelope) -> None:
-        self._submit(Request(task.org, envelope, execution_id=task.execution_id))
+    def _hand_in(
+        self, task: ActivityTask, envelope: envelopes.AnyEnvelope, future: asyncio.Future[Any] | None = None
+    ) -> None:
+        request = Request(task.org, envelope, execution_id=task.execution_id, future=future)
+        if task.is_offered and self.pass_on is not None:
+            self.pass_on(task, request)
+        else:
+            self._submit(request)
 
     def _thread_pool(self) -> ThreadPoolExecutor:
         if self._threads is None:
@@ -266,7 +351,7 @@ class ActivityRunner:
         self._hand_in(task, expired)
 
     def _expire_waiting(self, task: ActivityTask, kind: TimeoutKind) -> None:
-        if self._admission.withdraw(task.execution_id, task.event.number, task.attempt):
+        if self.admission.withdraw(task.execution_id, task.event.number, task.attempt):
             self._hand_in(task, envelopes.ActivityExpired(number=task.event.number, attempt=task.attempt, timeout=kind))
 
     def _on_beat(self, attempt: Attempt) -> None:
@@ -292,14 +377,19 @@ class ActivityRunner:
 
     # --- stopping ---
 
-    def stop(self, execution_id: str, number: int) -> None:
-        """Nobody waits for an activity any more: its function is cancelled, or told at its next heartbeat."""
+    def stop(self, execution_id: str, number: int, attempt: int | None = None) -> None:
+        """Nobody waits for an activity any more: its function is cancelled, or told at its next heartbeat.
+
+        With `attempt`, only if that is the one that is here.
+        """
         running = self._running.get((execution_id, number))
+        if running is not None and attempt not in (None, running.attempt.task.attempt):
+            return
         if running is not None:
             running.attempt.cancel_requested = True
             self._abandon(running)
         else:
-            self._admission.withdraw(execution_id, number)
+            self.admission.withdraw(execution_id, number, attempt)
 
     def _abandon(self, running: _Running) -> None:
         running.attempt.is_over = True
@@ -309,7 +399,8 @@ class ActivityRunner:
     async def close(self, grace: float) -> int:
         """Let running activities finish within the grace time, then hand them back unfailed; how many were handed back."""
         self._is_closing = True
-        self._admission.clear()
+        self.in_hand.extend(self.admission.waiting)
+        self.admission.clear()
         if self._rate_alarm is not None:
             self._rate_alarm.cancel()
         left = [running for running in self._running.values() if running.future is not None]
@@ -317,6 +408,8 @@ class ActivityRunner:
             await asyncio.wait([running.future for running in left if running.future is not None], timeout=grace)
         handed_back = list(self._running.values())
         for running in handed_back:
+            if not running.attempt.is_over:
+                self.in_hand.append(running.attempt.task)
             running.attempt.cancel_requested = running.attempt.is_over = True
             if running.future is not None:
                 running.future.cancel()

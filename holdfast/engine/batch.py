@@ -13,20 +13,24 @@ from collections.abc import Awaitable, Callable, Sequence
 from typing import TYPE_CHECKING, Any, Final, TypeVar
 
 from holdfast.core import codec
-from holdfast.core.activities import place_activities
 from holdfast.core.effects import Limits, Turn
-from holdfast.core.envelopes import Cancel, Signal, Terminate
 from holdfast.core.execution import Execution
 from holdfast.core.failures import Failure, describe_exception
 from holdfast.core.instants import Instant
+from holdfast.core.placing import MayKeep, place_activities
 from holdfast.core.program import Program
 from holdfast.core.turn import fold, take_turn
+from holdfast.engine.care import Care, read_tries
+from holdfast.engine.gate import Gate
 from holdfast.engine.programs import Live, ProgramCache
-from holdfast.engine.requests import Accepted, Opened, Request
-from holdfast.engine.routing import Router, Work
+from holdfast.engine.requests import Request
+from holdfast.engine.routes import Routes
+from holdfast.engine.routing import Router
 from holdfast.engine.rows import from_row, to_row, to_turns
 from holdfast.engine.settling import Settled, Taken, settle
 from holdfast.engine.stand_ins import FailingProgram, NoProgram
+from holdfast.engine.tries import clear_tries
+from holdfast.engine.work import Work
 from holdfast.engine.writing import bury_refused, make_write
 from holdfast.errors import HoldfastError, OutcomeUnknown, StoreUnavailable, TurnTooLong, UnknownWorkflow
 from holdfast.store.contract import HistoryRow, InboxRow, LooseWrite, Store, Transaction, TurnWrite
@@ -47,17 +51,31 @@ class Batch:
     """Takes one batch through its transaction."""
 
     def __init__(
-        self, store: Store, cache: ProgramCache, make_program: MakeProgram, config: Config, node: str, now: Instant
+        self,
+        store: Store,
+        cache: ProgramCache,
+        make_program: MakeProgram,
+        config: Config,
+        node: str,
+        now: Instant,
+        routes: Routes,
+        care: Care,
+        may_keep: MayKeep | None = None,
     ) -> None:
         self._store = store
+        self._routes = routes
+        self._care = care
+        self._may_keep = may_keep
         self._cache = cache
         self._make_program = make_program
         self._config = config
         self._limits = Limits(max_signals=config.max_signals)
         self._node = node
         self._now = now
-        self._taken: list[Taken] = []
-        self._parked: list[str] = []
+        self.on_claimed: Callable[[Router], None] | None = None
+        """Called once it is known what the batch holds."""
+        self._gate = Gate(routes, care, node, now, self._limits, config.max_lost)
+        self._taken = self._gate.written
 
     async def run(self, requests: Sequence[Request], limit: int, skip: set[str]) -> Settled:
         """Do it all. Raises StoreUnavailable if nothing was committed."""
@@ -69,9 +87,12 @@ class Batch:
             now=self._now,
             exclusive=self._store.exclusive,
             max_attempts=self._config.max_attempts,
+            routes=self._routes.takes,
         )
         try:
             await router.route(requests, self._now, limit, skip)
+            if self.on_claimed is not None:
+                self.on_claimed(router)
             todo = list(router.work.values())
             while todo:
                 await self._load(transaction, router, todo)
@@ -84,7 +105,9 @@ class Batch:
             await transaction.rollback()
             self._discard(router)
             raise
-        return settle(router, self._taken, self._parked, lost, self._cache)
+        settled = settle(router, self._taken, self._gate.parked, lost, self._cache)
+        settled.again[:0] = self._gate.settle(self._taken, lost)
+        return settled
 
     async def _drop_repeated_starts(self, transaction: Transaction, lost: set[str]) -> None:
         """A start that came by the inbox and whose execution exists was handled before: it is taken away."""
@@ -126,7 +149,9 @@ class Batch:
                 continue
             live = None if work.retaken else self._cache.take(work.execution_id)
             row = router.rows.get(work.execution_id)
-            if live is not None and row is not None and row.state_version != live.execution.state_version:
+            if live is not None and (
+                self._care.is_taken or (row is not None and row.state_version != live.execution.state_version)
+            ):
                 live.program.close()
                 live = None
             work.live = live
@@ -139,11 +164,16 @@ class Batch:
         missing = [execution_id for execution_id in cold if execution_id not in router.rows]
         if missing:
             router.rows.update(await transaction.read_rows(missing))
+        self._gate.pick(cold, router)
+        if not cold:
+            return
         histories = await transaction.read_history(dict.fromkeys(cold, 0))
         await call_plainly(lambda: self._replay_all(cold, router, histories))
 
     def _make_new(self, work: Work, router: Router) -> None:
         assert work.new is not None  # noqa: S101 - asked only for new ones
+        if not self._gate.may_begin(work):
+            return
         execution = Execution.register(work.org, work.new, self._now)
         try:
             program = self._make_program(execution)
@@ -153,16 +183,24 @@ class Batch:
         except Exception as error:  # noqa: BLE001 - one poison envelope must not stop the others
             self._set_aside(work, router, error)
             return
-        execution.code_version = program.code_version
+        self._note_version(execution, program)
         work.live = Live(execution, program, None, 0)
+
+    def _note_version(self, execution: Execution, program: Program) -> None:
+        """At its first turn an execution is of the code that takes it."""
+        execution.code_version = program.code_version
+        execution.details.pinned = self._routes.is_pinned(execution.workflow)
 
     def _refuse_new(self, work: Work, router: Router, error: UnknownWorkflow) -> None:
         """A start whose workflow is not known here: callers were told before; a parent hears of it now."""
         assert work.new is not None  # noqa: S101 - asked only for new ones
         router.refuse_child(work.new, work.org, describe_exception(error))
-        router.loose.consumed.extend(work.consumed)
-        router.answers.extend((source, error) for source in work.sources if isinstance(source, Request))
-        work.arrived.clear()
+        for envelope, source in zip(work.arrived, work.sources, strict=True):
+            if isinstance(source, Request):
+                router.answers.append((source, error))
+            elif source is not None:
+                router.refuse_row(source, envelope, error)
+        work.clear()
 
     def _replay_all(self, cold: dict[str, Work], router: Router, histories: dict[str, list[HistoryRow]]) -> None:
         for execution_id, work in cold.items():
@@ -173,8 +211,10 @@ class Batch:
             try:
                 execution = from_row(row)
                 program = self._find_program(execution, work)
+                if row.sequence == 0 and type(program) is not NoProgram:
+                    self._note_version(execution, program)
             except Exception as error:  # noqa: BLE001 - one damaged row must not stop the others
-                self._parked.append(execution_id)
+                self._gate.parked.append(execution_id)
                 self._set_aside(work, router, error)
                 continue
             try:
@@ -194,7 +234,7 @@ class Batch:
                 self._block(work, router, blocked)
 
     def _find_program(self, execution: Execution, work: Work) -> Program:
-        if execution.status != "blocked" and not work.ends:
+        if execution.status != "blocked" and not work.ends and self._routes.fits(execution):
             try:
                 return self._make_program(execution)
             except UnknownWorkflow:
@@ -220,7 +260,7 @@ class Batch:
 
     def _take_one(self, work: Work, live: Live, router: Router) -> Work | None:
         if type(live.program) is NoProgram and not work.put_terminate_first():
-            self._park(work, router)
+            self._gate.park(work, router, router.rows.get(work.execution_id))
             return None
         if work.runs_before > self._limits.max_signals + SPARE_RUNS:
             live.program.close()
@@ -243,14 +283,18 @@ class Batch:
     def _finish_turn(self, work: Work, live: Live, turn: Turn, router: Router) -> Work | None:
         execution = live.execution
         bury_refused(work, turn)
+        if execution.details.tries:
+            execution.details.tries, execution.details.trying, turn.changed = 0, "", True
         if not turn.writes:
             router.loose.consumed.extend(work.consumed)
             self._taken.append(Taken(work, live, turn, None))
             return None
-        place_activities(turn, self._node)
+        place_activities(turn, self._node, self._may_keep)
         execution.details.last_node = self._node
-        expected = execution.state_version if live.row is not None else None
-        self._taken.append(Taken(work, live, turn, make_write(work, execution, turn, expected, self._node)))
+        row = live.row
+        expected = execution.state_version if row is not None else None
+        route = row.route or None if row is not None and row.sequence else None  # its first turn may pin it
+        self._taken.append(Taken(work, live, turn, make_write(work, execution, turn, expected, self._node, route)))
         return self._follow(work, turn)
 
     def _follow(self, work: Work, turn: Turn) -> Work | None:
@@ -274,8 +318,8 @@ class Batch:
         live = work.live
         assert live is not None  # noqa: S101 - only loaded ones are blocked
         live.program.close()
-        if live.row is None:
-            # It never was: its first turn is what cannot be taken. It fails instead of leaving nothing behind.
+        if live.row is None or live.row.sequence == 0:
+            # Its first turn is what cannot be taken. It fails instead of leaving nothing behind.
             self._fail_new(work, router, error)
             return
         execution = from_row(live.row)
@@ -285,30 +329,14 @@ class Batch:
         blocked = Live(execution, NoProgram(), live.row, 0)
         turn = Turn(execution, self._now, self._limits)
         self._taken.append(Taken(work, blocked, turn, TurnWrite(row=to_row(execution), expected_version=expected)))
-        self._park(work, router)
+        self._gate.park(work, router, router.rows.get(work.execution_id))
 
     def _fail_new(self, work: Work, router: Router, error: Failure) -> None:
-        execution = Execution.register(work.org, work.new, self._now)  # type: ignore[arg-type]
+        row = work.live.row if work.live is not None else None
+        execution = Execution.register(work.org, work.new, self._now) if row is None else from_row(row)  # type: ignore[arg-type]
         program = FailingProgram(error)
         turn = take_turn(execution, program, work.arrived, self._now, self._limits, hold_signals=True)
-        self._finish_turn(work, Live(execution, program, None, 0), turn, router)
-
-    def _park(self, work: Work, router: Router) -> None:
-        """Keep what arrived for an execution that cannot take it now: rows stay, requests become rows."""
-        self._parked.append(work.execution_id)
-        for envelope, source in zip(work.arrived, work.sources, strict=True):
-            if not isinstance(source, Request):
-                continue
-            kept = source.keyed_envelope if type(envelope) is Signal else envelope
-            router.loose.outgoing.append(InboxRow(work.org, work.execution_id, "", codec.encode(kept)))
-            if isinstance(envelope, Cancel | Terminate):
-                router.answers.append((source, True))
-            elif source.is_start:
-                router.answers.append((source, Opened(work.execution_id, created=False)))
-            else:
-                router.answers.append((source, Accepted(work.execution_id, None)))
-        work.arrived.clear()
-        work.sources.clear()
+        self._finish_turn(work, Live(execution, program, row, 0), turn, router)
 
     def _poison(self, work: Work, router: Router, error: Exception) -> None:
         """Handling failed in a way nobody foresaw: the others go on.
@@ -325,6 +353,8 @@ class Batch:
                 self._set_aside(work, router, second)
             return
         live.program.close()
+        if live.row is not None and read_tries(live.row):
+            self._taken.append(clear_tries(work, live.row, self._now, self._limits))
         router.fail_rows(work.consumed, error)
         router.again.extend(source for source in work.sources if isinstance(source, Request))
         work.arrived.clear()

@@ -7,7 +7,7 @@ import time
 from collections.abc import Callable
 from typing import Protocol
 
-from holdfast.core.instants import SECOND, Instant
+from holdfast.core.instants import SECOND, Instant, Micros
 
 
 class Alarm(Protocol):
@@ -42,3 +42,40 @@ class SystemClock:
         # A loop's timer may wake a little early: never earlier than `when`, so that what is due is due.
         delay = max(0, when - self.now()) / SECOND
         return asyncio.get_running_loop().call_later(delay, callback)
+
+
+class StoreClock:
+    """The time of a shared store: this machine's steady clock, set by the answers to heartbeats.
+
+    So due times, leases and event times are the same on all nodes, whatever their own clocks show. `wall` counts only until
+    the store was heard for the first time; both give nanoseconds.
+    """
+
+    def __init__(self, *, wall: Callable[[], int] = time.time_ns, steady: Callable[[], int] = time.monotonic_ns) -> None:
+        self._steady = steady
+        self._offset: Micros = wall() // 1000 - self.steady()
+        self._floor: Instant = 0
+        self._was_heard = False
+
+    def steady(self) -> Micros:
+        """Microseconds since some moment; never set, never going back."""
+        return self._steady() // 1000
+
+    def now(self) -> Instant:
+        """The store's time. Never goes back: after a correction that would make it, it stands still for a while."""
+        return max(self._floor, self.steady() + self._offset)
+
+    def hear(self, asked: Micros, answered: Micros, told: Instant) -> None:
+        """Between two moments of the steady clock the store said what time it is."""
+        offset = told - (asked + answered) // 2
+        # What the way to the store and back may explain is no reason to change anything.
+        if self._was_heard and abs(offset - self._offset) <= (answered - asked) // 2:
+            return
+        if self._was_heard:
+            self._floor = self.now()  # before the offset: another thread may be reading
+        self._offset = offset
+        self._was_heard = True
+
+    def call_at(self, when: Instant, callback: Callable[[], None]) -> Alarm:
+        """Call back from the running loop."""
+        return asyncio.get_running_loop().call_later(max(0, when - self.now()) / SECOND, callback)

@@ -8,8 +8,9 @@ from typing import Any
 import msgspec
 
 from holdfast.core.ids import check_identifier
+from holdfast.core.instants import SECOND, Duration, to_micros
 from holdfast.core.payloads import DEFAULT_LIMIT
-from holdfast.errors import InvalidConfiguration
+from holdfast.errors import InvalidConfiguration, InvalidDuration
 
 
 class Config(msgspec.Struct, frozen=True, kw_only=True):
@@ -33,6 +34,8 @@ class Config(msgspec.Struct, frozen=True, kw_only=True):
     """How many executions one transaction takes at most."""
     max_attempts: int = 5
     """How often handling an envelope may fail before it goes to the dead letters."""
+    max_lost: int = 5
+    """How often in a row a process may end with an activity before that fails, or with a turn before that is given up."""
     shutdown_grace: float = 10.0
     """Seconds that running activities get to finish when the engine shuts down."""
     slow_turn: float = 1.0
@@ -40,9 +43,11 @@ class Config(msgspec.Struct, frozen=True, kw_only=True):
     heartbeat: float = 2.0
     """Seconds between heartbeats on a shared store."""
     lease: float = 6.0
-    """Seconds after which a node without a heartbeat counts as gone."""
+    """Seconds after which a node without a heartbeat counts as gone; at least two heartbeats."""
     request_ttl: float = 24 * 3600.0
     """Seconds for which a request id, or an idempotency key without a time of its own, is remembered."""
+    retention: float | None = None
+    """Seconds, or a timedelta, after which closed executions are removed with their histories; None: never."""
 
 
 def make_config(options: dict[str, Any]) -> Config:
@@ -53,14 +58,38 @@ def make_config(options: dict[str, Any]) -> Config:
             raise InvalidConfiguration(
                 f"Expected an option of the engine, but '{name}' is none. The options are: {', '.join(sorted(known))}."
             )
-        wanted = type(known[name])
-        fits = isinstance(value, int | float) and not isinstance(value, bool) if wanted is float else type(value) is int
-        if not fits or not 0 < value < float("inf"):
-            kind = "number" if wanted is float else "whole number"
-            raise InvalidConfiguration(
-                f"Expected {name}=… to be a positive {kind}, but it is {value!r}. Correct the option."
-            )
-    return Config(**options)
+        if name != "retention":
+            _check_number(name, value, type(known[name]))
+    config = Config(**options | {"retention": check_retention(options.get("retention"))})
+    if config.lease < 2 * config.heartbeat:
+        raise InvalidConfiguration(
+            f"Expected lease=… to be at least twice heartbeat=…, but they are {config.lease:g} and {config.heartbeat:g} s: "
+            "one heartbeat that comes late would cost the lease. Raise the lease, or send heartbeats more often."
+        )
+    return config
+
+
+def _check_number(name: str, value: object, wanted: type) -> None:
+    fits = isinstance(value, int | float) and not isinstance(value, bool) if wanted is float else type(value) is int
+    if not fits or not 0 < value < float("inf"):  # type: ignore[operator]  # it is a number
+        kind = "number" if wanted is float else "whole number"
+        raise InvalidConfiguration(f"Expected {name}=… to be a positive {kind}, but it is {value!r}. Correct the option.")
+
+
+def check_retention(value: Duration | None) -> float | None:
+    """For how many seconds closed executions are kept. Raises InvalidConfiguration."""
+    if value is None:
+        return None
+    try:
+        micros = to_micros(value)
+    except InvalidDuration:
+        micros = 0
+    if not micros:
+        raise InvalidConfiguration(
+            "Expected retention=… to be a timedelta or a positive number of seconds, at most a hundred years, or None, "
+            f"but it is {value!r}. Write for instance timedelta(days=30)."
+        )
+    return micros / SECOND
 
 
 def check_queue_limits(limits: Mapping[str, int] | None) -> Mapping[str, int]:

@@ -15,10 +15,10 @@ from holdfast.core.ids import DEFAULT_QUEUE, check_identifier, make_execution_id
 from holdfast.core.instants import SECOND, Duration, Instant, to_micros
 from holdfast.core.options import OnClosed, OnOpen
 from holdfast.core.signals import closed_error, missing_error
-from holdfast.engine.requests import Accepted, Opened, Request
+from holdfast.engine.requests import Accepted, Look, Opened, Request
 from holdfast.engine.rows import from_row
-from holdfast.errors import ExecutionClosed, InvalidArguments, InvalidConfiguration, StoreError
-from holdfast.store.contract import ExecutionRow, InboxRow
+from holdfast.errors import ExecutionClosed, ExecutionNotFound, InvalidArguments, InvalidConfiguration, StoreError
+from holdfast.store.contract import ExecutionRow, InboxRow, Wake
 
 if TYPE_CHECKING:
     from holdfast.code.definitions import Workflow
@@ -53,22 +53,28 @@ class Delivery:
 
     # --- starting ---
 
-    async def start(
+    async def start(self, org: str, start: Start, key: RequestKey | None, signal: Signal | None = None) -> Opened:
+        """Open an execution, or find the one that is open, as one step; with a signal, which is delivered either way."""
+        request = Request(org, start, workflow_id=start.workflow_id, signal=signal, key=key, verb="start")
+        opened: Opened = await self._send(request)
+        return opened
+
+    def make_start(
         self,
         org: str,
         workflow: Workflow[..., Any] | str,
         args: Sequence[Any],
         *,
-        workflow_id: str | None,
-        queue: str | None,
-        on_open: OnOpen | str,
-        on_closed: OnClosed | str,
-        metadata: Mapping[str, str] | None,
-        idempotency_key: str | None,
-        idempotency_ttl: Duration | None,
-        signal: Signal | None = None,
-    ) -> Opened:
-        """Open an execution, or find the one that is open, as one step; with a signal, which is delivered either way."""
+        workflow_id: str | None = None,
+        queue: str | None = None,
+        on_open: OnOpen | str = OnOpen.USE_EXISTING,
+        on_closed: OnClosed | str = OnClosed.ALLOW,
+        metadata: Mapping[str, str] | None = None,
+        idempotency_key: str | None = None,
+        idempotency_ttl: Duration | None = None,
+        has_signal: bool = False,
+    ) -> tuple[Start, RequestKey | None]:
+        """A start, checked and encoded, and the key of its request."""
         check_identifier(org, "the org")
         definition = self._registry.find(workflow)
         encoded = definition.signature.encode_arguments(args, {}, self._config.payload_limit)
@@ -86,12 +92,8 @@ class Delivery:
             on_closed=_choose(OnClosed, on_closed, "on_closed"),
             metadata=_check_metadata(metadata, self._config.payload_limit),
         )
-        kind, scope = ("start", "") if signal is None else ("signal_with_start", start.workflow_id)
-        key = self._key(kind, idempotency_key, idempotency_ttl, now, scope)
-        opened: Opened = await self._send(
-            Request(org, start, workflow_id=start.workflow_id, signal=signal, key=key, verb="start")
-        )
-        return opened
+        kind, scope = ("signal_with_start", start.workflow_id) if has_signal else ("start", "")
+        return start, self._key(kind, idempotency_key, idempotency_ttl, now, scope)
 
     # --- reaching an execution ---
 
@@ -103,13 +105,20 @@ class Delivery:
     async def signal(self, org: str, target: str, name: str, value: Any, request_id: str | None) -> Accepted:
         """Deliver a signal to an open execution."""
         signal = self.make_signal(name, value)
-        key = self._key("signal", request_id, None, self._clock.now(), target)
-        accepted: Accepted = await self._reach(org, target, signal, "signal", key)
+        accepted: Accepted = await self._reach(org, target, signal, "signal", self.make_signal_key(request_id, target))
         return accepted
+
+    def make_signal_key(self, request_id: str | None, target: str) -> RequestKey | None:
+        """What makes a repeated signal safe."""
+        return self._key("signal", request_id, None, self._clock.now(), target)
 
     async def cancel(self, org: str, target: str, reason: str) -> bool:
         """Ask an execution to cancel; False if it is closed."""
-        return bool(await self._reach(org, target, Cancel(reason=_check_reason(reason)), "cancel"))
+        return bool(await self._reach(org, target, self.make_cancel(reason), "cancel"))
+
+    def make_cancel(self, reason: str) -> Cancel:
+        """A request to cancel, checked."""
+        return Cancel(reason=_check_reason(reason))
 
     async def terminate(self, org: str, target: str, reason: str) -> bool:
         """End an execution at once; False if it is closed."""
@@ -118,36 +127,46 @@ class Delivery:
     async def _reach(self, org: str, target: str, envelope: AnyEnvelope, verb: str, key: RequestKey | None = None) -> Any:
         check_identifier(org, "the org")
         check_identifier(target, "the id of an execution")
-        execution_id = await self._as_execution_id(org, target)
-        workflow_id = "" if execution_id else target
-        return await self._send(
-            Request(org, envelope, execution_id=execution_id, workflow_id=workflow_id, key=key, verb=verb)
-        )
-
-    async def _as_execution_id(self, org: str, target: str) -> str:
-        """`target` if it is the id of an execution rather than a workflow id."""
-        if _EXECUTION_ID.fullmatch(target) and await self._store.find_execution(org, target) is not None:
-            return target
-        return ""
+        if may_be_execution_id(target):  # no question comes first: calls arrive in the order in which they were made
+            try:
+                return await self._send(Request(org, envelope, execution_id=target, key=key, verb=verb))
+            except ExecutionNotFound:
+                pass  # so it is a workflow id, if anything
+        return await self._send(Request(org, envelope, workflow_id=target, key=key, verb=verb))
 
     async def find(self, org: str, target: str) -> ExecutionRow | None:
         """The row of an execution by its id, or of the newest by workflow id."""
         check_identifier(org, "the org")
         check_identifier(target, "the id of an execution")
-        row = await self._store.find_execution(org, target) if _EXECUTION_ID.fullmatch(target) else None
+        row = await self._store.find_execution(org, target) if may_be_execution_id(target) else None
         return row or await self._store.find_latest(org, target)
 
     async def find_or_raise(self, org: str, target: str, verb: str) -> ExecutionRow:
         """As `find`. Raises ExecutionNotFound."""
         row = await self.find(org, target)
+        if row is None:  # its start may have come by a user's transaction, and wait to be taken
+            await self._send(Look(org, target))
+            row = await self.find(org, target)
         if row is None:
             raise missing_error(org, target, verb)
         return row
 
+    async def find_started(self, org: str, workflow_id: str, execution_id: str, verb: str) -> ExecutionRow:
+        """What became of a start that came by a user's transaction: its execution, or the one that was open already."""
+        await self._send(Look(org, workflow_id))
+        row = await self._store.find_execution(org, execution_id) or await self._store.find_latest(org, workflow_id)
+        if row is None:
+            raise missing_error(org, workflow_id, verb)
+        return row
+
     async def deliver_elsewhere(self, requests: Sequence[tuple[Request, str]]) -> None:
         """Put envelopes into the inbox of executions that another node holds, and answer who sent them."""
+        rows = [
+            InboxRow(request.org, execution_id, "", codec.encode(request.keyed_envelope))
+            for request, execution_id in requests
+        ]
         try:
-            await self._deliver_elsewhere(requests)
+            delivered = await self._store.deliver(rows)
         except StoreError as error:
             # Whether they arrived may be open: callers are told so, and what the engine itself sends is sent again, since
             # a second one is stale.
@@ -156,13 +175,9 @@ class Delivery:
                     self._submit(request)
                 else:
                     request.resolve(error)
-
-    async def _deliver_elsewhere(self, requests: Sequence[tuple[Request, str]]) -> None:
-        rows = [
-            InboxRow(request.org, execution_id, "", codec.encode(request.keyed_envelope))
-            for request, execution_id in requests
-        ]
-        for (request, execution_id), accepted in zip(requests, await self._store.deliver(rows), strict=True):
+            return
+        refused: list[tuple[Request, str]] = []
+        for (request, execution_id), accepted in zip(requests, delivered, strict=True):
             if accepted and request.is_start:
                 request.resolve(Opened(execution_id, created=False))
             elif accepted:
@@ -173,8 +188,13 @@ class Delivery:
             elif isinstance(request.envelope, Cancel | Terminate):
                 request.resolve(False)
             else:
+                refused.append((request, execution_id))
+        await self._store.wake(Wake.WORK)
+        for request, execution_id in refused:  # at last: to say why, the store is asked, and that may fail
+            try:
                 request.resolve(await self._refusal(request, execution_id))
-        await self._store.wake()
+            except StoreError as error:
+                request.resolve(error)
 
     async def _refusal(self, request: Request, execution_id: str) -> ExecutionClosed | Exception:
         row = await self._store.find_execution(request.org, execution_id)
@@ -202,6 +222,11 @@ class Delivery:
         request.future = asyncio.get_running_loop().create_future()
         self._submit(request)
         return await request.future
+
+
+def may_be_execution_id(target: str) -> bool:
+    """Whether an id may be one of ours rather than a workflow id."""
+    return _EXECUTION_ID.fullmatch(target) is not None
 
 
 def _choose(kind: type[E], value: E | str, name: str) -> E:

@@ -5,34 +5,45 @@ from __future__ import annotations
 import asyncio
 import builtins
 import secrets
-from collections.abc import Callable, Collection, Iterable, Mapping
+from collections.abc import AsyncIterator, Awaitable, Callable, Collection, Iterable, Mapping
+from functools import partial
 from types import TracebackType
 from typing import TYPE_CHECKING, Any, ParamSpec, Self, TypeVar, overload
 
 from holdfast.code.definitions import Activity, Workflow
 from holdfast.core import events
 from holdfast.core.ids import DEFAULT_ORG, check_identifier, make_execution_id
-from holdfast.core.instants import Duration
+from holdfast.core.instants import Duration, to_micros
 from holdfast.core.lifecycle import Status
 from holdfast.core.options import OnClosed, OnOpen
+from holdfast.engine import copying
 from holdfast.engine.activities import ActivityRunner
-from holdfast.engine.clock import Clock, SystemClock
+from holdfast.engine.clock import Clock, StoreClock, SystemClock
 from holdfast.engine.config import check_node, check_queue_limits, make_config
 from holdfast.engine.delivery import Delivery
+from holdfast.engine.enlisting import TransactionWork, lend, make_row, make_start_row
 from holdfast.engine.handles import SignalResponse, SignalWithStartResponse, WorkflowHandle
+from holdfast.engine.marks import refuse_moved
+from holdfast.engine.membership import Membership
+from holdfast.engine.nodes import NodeDetails, NodeInfo, describe_node, list_nodes
+from holdfast.engine.offers import Offers
 from holdfast.engine.programs import ProgramCache
 from holdfast.engine.pump import Pump
-from holdfast.engine.recovery import Heartbeat, Recovery
+from holdfast.engine.recovery import Recovery
 from holdfast.engine.registry import Registry
 from holdfast.engine.requests import Request
-from holdfast.engine.results import Outcomes, to_value
+from holdfast.engine.results import EndsElsewhere, Outcomes, read_closing, to_value
+from holdfast.engine.retention import Retention
+from holdfast.engine.routes import Routes
 from holdfast.engine.rows import to_turns
 from holdfast.engine.settling import Settled
+from holdfast.engine.stopping import Stopper
 from holdfast.engine.stores import open_store
+from holdfast.engine.transactions import Transactions
 from holdfast.engine.views import DeadLetter, ExecutionInfo, History, RecoveryReport, to_dead_letter, to_info
 from holdfast.engine.watchdog import Watchdog
-from holdfast.errors import CorruptStore, EngineClosed, InvalidArguments, StoreError
-from holdfast.store.contract import Filter
+from holdfast.errors import EngineClosed, InvalidArguments
+from holdfast.store.contract import Filter, InboxRow, Pulse, Wake
 
 if TYPE_CHECKING:
     from holdfast.store.contract import Store
@@ -50,6 +61,10 @@ class Engine:
 
     `store` is a URL (`sqlite:///file.db`, `memory://`) or a store. `entropy` gives as many random bits as asked for, from
     which ids are made. Further options are those of `engine.config.Config`.
+
+    `queues` are those from which this engine takes workflows and activities. Without it, an engine on a store of its own
+    takes from all; one that shares its store takes from the queue 'default', from those that its activities name, and from
+    those in `queue_limits`.
     """
 
     def __init__(
@@ -61,28 +76,70 @@ class Engine:
         node: str | None = None,
         clock: Clock | None = None,
         entropy: Callable[[int], int] = secrets.randbits,
+        queues: Iterable[str] | None = None,
         queue_limits: Mapping[str, int] | None = None,
         **options: Any,
     ) -> None:
         self.config = make_config(options)
-        self.clock: Clock = clock or SystemClock()
         self.registry = Registry(workflows, activities, self.config.payload_limit)
         self.store: Store = open_store(store)
+        self.clock: Clock = clock or (SystemClock() if self.store.exclusive else StoreClock())
         self.node = check_node(node) if node is not None else f"node-{make_execution_id(self.clock.now(), entropy(62))}"
         self.recovery_report: RecoveryReport | None = None
         """What was found when the engine opened."""
         self._queue_limits = check_queue_limits(queue_limits)
+        self.routes = Routes(self.registry, queues, self._queue_limits, exclusive=self.store.exclusive)
         self._outcomes = Outcomes()
         self._cache = ProgramCache(self.config.max_live_programs, self.config.max_live_bytes)
         self._pump = Pump(
-            self.store, self._cache, self.registry.make_program, self.config, self.clock, self.node, self._on_settled
+            self.store,
+            self._cache,
+            self.registry.make_program,
+            self.config,
+            self.clock,
+            self.node,
+            self.routes,
+            self._on_settled,
         )
         self._runner = ActivityRunner(
-            self.registry.activities, self.config, self.clock, self._pump.submit, self._queue_limits
+            self.registry.activities,
+            self.config,
+            self.clock,
+            self._pump.submit,
+            self._queue_limits,
+            Transactions(self.store, self.clock, self.config.payload_limit, self._on_put),
         )
         self._delivery = Delivery(self.store, self.registry, self.config, self.clock, self._submit, entropy)
-        self._recovery = Recovery(self.store, self._pump, self.clock, self.node)
-        self._heartbeat: Heartbeat | None = None
+        self._offers = Offers(
+            self.store,
+            self.registry,
+            self.routes,
+            self._runner,
+            self._delivery,
+            node=self.node,
+            submit=self._pump.submit,
+            spawn=self._spawn,
+        )
+        self._pump.make_room = self._offers.make_room
+        self._pump.care.is_busy = lambda: self._runner.is_busy
+        self._pump.care.is_alive = lambda node: node in self._membership.peers.names
+        self._runner.wait_until_calm = self._pump.care.wait_until_calm
+        self._recovery = Recovery(self.store, self._pump, self.routes)
+        self._membership = Membership(
+            self.store,
+            self.clock,
+            self.config,
+            self.node,
+            describe=self._describe,
+            submit=self._pump.submit,
+            spawn=self._spawn,
+            on_pulse=self._on_pulse,
+            on_gone=self._on_gone,
+            on_chain=self._on_chain,
+        )
+        self._ends = EndsElsewhere(self.store, self._outcomes)
+        self._retention = self._make_retention()
+        self._stopper = Stopper()
         self._watchdog = Watchdog(self._pump, self.config.slow_turn)
         self._background: set[asyncio.Task[None]] = set()
         self._is_open = False
@@ -98,48 +155,63 @@ class Engine:
             raise EngineClosed("Expected to open a new engine, but this one was shut down. Make another: Engine(...).")
         await self.store.open()
         try:
-            self.store.on_wake(self._pump.look)
+            await refuse_moved(self.store)
+            self.store.on_wake(self._on_wake)
+            gone = await self._membership.join(self.routes.listed, self.routes.offers)
             if not self.store.exclusive:
-                self._heartbeat = Heartbeat(
-                    self.store, self._recovery, self.clock, self.config, self.node, self._on_heartbeat
-                )
-                await self._heartbeat.beat()
+                await refuse_moved(self.store)  # a move that began meanwhile has seen this node, or its mark is seen here
             self._is_open = True
-            # Nothing runs here yet: what names this node was left by an earlier process of the same name.
-            self.recovery_report = await self._recovery.recover(await self._list_others())
+            self.recovery_report = await self._recovery.recover(gone)
+            await self._membership.forget(gone)
             self._pump.start()
+            self._offers.look()
         except BaseException:
             self._is_open = False
             await self._pump.kill()
-            if self._heartbeat is not None:
-                await self._heartbeat.stop(leave=False)
+            await self._membership.leave([])
             await self.store.close()
             raise
         self._watchdog.start()
+        if self._retention is not None:
+            self._retention.start()
         return self.recovery_report
 
     async def recover(self) -> RecoveryReport:
-        """Take over what dead nodes left and try blocked executions again. Done by `open`; safe to repeat."""
+        """Take over what nodes left that said goodbye, and try blocked executions again. Done by `open`; safe to repeat."""
         self._check_open()
-        return await self._recovery.recover([self.node, *await self._list_others()])
+        return await self._recovery.recover(await self._membership.find_gone(), alive=[self.node])
 
-    async def _list_others(self) -> builtins.list[str]:
-        """The other nodes that have not said goodbye."""
-        nodes = [] if self.store.exclusive else await self.store.list_nodes()
-        return [one.node for one in nodes if one.node != self.node]
+    async def run_until_stopped(self) -> None:
+        """Work until SIGTERM or SIGINT comes, or `stop` is called; then shut down in good order and return.
+
+        Opens the engine if it is not open. A second signal ends the process at once, as without a handler.
+        """
+        with self._stopper.listening():
+            await self.open()
+            try:
+                await self._stopper.wait()
+            finally:
+                await self.shutdown()
+
+    def stop(self) -> None:
+        """Let `run_until_stopped` shut down. May be called from any thread, and before it."""
+        self._stopper.stop()
 
     async def shutdown(self) -> None:
-        """Let running activities finish within the grace time, commit, and close. Idempotent."""
+        """Take no more work, let running activities finish within the grace time, commit, say goodbye, close. Idempotent."""
         if not self._is_open:
             return
         self._is_open, self._was_closed = False, True
         self._watchdog.stop()
+        if self._retention is not None:
+            self._retention.stop()
+        self._pump.drain()
+        self._offers.close()
         await self._runner.close(self.config.shutdown_grace)
         await self._pump.stop()
         for task in builtins.list(self._background):
             await task
-        if self._heartbeat is not None:
-            await self._heartbeat.stop(leave=True)
+        await self._membership.leave(self._runner.in_hand)
         self._cache.clear()
         self._outcomes.fail_all(EngineClosed("Expected to wait for a result, but the engine was shut down. Ask another."))
         await self.store.close()
@@ -167,10 +239,14 @@ class Engine:
         metadata: Mapping[str, str] | None = None,
         idempotency_key: str | None = None,
         idempotency_ttl: Duration | None = None,
+        connection: Any = None,
     ) -> WorkflowHandle[R]:
-        """Start a workflow, or find the open one that has the id; the handle's `created` tells which."""
+        """Start a workflow, or find the open one that has the id; the handle's `created` tells which.
+
+        With `connection`, it is part of the caller's own transaction there, see `transaction`.
+        """
         self._check_open()
-        opened = await self._delivery.start(
+        start, key = self._delivery.make_start(
             org,
             workflow,
             args,
@@ -183,6 +259,10 @@ class Engine:
             idempotency_ttl=idempotency_ttl,
         )
         hint = self.registry.find(workflow).signature.result_hint
+        if connection is not None:
+            await self.store.enlist(connection, [make_start_row(org, start, key)])
+            return WorkflowHandle(self, org, start.workflow_id, start.execution_id, created=None, hint=hint)
+        opened = await self._delivery.start(org, start, key)
         found = workflow_id or opened.execution_id
         if idempotency_key is not None and not opened.created:  # the key counts, whatever the id of this call
             found = (await self._delivery.find_or_raise(org, opened.execution_id, "find")).workflow_id
@@ -199,22 +279,28 @@ class Engine:
         queue: str | None = None,
         metadata: Mapping[str, str] | None = None,
         request_id: str | None = None,
+        connection: Any = None,
     ) -> SignalWithStartResponse:
-        """Signal the open execution that has the id, or start one with the signal in hand: one transaction."""
+        """Signal the open execution that has the id, or start one with the signal in hand: one transaction.
+
+        With `connection`, it is part of the caller's own transaction there, see `transaction`.
+        """
         self._check_open()
-        opened = await self._delivery.start(
+        signal = self._delivery.make_signal(signal_name, signal_value)
+        start, key = self._delivery.make_start(
             org,
             workflow,
             args,
             workflow_id=check_identifier(workflow_id, "the workflow id"),
             queue=queue,
-            on_open=OnOpen.USE_EXISTING,
-            on_closed=OnClosed.ALLOW,
             metadata=metadata,
             idempotency_key=request_id,
-            idempotency_ttl=None,
-            signal=self._delivery.make_signal(signal_name, signal_value),
+            has_signal=True,
         )
+        if connection is not None:
+            await self.store.enlist(connection, [make_start_row(org, start, key, signal)])
+            return SignalWithStartResponse(start.execution_id, None, None)
+        opened = await self._delivery.start(org, start, key, signal)
         return SignalWithStartResponse(opened.execution_id, opened.created, opened.signal_sequence)
 
     async def signal_workflow(
@@ -225,15 +311,32 @@ class Engine:
         *,
         org: str = DEFAULT_ORG,
         request_id: str | None = None,
+        connection: Any = None,
     ) -> SignalResponse:
-        """Signal an open execution, by workflow id or execution id. A repeated `request_id` delivers once."""
+        """Signal an open execution, by workflow id or execution id. A repeated `request_id` delivers once.
+
+        With `connection`, it is part of the caller's own transaction there, see `transaction`.
+        """
         self._check_open()
+        if connection is not None:
+            rows: builtins.list[InboxRow] = []
+            TransactionWork(self, self._delivery, rows.append).signal(
+                target, signal_name, signal_value, org=org, request_id=request_id
+            )
+            await self.store.enlist(connection, rows)
+            return SignalResponse("", None)
         accepted = await self._delivery.signal(org, target, signal_name, signal_value, request_id)
         return SignalResponse(accepted.execution_id, accepted.sequence)
 
-    async def cancel(self, target: str, reason: str = "", *, org: str = DEFAULT_ORG) -> bool:
-        """Ask an execution to cancel: its code sees CancelledError and may clean up. False if it is closed."""
+    async def cancel(self, target: str, reason: str = "", *, org: str = DEFAULT_ORG, connection: Any = None) -> bool:
+        """Ask an execution to cancel: its code sees CancelledError and may clean up. False if it is closed.
+
+        With `connection`, it is part of the caller's own transaction there, see `transaction`; then always True.
+        """
         self._check_open()
+        if connection is not None:
+            await self.store.enlist(connection, [make_row(org, target, self._delivery.make_cancel(reason))])
+            return True
         return await self._delivery.cancel(org, target, reason)
 
     async def terminate(self, target: str, reason: str = "", *, org: str = DEFAULT_ORG) -> bool:
@@ -246,6 +349,35 @@ class Engine:
         self._check_open()
         row = await self._delivery.find_or_raise(org, target, "retry")
         return row.status == Status.BLOCKED and await self._recovery.retry_blocked(row)
+
+    # --- users' transactions ---
+
+    @overload
+    async def transaction(self, function: Callable[[Any, TransactionWork], Awaitable[R]]) -> R: ...
+    @overload
+    async def transaction(self, function: Callable[[Any, TransactionWork], R]) -> R: ...
+    async def transaction(self, function: Callable[[Any, TransactionWork], Any]) -> Any:
+        """Call `function(connection, work)` in a transaction on the engine's own database, and give what it returns.
+
+        What it writes with the connection and what it asks of `work` (`work.start(…)`, `work.signal(…)`) commit together
+        when it returns; whatever it raises undoes both. On SQLite it is a plain function and the connection is a
+        `sqlite3.Connection`: nothing else happens in the process meanwhile, so keep it short. On PostgreSQL it is
+        `async def` and the connection is asyncpg's.
+
+        On PostgreSQL, starts and signals can also be part of any transaction of the caller's, by `connection=…`: of
+        asyncpg, psycopg or SQLAlchemy. They happen if and when that commits, at once where the connection is in autocommit.
+        Whoever shows to be closed or unknown then cannot be reported to the caller: see `dead_letters`.
+        """
+        self._check_open()
+        try:
+            return await self.store.transact(lend(function, partial(TransactionWork, self, self._delivery)))
+        finally:
+            self._on_put()  # whatever was raised: of a commit nobody may have been able to tell
+
+    async def find_started(self, workflow_id: str, execution_id: str, *, org: str = DEFAULT_ORG) -> str:
+        """The execution that a start by a caller's transaction led to; handles call this. Raises ExecutionNotFound."""
+        self._check_open()
+        return (await self._delivery.find_started(org, workflow_id, execution_id, "find")).execution_id
 
     # --- asking ---
 
@@ -270,7 +402,7 @@ class Engine:
         row = await self._delivery.find_or_raise(org, target, "query")
         if row.closed_at is None:
             return None
-        closing = await self._read_closing(row.execution_id)
+        closing = await read_closing(self.store, row.execution_id)
         if isinstance(closing, events.ContinuedAs):
             return await self.query_result(closing.execution_id, org=org)
         return to_value(closing, Any, row.workflow_id, row.execution_id)
@@ -279,42 +411,33 @@ class Engine:
         """Wait until an execution ends and give its result as `hint`; `handle(…).result()` calls this."""
         self._check_open()
         closing = self._outcomes.recall((org, target))
-        live = self._cache.get(target) if self.store.exclusive else None  # else another node may have closed it
+        live = self._cache.get(target)
         if closing is None and live is not None and live.execution.org == org:
-            watcher = self._outcomes.watch((org, target))
-            try:
-                closing = await self._await_end(watcher)
-            finally:
-                self._outcomes.forget((org, target), watcher)
+            closing = await self._wait_for_end(org, target, is_open=self.store.exclusive)
         workflow_id = execution_id = target
         while closing is None or isinstance(closing, events.ContinuedAs):
             row = await self._delivery.find_or_raise(org, closing.execution_id if closing else target, "wait for")
             workflow_id, execution_id = row.workflow_id, row.execution_id
-            closing = await self._wait_for_end(org, execution_id)
+            closing = await self._wait_for_end(org, execution_id, is_open=False)
         return to_value(closing, hint, workflow_id, execution_id)
 
-    async def _wait_for_end(self, org: str, execution_id: str) -> events.AnyEvent:
+    async def _wait_for_end(self, org: str, execution_id: str, *, is_open: bool) -> events.AnyEvent:
         key = (org, execution_id)
         watcher = self._outcomes.watch(key)
         try:
             # Only now that it is watched: what closed before is in the store, what closes later reaches the watcher.
-            row = await self.store.find_execution(org, execution_id)
-            if row is not None and row.closed_at is not None:
-                return self._outcomes.recall(key) or await self._read_closing(execution_id)
+            if not is_open and not self.store.exclusive:
+                self._spawn(self._ends.look())  # one query for all who begin to wait at the same time
+            elif not is_open:
+                row = await self.store.find_execution(org, execution_id)
+                if row is not None and row.closed_at is not None:
+                    return self._outcomes.recall(key) or await read_closing(self.store, execution_id)
             return await self._await_end(watcher)
         finally:
             self._outcomes.forget(key, watcher)
 
     async def _await_end(self, watcher: asyncio.Future[events.AnyEvent]) -> events.AnyEvent:
         return await watcher
-
-    async def _read_closing(self, execution_id: str) -> events.AnyEvent:
-        last = await self.store.load_last_turn(execution_id)
-        if last is None:
-            raise CorruptStore(
-                f"Expected execution {execution_id} to have a history, but it has none. Run `holdfast check`."
-            )
-        return to_turns([last])[0].events[-1]
 
     async def history(self, target: str, *, org: str = DEFAULT_ORG) -> History:
         """The whole history of an execution."""
@@ -346,6 +469,11 @@ class Engine:
         query = Filter(org, statuses, name, workflow_id, parent_execution_id, before, limit)
         return [to_info(row) for row in await self.store.list_executions(query)]
 
+    async def nodes(self) -> builtins.list[NodeInfo]:
+        """The nodes that work on the store, or did so not long ago, by name."""
+        self._check_open()
+        return await list_nodes(self.store, self.clock.now(), self.node)
+
     # --- dead letters ---
 
     async def dead_letters(self, *, org: str = DEFAULT_ORG, limit: int = 100, after: int = 0) -> builtins.list[DeadLetter]:
@@ -365,6 +493,31 @@ class Engine:
         self._check_open()
         return await self.store.discard_dead_letters(org, ids)
 
+    # --- taking executions elsewhere ---
+
+    async def export_executions(
+        self, *targets: str, org: str = DEFAULT_ORG, status: Status | str | Iterable[Status | str] = ()
+    ) -> AsyncIterator[bytes]:
+        """Executions as lines of JSON, oldest first: all of an org, or those of workflow ids (the newest) or execution ids.
+
+        Each with its history and all that waits for it, as of one moment: what `import_executions` takes. Raises
+        CorruptStore when it comes to one that cannot be read.
+        """
+        self._check_open()
+        async for line in copying.export_executions(self.store, targets, org=org, statuses=copying.read_statuses(status)):
+            yield copying.require_sound(line)
+
+    async def import_executions(self, lines: Iterable[bytes | str], *, skip_existing: bool = False) -> copying.ImportReport:
+        """Put exported executions in, each whole or not at all; open ones go on here, so let nobody go on with them there.
+
+        Raises InvalidArguments that names the line and the field if one is not right, or exists and is not to be skipped.
+        """
+        self._check_open()
+        try:
+            return await copying.import_executions(self.store, lines, skip_existing=skip_existing)
+        finally:
+            self._pump.look()
+
     # --- inside ---
 
     def _check_open(self) -> None:
@@ -376,23 +529,61 @@ class Engine:
     def _submit(self, request: Request) -> None:
         self._pump.submit(request)
 
-    def _on_heartbeat(self) -> None:
-        """A slow pulse that also notices what a lost wake-up did not tell."""
-        self._pump.look()
-        if self._outcomes.watched:
-            self._spawn(self._look_after_watched())
+    def _describe(self) -> NodeDetails:
+        return describe_node(
+            0.0 if self.store.exclusive else self.config.lease,
+            queues=[] if self.routes.takes_all else sorted(self.routes.queues),
+            workflows=sorted(self.registry.workflows),
+            activities=sorted(self.registry.activities),
+            running=self._runner.running_count,
+        )
 
-    async def _look_after_watched(self) -> None:
-        """Executions that others closed: who waits here hears of it."""
-        for org, execution_id in self._outcomes.watched:
-            try:
-                last = await self.store.load_last_turn(execution_id)
-            except StoreError:
-                return  # the next heartbeat looks again
-            if last is not None:
-                closing = to_turns([last])[0].events[-1]
-                if type(closing) in events.CLOSING:
-                    self._outcomes.note((org, execution_id), closing)
+    def _make_retention(self) -> Retention | None:
+        if self.config.retention is None:
+            return None
+        window = to_micros(self.config.retention, "retention=…")
+        return Retention(self.store, self.clock, self.node, window, self._spawn)
+
+    def _on_put(self) -> None:
+        """Something was put into an inbox, and committed."""
+        self._pump.look()
+        self._membership.peers.wake(Wake.WORK)
+
+    def _on_pulse(self, pulse: Pulse) -> None:
+        """A slow pulse that also notices what a lost wake-up did not tell. If there is nothing to do, nothing is asked."""
+        if pulse.has_inbox or (pulse.next_due is not None and pulse.next_due <= self.clock.now()):
+            self._pump.look()
+        elif pulse.next_due is not None:
+            self._pump.note_due(pulse.next_due)
+        self._offers.on_beat(pulse)
+        self._pump.forget_skipped()
+        if self._outcomes.watched:
+            self._spawn(self._ends.look())
+
+    def _on_wake(self, why: Wake) -> None:
+        """Another node did something that may matter here."""
+        self._membership.peers.hear()
+        if why is Wake.WORK:
+            self._pump.look()
+        elif why is Wake.OFFERS:
+            self._offers.look()
+        else:
+            self._on_end_elsewhere()
+
+    def _on_chain(self) -> None:
+        """Processes ended one after the other: perhaps by an execution."""
+        self._pump.care.begin()
+
+    def _on_gone(self) -> None:
+        """Nodes are gone: what they closed last nobody told, and what they were about to do is for others."""
+        self._on_end_elsewhere()
+        self._pump.skip.clear()
+
+    def _on_end_elsewhere(self) -> None:
+        if self._outcomes.watched:
+            self._spawn(self._ends.look())
+        if self._retention is not None:
+            self._retention.note_end(self.clock.now())
 
     def _on_settled(self, settled: Settled) -> None:
         """A batch is committed: answer, stop and start activities, tell who waits."""
@@ -406,8 +597,15 @@ class Engine:
             self._outcomes.note((execution.org, execution.execution_id), closing)
         if settled.elsewhere:
             self._spawn(self._delivery.deliver_elsewhere(settled.elsewhere))
-        if settled.sent and not self.store.exclusive:
-            self._spawn(self.store.wake())
+        if settled.offered:
+            self._offers.look()
+            self._membership.peers.wake(Wake.OFFERS)
+        if settled.sent:
+            self._membership.peers.wake(Wake.WORK)
+        if settled.closed:
+            self._membership.peers.wake(Wake.ENDS)
+            if self._retention is not None:
+                self._retention.note_end(self.clock.now())
 
     def _spawn(self, coro: Any) -> None:
         task: asyncio.Task[None] = asyncio.get_running_loop().create_task(coro)

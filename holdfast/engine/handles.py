@@ -14,22 +14,33 @@ R = TypeVar("R")
 
 
 class SignalResponse(msgspec.Struct, frozen=True):
-    """A signal was accepted. The sequence is its place in the history; absent where it still waits in the inbox."""
+    """A signal was accepted. The sequence is its place in the history; absent where it still waits in the inbox.
+
+    Where it goes with a transaction of the caller's, its receiver is found after the commit: the id is empty here.
+    """
 
     workflow_execution_id: str
     signal_event_sequence: int | None
 
 
 class SignalWithStartResponse(msgspec.Struct, frozen=True):
-    """A signal was accepted by an execution that existed or was created for it."""
+    """A signal was accepted by an execution that existed or was created for it.
+
+    Where it goes with a transaction of the caller's, that shows after the commit: `workflow_created` is None here, and the
+    id is the one that the execution gets if it is created.
+    """
 
     workflow_execution_id: str
-    workflow_created: bool
+    workflow_created: bool | None
     signal_event_sequence: int | None
 
 
 class WorkflowHandle(Generic[R]):
-    """One execution, by execution id or, where that is not known, the newest of a workflow id."""
+    """One execution, by execution id or, where that is not known, the newest of a workflow id.
+
+    The handle of a start that goes with a transaction of the caller's is of use after the commit. `execution_id` is the one
+    that the execution gets if it is created; `created` is None until the handle was first used.
+    """
 
     def __init__(
         self,
@@ -38,7 +49,7 @@ class WorkflowHandle(Generic[R]):
         workflow_id: str,
         execution_id: str | None = None,
         *,
-        created: bool = False,
+        created: bool | None = False,
         hint: Any = Any,
     ) -> None:
         self._engine = engine
@@ -50,33 +61,47 @@ class WorkflowHandle(Generic[R]):
         """Whether the start that gave this handle made the execution."""
 
     @property
-    def _target(self) -> str:
-        return self.execution_id or self.workflow_id
+    def _address(self) -> str:
+        """The id by which it is reached as far as is known: one that is not created yet, by workflow id."""
+        return self.workflow_id if self.created is None or self.execution_id is None else self.execution_id
+
+    async def _find(self) -> str:
+        """The id by which it is reached, certainly."""
+        if self.created is None and self.execution_id is not None:
+            started = await self._engine.find_started(self.workflow_id, self.execution_id, org=self.org)
+            self.created, self.execution_id = started == self.execution_id, started
+        return self._address
 
     async def result(self) -> R:
         """Wait for the end; raises WorkflowFailed, WorkflowCancelled or WorkflowTerminated. Follows `continue_as`."""
-        value: R = await self._engine.wait_for_result(self._target, self._hint, org=self.org)
+        value: R = await self._engine.wait_for_result(await self._find(), self._hint, org=self.org)
         return value
 
     async def status(self) -> ExecutionInfo:
         """How it stands now."""
-        return await self._engine.query_status(self._target, org=self.org)
+        return await self._engine.query_status(await self._find(), org=self.org)
 
     async def history(self) -> History:
         """Its whole history."""
-        return await self._engine.history(self._target, org=self.org)
+        return await self._engine.history(await self._find(), org=self.org)
 
-    async def signal(self, name: str, value: Any = None, *, request_id: str | None = None) -> SignalResponse:
-        """Send it a signal."""
-        return await self._engine.signal_workflow(self._target, name, value, org=self.org, request_id=request_id)
+    async def signal(
+        self, name: str, value: Any = None, *, request_id: str | None = None, connection: Any = None
+    ) -> SignalResponse:
+        """Send it a signal; with `connection`, as part of the caller's own transaction."""
+        target = await self._find() if connection is None else self._address
+        return await self._engine.signal_workflow(
+            target, name, value, org=self.org, request_id=request_id, connection=connection
+        )
 
-    async def cancel(self, reason: str = "") -> bool:
-        """Ask it to cancel; False if it is closed."""
-        return await self._engine.cancel(self._target, reason, org=self.org)
+    async def cancel(self, reason: str = "", *, connection: Any = None) -> bool:
+        """Ask it to cancel; False if it is closed. With `connection`, as part of the caller's own transaction."""
+        target = await self._find() if connection is None else self._address
+        return await self._engine.cancel(target, reason, org=self.org, connection=connection)
 
     async def terminate(self, reason: str = "") -> bool:
         """End it at once; False if it is closed."""
-        return await self._engine.terminate(self._target, reason, org=self.org)
+        return await self._engine.terminate(await self._find(), reason, org=self.org)
 
     def __repr__(self) -> str:
         return f"<handle of {self.workflow_id!r} ({self.execution_id or 'newest'})>"

@@ -1,4 +1,4 @@
-"""The heart: waits for work without polling, and runs one batch after the other.
+"""The heart: waits for work without polling, and runs one batch after the other, in as many lanes as the store has.
 
 Work is: a request of this node, a due timer, or rows in an inbox. The pump sleeps until one of them is there; it goes to
 sleep only after a claim that found nothing and began after its own last commit.
@@ -7,27 +7,36 @@ sleep only after a claim that found nothing and began after its own last commit.
 from __future__ import annotations
 
 import asyncio
+import functools
 import logging
 import time
 from collections.abc import Callable
 from typing import TYPE_CHECKING
 
 from holdfast.core.instants import SECOND, Instant
+from holdfast.core.placing import MayKeep
 from holdfast.engine.batch import Batch, MakeProgram
+from holdfast.engine.care import Care
+from holdfast.engine.lanes import Lane, Lanes
 from holdfast.engine.programs import ProgramCache
 from holdfast.engine.requests import Request
+from holdfast.engine.routes import Routes
 from holdfast.engine.settling import Settled
 from holdfast.errors import EngineClosed, HoldfastError, StoreError
 
 if TYPE_CHECKING:
     from holdfast.engine.clock import Alarm, Clock
     from holdfast.engine.config import Config
+    from holdfast.engine.routing import Router
     from holdfast.store.contract import Store
 
 log = logging.getLogger("holdfast.engine")
 
 FIRST_BACKOFF = SECOND // 20
 LONGEST_BACKOFF = 5 * SECOND
+LONGEST_SKIP = 30 * SECOND
+SHORTEST_PAUSE = SECOND // 1_000
+LONGEST_SKIP = SECOND // 10
 
 
 class Pump:
@@ -41,6 +50,7 @@ class Pump:
         config: Config,
         clock: Clock,
         node: str,
+        routes: Routes,
         on_settled: Callable[[Settled], None],
     ) -> None:
         self._store = store
@@ -49,24 +59,34 @@ class Pump:
         self._config = config
         self._clock = clock
         self._node = node
+        self._routes = routes
+        self.make_room: Callable[[], MayKeep | None] | None = None
+        """For each batch: says which activities this node can run itself; None: all."""
         self._on_settled = on_settled
         self._queue: list[Request] = []
         self._look = True
         """Whether inboxes or timers may hold something for this node."""
+        self._look_later = False
+        """Whether to look once a lane is done: it may hold what was skipped."""
+        self._done = 0
+        """How many batches were committed."""
+        self._soon: asyncio.TimerHandle | None = None
+        self._skips = 0
+        """How often in a row others held all that has work."""
         self._next_due: Instant | None = None
         self._alarm: Alarm | None = None
-        self._waiter: asyncio.Future[None] | None = None
-        self._resting: asyncio.Future[None] | None = None
-        """What is awaited while nothing can be done: the waiter, or the end of a pause after a failure."""
+        self._lanes = Lanes(cache, store.lanes)
+        self._batch_size = config.batch_size
+        """How much a batch takes: less after one that failed, since a large one may be more than the store can take."""
         self.on_rest: Callable[[], None] | None = None
         """Called whenever there is nothing to do before the next due time."""
-        self._task: asyncio.Task[None] | None = None
         self._stopping = False
+        self._is_draining = False
         self._backoff = 0
-        self.busy_since: float | None = None
-        """Since when a batch has been under way, by the monotonic clock."""
         self.skip: set[str] = set()
         """Executions that cannot take turns here until somebody retries them."""
+        self._skipping_since: Instant = 0
+        self.care = Care(clock)
 
     # --- feeding ---
 
@@ -83,6 +103,15 @@ class Pump:
         self._look = True
         self._wake()
 
+    def forget_skipped(self) -> None:
+        """On a shared store another node may have retried them: from time to time each is looked at again."""
+        now = self._clock.now()
+        if not self.skip:
+            self._skipping_since = now
+        elif now - self._skipping_since >= LONGEST_SKIP:
+            self.skip.clear()
+            self.look()
+
     def note_due(self, when: Instant) -> None:
         """A timer will come due."""
         if self._next_due is None or when < self._next_due:
@@ -92,8 +121,12 @@ class Pump:
     @property
     def is_idle(self) -> bool:
         """Whether nothing is to be done before the next due time."""
-        is_over = self._task is not None and self._task.done()
-        return is_over or (self._resting is not None and not self._resting.done())
+        return self._soon is None and all(lane.is_idle for lane in self._lanes.all)
+
+    @property
+    def busy_since(self) -> float | None:
+        """Since when a batch has been under way, by the monotonic clock."""
+        return min((lane.busy_since for lane in self._lanes.all if lane.busy_since is not None), default=None)
 
     @property
     def next_due(self) -> Instant | None:
@@ -101,9 +134,9 @@ class Pump:
         return self._next_due
 
     def _wake(self) -> None:
-        waiter = self._waiter
-        if waiter is not None and not waiter.done():
-            waiter.set_result(None)
+        for lane in self._lanes.all:
+            if lane.wake():
+                return
 
     def _arm(self) -> None:
         if self._alarm is not None:
@@ -116,91 +149,198 @@ class Pump:
 
     def start(self) -> None:
         """Begin to pump."""
-        self._task = asyncio.get_running_loop().create_task(self._run(), name="holdfast-pump")
-        self._task.add_done_callback(lambda _: self._tell_rest())
+        loop = asyncio.get_running_loop()
+        for number, lane in enumerate(self._lanes.all, 1):
+            lane.task = loop.create_task(self._run(lane), name=f"holdfast-pump-{number}")
+            lane.task.add_done_callback(lambda _: self._tell_rest())
+
+    def drain(self) -> None:
+        """Take no more work from the store. What is handed in here is still done."""
+        self._is_draining = True
 
     async def stop(self) -> None:
         """Finish what is queued, then stop."""
         self._stopping = True
-        if self._resting is not None and not self._resting.done():
-            self._resting.set_result(None)
-        if self._task is not None:
-            await self._task
-        if self._alarm is not None:
-            self._alarm.cancel()
+        for lane in self._lanes.all:
+            if lane.resting is not None and not lane.resting.done():
+                lane.resting.set_result(None)
+        for lane in self._lanes.all:
+            if lane.task is not None:
+                await lane.task
+        self.care.stop()
+        self._cancel_alarms()
 
     async def kill(self) -> None:
         """Stop at once, as a crash would: what is not committed never was."""
         self._stopping = True
-        if self._task is not None:
-            self._task.cancel()
-            await asyncio.wait([self._task])
-        if self._alarm is not None:
-            self._alarm.cancel()
+        tasks = [lane.task for lane in self._lanes.all if lane.task is not None]
+        for task in tasks:
+            task.cancel()
+        if tasks:
+            await asyncio.wait(tasks)
+        self.care.stop()
+        self._cancel_alarms()
 
-    async def _run(self) -> None:
+    async def _run(self, lane: Lane) -> None:
         loop = asyncio.get_running_loop()
         while True:
-            while self._queue or (self._look and not self._stopping):
-                await self._run_batch()
-            if self._stopping:
+            while await self._run_batch(lane):
+                pass
+            if self._stopping and not self._queue:
+                for other in self._lanes.all:
+                    other.wake()
                 return
-            self._waiter = loop.create_future()
-            await self._rest(self._waiter)
-            self._waiter = None
+            lane.waiter = loop.create_future()
+            await self._rest(lane, lane.waiter)
+            lane.waiter = None
 
-    async def _rest(self, until: asyncio.Future[None]) -> None:
-        self._resting = until
+    async def _rest(self, lane: Lane, until: asyncio.Future[None]) -> None:
+        lane.resting = until
         self._tell_rest()
         await until
+
+    async def _pause(self, lane: Lane, length: int) -> None:
+        pause = asyncio.get_running_loop().create_future()
+        self._clock.call_at(self._clock.now() + length, lambda: None if pause.done() else pause.set_result(None))
+        await self._rest(lane, pause)
 
     def _tell_rest(self) -> None:
         if self.on_rest is not None:
             self.on_rest()
 
-    async def _run_batch(self) -> None:
-        size = self._config.batch_size
-        requests, self._queue = self._queue[:size], self._queue[size:]
-        look, self._look = self._look, False
-        self.busy_since, now = time.monotonic(), self._clock.now()
-        batch = Batch(self._store, self._cache, self._make_program, self._config, self._node, now)
+    async def _run_batch(self, lane: Lane) -> bool:
+        """Take one batch of what there is; False if there is nothing that this lane can do now."""
+        if self.care.is_taken and lane is not self._lanes.all[0]:
+            return False
+        size = 1 if self.care.is_taken else self._batch_size
+        self.care.put_first(self._queue)
+        requests, self._queue = self._lanes.take(lane, self._queue, size)
+        look = self._look and not self._is_draining and not self._stopping
+        if self.care.is_taken and requests:
+            look = False
+        if not requests and not look:
+            return False
+        if look:
+            self._look = False
+        lane.busy_since, now, done = time.monotonic(), self._clock.now(), self._done
+        may_keep = None if self.make_room is None else self.make_room()
+        batch = Batch(
+            self._store,
+            self._cache,
+            self._make_program,
+            self._config,
+            self._node,
+            now,
+            self._routes,
+            self.care,
+            may_keep,
+        )
+        if not self._lanes.is_single:
+            batch.on_claimed = functools.partial(self._on_claimed, lane)
         try:
             settled = await batch.run(requests, size if look else 0, self.skip)
         except Exception as error:  # noqa: BLE001 - the pump must outlive whatever a batch meets
-            self._look = self._look or look
-            await self._recover_from(error, requests)
-            return
+            self._look = self._look or look or self._look_later
+            self._batch_size = max(1, size // 2)
+            lane.holds.clear()
+            await self._recover_from(lane, error, requests)
+            return True
         finally:
-            self.busy_since = None
+            lane.busy_since = None
         self._backoff = 0
+        self._batch_size = min(2 * size, self._config.batch_size)
+        self._settle(lane, settled, look=look)
+        if settled.skipped and self._done > done:
+            self._look = True  # another lane may have held it, and is done since
+        elif settled.skipped and self.busy_since is not None:
+            self._look_later = True
+        self._done += 1
+        if not self._look and not self._queue and self.busy_since is None:
+            self.care.rest()
+        if look and not self._look:
+            await self._find_next_due(lane, now, skipped=settled.skipped)
+        if settled.next_due is not None:
+            self.note_due(settled.next_due)
+        await self._give_way(lane, settled)
+        return True
+
+    def _on_claimed(self, lane: Lane, router: Router) -> None:
+        """A batch holds what it holds: others keep away from it, and look for what it left."""
+        lane.holds |= router.held
+        if router.took:
+            self._look = True
+            self._wake()
+
+    def _settle(self, lane: Lane, settled: Settled, *, look: bool) -> None:
+        """A batch is committed."""
         self.skip.update(settled.parked)
         if self.skip:
             self.skip.difference_update(settled.doomed)
             # What still arrives for those that closed is to be answered.
             self.skip.difference_update(execution.execution_id for execution, _ in settled.closed)
+        lane.holds.clear()
+        if settled.elsewhere:
+            # What lets a noted execution take its turn must not get away: all others wait for that here.
+            own = [
+                request
+                for request, target in settled.elsewhere
+                if self.care.is_noted(target) or self._lanes.is_held_elsewhere(lane, target)
+            ]
+            settled.again.extend(own)
+            settled.elsewhere = [one for one in settled.elsewhere if one[0] not in own]
         if settled.again:
             self._queue = settled.again + self._queue
-        if (look and settled.took) or settled.sent:
-            self._look = True
+        if (look and settled.took) or settled.sent or self._look_later:
+            self._look, self._look_later = True, False
         self._on_settled(settled)
-        if look and not self._look:
-            await self._find_next_due(now)
-        if settled.next_due is not None:
-            self.note_due(settled.next_due)
+        if not self._lanes.is_single and (self._queue or self._look):
+            self._wake()
 
-    async def _find_next_due(self, claimed_at: Instant) -> None:
-        """Arm for the next timer. One that was due at the last claim and not had then is held by another node: wait."""
+    async def _give_way(self, lane: Lane, settled: Settled) -> None:
+        """What another node, or another lane, is at right now is worth a little patience."""
+        if self._store.exclusive or not settled.again:
+            lane.pause = 0
+            return
+        lane.pause = min(max(SHORTEST_PAUSE, 2 * lane.pause), FIRST_BACKOFF)
+        await asyncio.sleep(lane.pause / SECOND)  # by the loop's own time: this is no rest, there is work to do
+
+    async def _find_next_due(self, lane: Lane, claimed_at: Instant, *, skipped: bool) -> None:
+        """Arm for the next timer. What was there at the last claim and not had is held by another: look again soon."""
         try:
-            self._next_due = await self._store.find_next_due(self.skip)
+            self._next_due = await self._store.find_next_due(self.skip, self._routes.takes)
             if self._next_due is not None and self._next_due <= claimed_at:
                 self._next_due = claimed_at + FIRST_BACKOFF
         except StoreError as error:
             self._look = True
-            await self._recover_from(error, [])
+            await self._recover_from(lane, error, [])
         else:
             self._arm()
+            if skipped:
+                self._look_soon()
+            else:
+                self._skips = 0
 
-    async def _recover_from(self, error: Exception, requests: list[Request]) -> None:
+    def _look_soon(self) -> None:
+        """Others hold what has work here. They are quick, or dead, and nobody tells when they let go: look again.
+
+        By the loop's time, since theirs is no matter of the engine's clock.
+        """
+        if self._soon is None:
+            pause = min(SHORTEST_PAUSE << min(self._skips, 10), LONGEST_SKIP)
+            self._skips += 1
+            self._soon = asyncio.get_running_loop().call_later(pause / SECOND, self._on_soon)
+
+    def _on_soon(self) -> None:
+        self._soon = None
+        self.look()
+
+    def _cancel_alarms(self) -> None:
+        for alarm in (self._alarm, self._soon):
+            if alarm is not None:
+                alarm.cancel()
+        self._alarm = self._soon = None
+
+    async def _recover_from(self, lane: Lane, error: Exception, requests: list[Request]) -> None:
         """Nothing was committed. Callers are told; what the engine itself fed in is fed in again, after a pause."""
         told = error if isinstance(error, HoldfastError) else StoreError(f"Expected to commit, but {error!r}. See the log.")
         kept = []
@@ -209,6 +349,7 @@ class Pump:
                 kept.append(request)
             else:
                 request.resolve(told)
+                self.care.give_up(request)
         self._queue = kept + self._queue
         self._backoff = min(max(FIRST_BACKOFF, 2 * self._backoff), LONGEST_BACKOFF)
         log.error("a batch of %d failed and is tried again in %.2f s: %s", len(requests), self._backoff / SECOND, error)
@@ -217,6 +358,4 @@ class Pump:
         if self._stopping:
             self._queue.clear()
             return
-        pause = asyncio.get_running_loop().create_future()
-        self._clock.call_at(self._clock.now() + self._backoff, lambda: None if pause.done() else pause.set_result(None))
-        await self._rest(pause)
+        await self._pause(lane, self._backoff)

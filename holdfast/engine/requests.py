@@ -7,7 +7,7 @@ from typing import Any
 
 import msgspec
 
-from holdfast.core.envelopes import AnyEnvelope, RequestKey, Signal, Start
+from holdfast.core.envelopes import AnyEnvelope, Redispatch, RequestKey, Signal, Start
 
 
 class Opened(msgspec.Struct, frozen=True, gc=False):
@@ -71,6 +71,21 @@ class Request:
         return envelope
 
     @property
+    def has_own_id(self) -> bool:
+        """Whether it starts an execution whose workflow id is its execution id: nobody else can have it."""
+        envelope = self.envelope
+        return type(envelope) is Start and envelope.workflow_id == envelope.execution_id
+
+    @property
     def is_start(self) -> bool:
         """Whether it may create an execution."""
         return type(self.envelope) is Start
+
+
+class Look(Request):
+    """Asks for nothing but that what waits under a workflow id is taken first: a start may have come by the inbox."""
+
+    __slots__ = ()
+
+    def __init__(self, org: str, workflow_id: str) -> None:
+        super().__init__(org, Redispatch(node=""), workflow_id=workflow_id, verb="find")

@@ -3,13 +3,27 @@
 from __future__ import annotations
 
 import asyncio
+import logging
 from collections import OrderedDict
-from typing import Any, Final, TypeAlias
+from typing import TYPE_CHECKING, Any, Final, TypeAlias
 
 from holdfast.core import events, payloads
 from holdfast.core.events import AnyEvent
 from holdfast.core.failures import decode_details
-from holdfast.errors import HoldfastError, WorkflowCancelled, WorkflowFailed, WorkflowTerminated
+from holdfast.engine.rows import to_turns
+from holdfast.errors import (
+    CorruptStore,
+    HoldfastError,
+    StoreError,
+    WorkflowCancelled,
+    WorkflowFailed,
+    WorkflowTerminated,
+)
+
+if TYPE_CHECKING:
+    from holdfast.store.contract import Store
+
+log = logging.getLogger("holdfast.engine")
 
 MOST_RECENT: Final = 10_000
 LARGEST_KEPT: Final = 4_096
@@ -68,6 +82,50 @@ class Outcomes:
     def watched(self) -> list[Key]:
         """The executions that somebody waits for."""
         return list(self._watchers)
+
+
+async def read_closing(store: Store, execution_id: str) -> AnyEvent:
+    """How a closed execution ended. Raises CorruptStore if its history does not say."""
+    last = await store.load_last_turn(execution_id)
+    if last is None:
+        raise CorruptStore(f"Expected execution {execution_id} to have a history, but it has none. Run `holdfast check`.")
+    return to_turns([last])[0].events[-1]
+
+
+class EndsElsewhere:
+    """Finds out about executions that other nodes closed, for those who wait here."""
+
+    def __init__(self, store: Store, outcomes: Outcomes) -> None:
+        self._store = store
+        self._outcomes = outcomes
+        self._is_busy = False
+        self._again = False
+
+    async def look(self) -> None:
+        """One query for all that somebody waits for, and none if nobody does. Many calls at once are at most two."""
+        if self._is_busy:
+            self._again = True
+            return
+        self._is_busy = True
+        try:
+            self._again = True
+            while self._again and self._outcomes.watched:
+                self._again = False
+                await self._look()
+        except StoreError:
+            return  # the next heartbeat looks again
+        finally:
+            self._is_busy = False
+
+    async def _look(self) -> None:
+        orgs = {execution_id: org for org, execution_id in self._outcomes.watched}
+        for execution_id in await self._store.find_closed(list(orgs)):
+            try:
+                closing = await read_closing(self._store, execution_id)
+            except CorruptStore:
+                log.exception("execution %s ended, but nobody can tell how", execution_id)
+                continue
+            self._outcomes.note((orgs[execution_id], execution_id), closing)
 
 
 def to_value(closing: AnyEvent, hint: Any, workflow_id: str, execution_id: str) -> Any:

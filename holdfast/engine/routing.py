@@ -5,7 +5,7 @@ Order within an execution: what the inbox holds, then due timers, then what this
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Collection, Sequence
 from typing import Final
 
 import msgspec
@@ -13,14 +13,26 @@ import msgspec
 from holdfast.core import codec, envelopes
 from holdfast.core.children import refuse_child
 from holdfast.core.closing import find_next_run
-from holdfast.core.envelopes import AnyEnvelope, Cancel, RequestKey, RetryDue, Signal, Start, Terminate, TimerDue
+from holdfast.core.envelopes import (
+    AnyEnvelope,
+    Cancel,
+    OfferDue,
+    RetryDue,
+    Signal,
+    Start,
+    Terminate,
+    TimerDue,
+)
 from holdfast.core.failures import Failure, describe_exception
 from holdfast.core.instants import Instant
 from holdfast.core.options import OnClosed, OnOpen
 from holdfast.core.signals import closed_error, missing_error
-from holdfast.engine.programs import Live, ProgramCache
-from holdfast.engine.requests import Accepted, Opened, Request
+from holdfast.engine.keys import Keys, answer_from, key_lock, make_request_row
+from holdfast.engine.lanes import Name
+from holdfast.engine.programs import ProgramCache
+from holdfast.engine.requests import Look, Opened, Request
 from holdfast.engine.rows import from_row
+from holdfast.engine.work import Source, Work
 from holdfast.errors import CorruptStore, ExecutionClosed, HoldfastError, WorkflowAlreadyClosed, WorkflowAlreadyOpen
 from holdfast.store.contract import (
     Claim,
@@ -29,73 +41,44 @@ from holdfast.store.contract import (
     ExecutionRow,
     InboxRow,
     LooseWrite,
-    RequestRow,
+    Route,
+    TimerRow,
     Transaction,
     Wanted,
 )
 
-Source = Request | int | None
-"""Where an envelope came from: a request of this node, an inbox row by its id, or a timer."""
-
 _MAY_START_AGAIN: Final = frozenset({"failed", "cancelled", "terminated"})
-
-
-class Work:
-    """What a batch holds for one execution."""
-
-    __slots__ = ("arrived", "ends", "execution_id", "live", "new", "org", "retaken", "runs_before", "sources")
-
-    def __init__(self, org: str, execution_id: str, new: Start | None = None) -> None:
-        self.org = org
-        self.execution_id = execution_id
-        self.new = new
-        """The start that makes it, if it does not exist yet."""
-        self.live: Live | None = None
-        self.arrived: list[AnyEnvelope] = []
-        self.sources: list[Source] = []
-        self.retaken = False
-        self.runs_before = 0
-        """How many runs it continues that began and ended in the same batch."""
-        self.ends = False
-        """Whether it is to be terminated without its program, which does not fit."""
-
-    def add(self, envelope: AnyEnvelope, source: Source) -> None:
-        """One more envelope for it."""
-        self.arrived.append(envelope)
-        self.sources.append(source)
-
-    def put_terminate_first(self) -> bool:
-        """For an execution without a program: an order to terminate goes before all else. Whether there is one."""
-        order = sorted(range(len(self.arrived)), key=lambda index: type(self.arrived[index]) is not Terminate)
-        self.arrived = [self.arrived[index] for index in order]
-        self.sources = [self.sources[index] for index in order]
-        return bool(self.arrived) and type(self.arrived[0]) is Terminate
-
-    @property
-    def consumed(self) -> list[int]:
-        """The inbox rows among its sources."""
-        return [source for source in self.sources if type(source) is int]
 
 
 class Router:
     """Routes one batch within its transaction."""
 
     def __init__(
-        self, transaction: Transaction, cache: ProgramCache, *, node: str, now: Instant, exclusive: bool, max_attempts: int
+        self,
+        transaction: Transaction,
+        cache: ProgramCache,
+        *,
+        node: str,
+        now: Instant,
+        exclusive: bool,
+        max_attempts: int,
+        routes: Collection[Route] | None = None,
     ) -> None:
         self._transaction = transaction
         self._cache = cache
         self._node = node
+        self._routes = routes
         self._now = now
         self._exclusive = exclusive
         self._max_attempts = max_attempts
         self._open: dict[tuple[str, str], str | None] = {}
         self._held: set[str] = set()
         self._asked: set[tuple[str, str]] = set()
+        self._guessed: dict[tuple[str, str], str] = {}
+        """Which execution was open under a workflow id when this node last saw it."""
         self._routed: set[int] = set()
         self._rows_by_id: dict[int, InboxRow] = {}
-        self._first_by_key: dict[tuple[str, str, str], Request | str] = {}
-        """What came first under a request's key: a request, or the execution for which the inbox holds it."""
+        self._keys = Keys(transaction, now)
         self.rows: dict[str, ExecutionRow] = {}
         self.work: dict[str, Work] = {}
         self.loose = LooseWrite()
@@ -107,8 +90,17 @@ class Router:
         """Requests for executions that another node holds, with the execution id."""
         self.took = False
         """Whether the claim found inbox rows or due timers."""
+        self.skipped = False
+        """Whether others hold some that has work."""
         self.again: list[Request] = []
         """Requests for workflow ids that another node is starting right now."""
+
+    @property
+    def held(self) -> set[Name]:
+        """Everything that what it holds goes by."""
+        names: set[Name] = set(self._held)
+        names.update((row.org, row.workflow_id) for row in self.rows.values())
+        return names
 
     async def route(self, requests: Sequence[Request], due_before: Instant, limit: int, skip: set[str]) -> None:
         """Claim what is needed and sort every envelope to its execution."""
@@ -117,23 +109,22 @@ class Router:
         for request in requests:
             if request.execution_id:
                 self._want(wanted, request.org, request.execution_id)
-            else:
+            elif not request.has_own_id:
                 self._resolve_locally((request.org, request.workflow_id), wanted, keys)
             if request.key is not None and request.is_start and not self._exclusive:
-                keys[_key_lock(request.org, request.key)] = None
+                keys[key_lock(request.org, request.key)] = None
         claimed = await self._transaction.claim(
-            Claim(wanted=list(wanted.values()), workflow_ids=list(keys), due_before=due_before, limit=limit, skip=skip)
+            Claim(list(wanted.values()), list(keys), due_before, limit, self._routes, skip)
         )
         self._asked.update(keys)
         self._absorb(claimed)
-        self.took = bool(claimed.inbox or claimed.due)
+        self.took, self.skipped = bool(claimed.inbox or claimed.due), claimed.skipped
+        if self._guessed:
+            await self._check_guesses(claimed.busy)
         if claimed.inbox:
             await self._route_inbox(claimed.inbox)
         for timer in claimed.due:
-            envelope = (
-                RetryDue(number=timer.number, attempt=timer.attempt) if timer.attempt else TimerDue(number=timer.number)
-            )
-            self._work_for(timer.org, timer.execution_id).add(envelope, None)
+            self._work_for(timer.org, timer.execution_id).add(_as_envelope(timer), None)
         held = self._held
         for request in requests:
             execution_id = request.execution_id
@@ -150,13 +141,33 @@ class Router:
             wanted[execution_id] = Wanted(org, execution_id, live.execution.state_version if live is not None else -1)
 
     def _resolve_locally(self, key: tuple[str, str], wanted: dict[str, Wanted], keys: dict[tuple[str, str], None]) -> None:
-        """On a store of our own the cache knows; else the database must be asked."""
-        execution_id = self._cache.find_open(key) if self._exclusive else None
+        """On a store of our own the cache knows. On a shared one it guesses: who is open and has the id is the only one."""
+        execution_id = self._cache.find_open(key)
         if execution_id is None:
             keys[key] = None
-        else:
+            return
+        if self._exclusive:
             self._open[key] = execution_id
-            self._want(wanted, key[0], execution_id)
+        else:
+            self._guessed[key] = execution_id
+        live = self._cache.get(execution_id)
+        version = live.execution.state_version if live is not None else -1
+        wanted[execution_id] = Wanted(key[0], execution_id, version, key[1])
+
+    async def _check_guesses(self, busy: set[str]) -> None:
+        """Those that are held are open, so they are right. The others may have closed meanwhile: the database knows."""
+        wrong: list[tuple[str, str]] = []
+        for key, execution_id in self._guessed.items():
+            if execution_id in self._held:
+                self._open[key] = execution_id
+            else:
+                wrong.append(key)
+        if wrong:
+            self._asked.update(wrong)
+            claimed = await self._transaction.claim(Claim(workflow_ids=wrong))
+            self._absorb(claimed)
+            busy |= claimed.busy
+            await self._route_inbox(claimed.inbox)
 
     def _absorb(self, claimed: Claimed) -> None:
         self._held |= claimed.held
@@ -197,7 +208,9 @@ class Router:
             self._asked.update(keys)
             self._absorb(await self._transaction.claim(Claim(workflow_ids=list(keys))))
         for row, envelope in decoded:
-            if type(envelope) is Start:
+            if type(envelope) is Start and row.execution_id:
+                await self._route_first(row, envelope)
+            elif type(envelope) is Start:
                 await self._route_start(envelope, row.org, row.id)
             else:
                 await self._route_row(row, envelope)
@@ -210,7 +223,7 @@ class Router:
                 return  # being started elsewhere: it stays where it is
             execution_id = self._open[key] or ""
         if execution_id in self.work or execution_id in self._held:
-            if type(envelope) is Signal and await self._is_repeated_row(row.org, envelope.request, execution_id):
+            if type(envelope) is Signal and await self._keys.is_used(row.org, envelope.request, execution_id):
                 self.loose.consumed.append(row.id)
             else:
                 self._work_for(row.org, execution_id).add(envelope, row.id)
@@ -221,6 +234,8 @@ class Router:
         if found is None and row.execution_id and row.workflow_id:
             if not await self._look_for_start(key):
                 return  # its receiver is being started elsewhere: it stays where it is
+            if execution_id not in self.work and row.workflow_id == execution_id and self._open[key] is not None:
+                execution_id = self._open[key] or ""  # whoever sent it could not tell which kind of id it is
             if execution_id in self.work or execution_id in self._held:
                 self._work_for(row.org, execution_id).add(envelope, row.id)
                 return
@@ -242,6 +257,28 @@ class Router:
                 self._send(row.org, envelope.sender.execution_id, answer)
             else:
                 self._bury(row, error.message, consume=False)
+        elif isinstance(envelope, Cancel | Terminate) and not row.execution_id:
+            error = await self._refusal(row.org, "", row.workflow_id, "cancel")
+            if not isinstance(error, ExecutionClosed):
+                self._bury(row, error.message, consume=False)
+
+    async def _route_first(self, row: InboxRow, start: Start) -> None:
+        """The first turn of an execution that is registered: others left it to this node."""
+        found = await self._find_row(row.execution_id)
+        if found is None or found.closed_at is not None or found.sequence > 0:
+            self.loose.consumed.append(row.id)  # it was handled before
+        elif row.execution_id in self._held:
+            self._work_for(row.org, row.execution_id).add(start, row.id)
+
+    def bury_rows(self, row_ids: Sequence[int], reason: str) -> None:
+        """These go to the dead letters."""
+        for row_id in row_ids:
+            self._bury(self._rows_by_id[row_id], reason)
+
+    def reroute(self, row_id: int, route: Route) -> None:
+        """An inbox row is for others: they will find it on that route."""
+        if self._rows_by_id[row_id].route != route:
+            self.loose.rerouted.append((row_id, route))
 
     async def _look_for_start(self, key: tuple[str, str]) -> bool:
         """Route a start that may still be waiting under this workflow id; False if another node is at it."""
@@ -278,24 +315,22 @@ class Router:
     async def _route_start(self, start: Start, org: str, source: Source) -> None:
         key = (org, start.workflow_id)
         request = source if isinstance(source, Request) else None
-        if key not in self._open and start.workflow_id != start.execution_id:
-            if key not in self._asked:
-                self._asked.add(key)
-                self._absorb(await self._transaction.claim(Claim(workflow_ids=[key])))
-            if key not in self._open:
-                if request is not None:
-                    await self._pass_on(request)
-                return
+        if start.workflow_id != start.execution_id and not await self._hold_id(key):
+            if request is not None:
+                await self._pass_on(request)
+            return
         existing = self._open.get(key)
         if existing == start.execution_id and type(source) is int:
             self.loose.consumed.append(source)  # it was handled before
+            return
+        if type(source) is int and start.request is not None and await self._is_repeated_start(start, org, source):
             return
         if existing is not None:
             if start.on_open is OnOpen.FAIL:
                 self._refuse_start(start, org, source, _already_open(start.workflow_id, existing))
                 return
             if start.on_open is OnOpen.USE_EXISTING:
-                self._use_existing(request, org, existing)
+                await self._use_existing(start, org, source, existing)
                 return
             if existing not in self.work and existing not in self._held:
                 if request is not None:
@@ -309,15 +344,42 @@ class Router:
             ):
                 self._refuse_start(start, org, source, _already_closed(latest, start.on_closed))
                 return
+        signal = start.signal if request is None else request.signal
+        if signal is not None and request is None:
+            if await self._keys.is_used(org, signal.request, start.execution_id):
+                self.loose.consumed.extend([source] if type(source) is int else [])
+                return
+            start = msgspec.structs.replace(start, signal=None)
         work = self.work[start.execution_id] = Work(org, start.execution_id, start)
         work.add(start, source)
-        if request is not None and request.signal is not None:
-            work.add(request.signal, request)
+        if signal is not None:
+            work.add(signal, request)
         self._open[key] = start.execution_id
 
-    def _use_existing(self, request: Request | None, org: str, existing: str) -> None:
-        if request is None:
-            return
+    async def _hold_id(self, key: tuple[str, str]) -> bool:
+        """Hold a workflow id against other nodes; False if one of them has it."""
+        if key not in self._open and key not in self._asked:
+            self._asked.add(key)
+            self._absorb(await self._transaction.claim(Claim(workflow_ids=[key])))
+        return key in self._open
+
+    async def _use_existing(self, start: Start, org: str, source: Source, existing: str) -> None:
+        """An open execution takes the signal of a start, if it has one. A row stays where it is until that is certain."""
+        if isinstance(source, Request):
+            self._answer_existing(source, org, existing)
+        elif source is not None and start.signal is None:
+            if existing in self.work and self.work[existing].new is not None:
+                return  # it is being started in this very batch, which may yet be lost
+            self.loose.consumed.append(source)
+            if start.request is not None:
+                self.loose.requests.append(make_request_row(org, start.request, existing, None))
+        elif source is not None and start.signal is not None and (existing in self.work or existing in self._held):
+            if await self._keys.is_used(org, start.signal.request, existing):
+                self.loose.consumed.append(source)
+            else:
+                self._work_for(org, existing).add(start.signal, source)
+
+    def _answer_existing(self, request: Request, org: str, existing: str) -> None:
         if request.signal is None:
             if existing in self.work and self.work[existing].new is not None:
                 self.again.append(request)  # it is being started in this very batch, which may yet be lost
@@ -334,8 +396,15 @@ class Router:
             self.answers.append((source, error))
             return
         if source is not None:
-            self.loose.consumed.append(source)
+            self.refuse_row(source, start, error)
         self.refuse_child(start, org, describe_exception(error))
+
+    def refuse_row(self, row_id: int, envelope: AnyEnvelope, error: HoldfastError) -> None:
+        """What came by the inbox for an execution that is not made: a parent hears of it; else there is nobody to tell."""
+        if type(envelope) is Start and envelope.parent is not None:
+            self.loose.consumed.append(row_id)
+        else:
+            self._bury(self._rows_by_id[row_id], error.message)
 
     def refuse_child(self, start: Start, org: str, failure: Failure) -> None:
         """Tell a parent that its child could not be started."""
@@ -350,6 +419,9 @@ class Router:
             return
         if isinstance(request.envelope, Start):
             await self._route_start(request.envelope, request.org, request)
+            return
+        if type(request) is Look:
+            self._answer_look(request)
             return
         key = (request.org, request.workflow_id)
         execution_id = request.execution_id
@@ -367,6 +439,15 @@ class Router:
             ended = isinstance(request.envelope, Cancel | Terminate) and isinstance(error, ExecutionClosed)
             self.answers.append((request, False if ended else error))
 
+    def _answer_look(self, request: Look) -> None:
+        """The inbox comes before requests: what waited there under the workflow id has been routed."""
+        key = (request.org, request.workflow_id)
+        open_id = self._open.get(key)
+        if key not in self._open or (open_id in self.work and self.work[open_id].new is not None):
+            self.again.append(request)  # it is being started, here or elsewhere
+        else:
+            self.answers.append((request, True))
+
     async def _pass_on(self, request: Request) -> None:
         """Another node holds the workflow id: whoever is open under it is reached by its inbox; else it is being started."""
         row = await self._transaction.read_latest(request.org, request.workflow_id)
@@ -375,39 +456,38 @@ class Router:
         elif not isinstance(request.envelope, Start):
             self.elsewhere.append((request, row.execution_id))
         elif request.envelope.on_open is OnOpen.USE_EXISTING:
-            self._use_existing(request, request.org, row.execution_id)
+            self._answer_existing(request, request.org, row.execution_id)
         else:
             self.again.append(request)
 
     async def _is_repeated(self, request: Request) -> bool:
         """Whether the request was answered before, or is repeated within this batch."""
         assert request.key is not None  # noqa: S101 - asked only for requests with a key
-        kind, key = request.key.kind, request.key.key
-        first = self._first_by_key.setdefault((request.org, kind, key), request)
+        first = self._keys.claim(request.org, request.key, request)
         if isinstance(first, str):
             self.answers.append((request, answer_from(request, first, None)))
             return True
         if first is not request:
             self.followers.append((request, first))
             return True
-        if request.is_start and not self._exclusive and _key_lock(request.org, request.key) not in self._open:
+        if request.is_start and not self._exclusive and key_lock(request.org, request.key) not in self._open:
             self.again.append(request)  # another node is at it
             return True
-        known = await self._transaction.read_request(request.org, kind, key, self._now)
+        known = await self._keys.find(request.org, request.key)
         if known is None:
             return False
         self.answers.append((request, answer_from(request, known.execution_id, known.sequence)))
         return True
 
-    async def _is_repeated_row(self, org: str, request: RequestKey | None, execution_id: str) -> bool:
-        """Whether a signal in the inbox was taken before, or is there twice."""
-        if request is None:
-            return False
-        place = (org, request.kind, request.key)
-        if place in self._first_by_key:
+    async def _is_repeated_start(self, start: Start, org: str, row_id: int) -> bool:
+        """Whether a start in the inbox needs nothing more now: its key was used before, or another node is at it."""
+        assert start.request is not None  # noqa: S101 - asked only for starts with a key
+        if not self._exclusive and not await self._hold_id(key_lock(org, start.request)):
             return True
-        self._first_by_key[place] = execution_id
-        return await self._transaction.read_request(*place, self._now) is not None
+        if not await self._keys.is_used(org, start.request, start.execution_id):
+            return False
+        self.loose.consumed.append(row_id)
+        return True
 
     def _remember(self, request: Request, execution_id: str, sequence: int | None) -> None:
         if request.key is not None:
@@ -433,21 +513,13 @@ class Router:
             return error
 
 
-def _key_lock(org: str, key: RequestKey) -> tuple[str, str]:
-    """What a start with a key holds against other nodes: a workflow id that nobody can have."""
-    return org, f"\n{key.kind}\n{key.key}"
-
-
-def answer_from(request: Request, execution_id: str, sequence: int | None) -> Opened | Accepted:
-    """The answer to a repeated request, from what was remembered of the first."""
-    if request.is_start:
-        return Opened(execution_id, created=False, signal_sequence=sequence)
-    return Accepted(execution_id, sequence)
-
-
-def make_request_row(org: str, key: RequestKey, execution_id: str, sequence: int | None) -> RequestRow:
-    """What is remembered of a request with a key."""
-    return RequestRow(org, key.kind, key.key, execution_id, sequence, key.expires_at)
+def _as_envelope(timer: TimerRow) -> AnyEnvelope:
+    """What a due timer says."""
+    if timer.attempt == 0:
+        return TimerDue(number=timer.number)
+    if timer.attempt > 0:
+        return RetryDue(number=timer.number, attempt=timer.attempt)
+    return OfferDue(number=timer.number, attempt=-timer.attempt)
 
 
 def _already_open(workflow_id: str, execution_id: str) -> WorkflowAlreadyOpen:

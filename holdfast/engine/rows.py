@@ -8,11 +8,12 @@ from holdfast.core import codec
 from holdfast.core.events import HistoryTurn
 from holdfast.core.execution import Execution
 from holdfast.core.lifecycle import Status
-from holdfast.store.contract import ExecutionRow, HistoryRow
+from holdfast.engine.routes import find_route
+from holdfast.store.contract import ExecutionRow, HistoryRow, Route
 
 
-def to_row(execution: Execution) -> ExecutionRow:
-    """The row of an execution as it now is."""
+def to_row(execution: Execution, route: Route | None = None) -> ExecutionRow:
+    """The row of an execution as it now is; `route` if that is known already."""
     details = execution.details
     return ExecutionRow(
         execution.org,
@@ -30,6 +31,7 @@ def to_row(execution: Execution) -> ExecutionRow:
         execution.updated_at,
         execution.closed_at,
         codec.encode(details),
+        find_route(execution) if route is None else route,
     )
 
 

@@ -12,8 +12,9 @@ from holdfast.core.execution import Execution
 from holdfast.core.instants import Instant
 from holdfast.engine.programs import Live, ProgramCache
 from holdfast.engine.requests import Accepted, Opened, Request
-from holdfast.engine.routing import Router, Work
+from holdfast.engine.routing import Router
 from holdfast.engine.stand_ins import NoProgram
+from holdfast.engine.work import Work
 from holdfast.errors import ExecutionClosed, HoldfastError
 from holdfast.store.contract import TurnWrite
 
@@ -29,8 +30,10 @@ class Settled:
         "doomed",
         "elsewhere",
         "next_due",
+        "offered",
         "parked",
         "sent",
+        "skipped",
         "stopped",
         "took",
     )
@@ -38,11 +41,15 @@ class Settled:
     def __init__(self) -> None:
         self.answers: list[tuple[Request, Any]] = []
         self.dispatched: list[ActivityTask] = []
+        self.offered = False
+        """Whether activities were offered to whoever can take them."""
         self.stopped: list[tuple[str, int]] = []
         self.closed: list[tuple[Execution, AnyEvent]] = []
         self.next_due: Instant | None = None
         self.took = False
         """Whether there was anything in the inbox, or due: there may be more."""
+        self.skipped = False
+        """Whether others hold something that has work."""
         self.sent = False
         """Whether envelopes went to inboxes."""
         self.again: list[Request] = []
@@ -75,6 +82,7 @@ def settle(router: Router, taken: Sequence[Taken], parked: list[str], lost: set[
     settled.again = router.again
     settled.parked = parked
     settled.took = router.took
+    settled.skipped = router.skipped
     settled.sent = bool(router.loose.outgoing)
     for one in taken:
         if one.write is not None and one.work.execution_id in lost:
@@ -107,13 +115,16 @@ def _settle_turn(one: Taken, settled: Settled, cache: ProgramCache) -> None:
     if one.write.history is not None:
         live.weight += len(one.write.history.body)
     if turn.dispatched:
-        settled.dispatched.extend(make_task(execution, number) for number in turn.dispatched)
+        route = one.write.row.route
+        settled.dispatched.extend(make_task(execution, number, route) for number in turn.dispatched)
+    if turn.offered:
+        settled.offered = True
     if turn.stopped:
         settled.stopped.extend((execution.execution_id, number) for number in turn.stopped)
     for timer in turn.started_timers:
         if settled.next_due is None or timer.due < settled.next_due:
             settled.next_due = timer.due
-    if turn.outgoing:
+    if one.write.outgoing:
         settled.sent = True
         settled.doomed.extend(one.execution_id for one in turn.outgoing if type(one.envelope) is Terminate)
     if execution.closed_at is not None:

@@ -5,17 +5,30 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 from holdfast.core import codec
-from holdfast.core.effects import DeadLetter, Turn
+from holdfast.core.effects import DeadLetter, Outgoing, Turn, make_task
 from holdfast.core.envelopes import Signal, Start
 from holdfast.core.execution import Execution
+from holdfast.engine.keys import make_request_row
 from holdfast.engine.requests import Request
-from holdfast.engine.routing import Work, make_request_row
+from holdfast.engine.routes import make_route
 from holdfast.engine.rows import to_row
+from holdfast.engine.work import Work
 from holdfast.errors import HoldfastError
-from holdfast.store.contract import DeadLetterRow, HistoryRow, InboxRow, RequestRow, TimerRow, TurnWrite
+from holdfast.store.contract import (
+    ActivityRow,
+    DeadLetterRow,
+    HistoryRow,
+    InboxRow,
+    RequestRow,
+    Route,
+    TimerRow,
+    TurnWrite,
+)
 
 
-def make_write(work: Work, execution: Execution, turn: Turn, expected_version: int | None, node: str) -> TurnWrite:
+def make_write(
+    work: Work, execution: Execution, turn: Turn, expected_version: int | None, node: str, route: Route | None = None
+) -> TurnWrite:
     """Everything one turn writes; moves the execution on by one version and the turn's events."""
     execution.state_version += 1
     history = None
@@ -23,27 +36,23 @@ def make_write(work: Work, execution: Execution, turn: Turn, expected_version: i
         body = codec.encode(turn.events)
         history = HistoryRow(execution.execution_id, execution.sequence + 1, len(turn.events), turn.now, codec.SCHEMA, body)
         execution.sequence += len(turn.events)
-    write = TurnWrite(row=to_row(execution), expected_version=expected_version, history=history)
+    row = to_row(execution, route)
+    write = TurnWrite(row=row, expected_version=expected_version, history=history)
     if turn.started_timers or turn.ended_timers:
         write.timers = [
-            TimerRow(execution.org, execution.execution_id, timer.number, timer.due, timer.attempt)
+            TimerRow(execution.org, execution.execution_id, timer.number, timer.due, timer.attempt, row.route)
             for timer in turn.started_timers
         ]
         write.ended_timers = turn.ended_timers
     if turn.outgoing:
-        write.outgoing = [
-            InboxRow(
-                execution.org,
-                "" if type(one.envelope) is Start else one.execution_id,
-                one.workflow_id,
-                codec.encode(one.envelope),
-            )
-            for one in turn.outgoing
-        ]
+        write.outgoing = [_outgoing_row(execution.org, one) for one in turn.outgoing]
+    if turn.offered or turn.withdrawn:
+        write.offered = [_offer_row(execution, number, row.route) for number in turn.offered]
+        write.withdrawn = turn.withdrawn
     if turn.dead_letters:
         write.dead_letters = _dead_letter_rows(execution, turn, node)
     write.consumed = work.consumed
-    write.requests = _request_rows(work, turn)
+    write.requests = make_request_rows(work, turn)
     return write
 
 
@@ -55,6 +64,28 @@ def bury_refused(work: Work, turn: Turn) -> None:
             continue
         if type(envelope) is Signal and envelope.sender is None:
             turn.dead_letters.append(DeadLetter(envelope, answer.message))
+
+
+def _outgoing_row(org: str, sent: Outgoing) -> InboxRow:
+    """Of all that goes to others, only where a start goes is known."""
+    envelope = sent.envelope
+    if type(envelope) is Start:
+        route = make_route(envelope.queue, envelope.workflow)
+        return InboxRow(org, "", sent.workflow_id, codec.encode(envelope), route=route)
+    return InboxRow(org, sent.execution_id, sent.workflow_id, codec.encode(envelope))
+
+
+def _offer_row(execution: Execution, number: int, route: Route) -> ActivityRow:
+    task = make_task(execution, number, route)
+    event = task.event
+    return ActivityRow(
+        execution.org,
+        execution.execution_id,
+        number,
+        task.attempt,
+        make_route(event.options.queue, event.name),
+        codec.encode_task(task),
+    )
 
 
 def _dead_letter_rows(execution: Execution, turn: Turn, node: str) -> Sequence[DeadLetterRow]:
@@ -72,14 +103,15 @@ def _dead_letter_rows(execution: Execution, turn: Turn, node: str) -> Sequence[D
     ]
 
 
-def _request_rows(work: Work, turn: Turn) -> Sequence[RequestRow]:
+def make_request_rows(work: Work, turn: Turn) -> Sequence[RequestRow]:
+    """What is remembered of the requests with keys that a turn took."""
     rows = []
     for index, source in enumerate(work.sources):
         envelope = work.arrived[index]
         if isinstance(source, Request):
             key = None if source.signal is not None and type(envelope) is Start else source.key
         else:
-            key = envelope.request if type(envelope) is Signal else None
+            key = envelope.request if isinstance(envelope, Signal | Start) else None
         if key is None:
             continue
         answer = turn.answers.get(index)

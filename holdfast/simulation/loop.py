@@ -11,7 +11,7 @@ import heapq
 from collections import deque
 from collections.abc import Callable, Coroutine
 from contextvars import Context, ContextVar, copy_context
-from typing import Any, Final, Self, TypeVar
+from typing import Any, Final, Protocol, Self, TypeVar
 
 from holdfast.core.instants import SECOND, Instant
 
@@ -106,7 +106,7 @@ class SimulationLoop(asyncio.AbstractEventLoop):
         asyncio._set_running_loop(self)
         try:
             for _, task in self._tasks:
-                _unwind(task)
+                unwind(task)
         finally:
             asyncio._set_running_loop(None)
             self._tasks.clear()
@@ -131,7 +131,7 @@ class SimulationLoop(asyncio.AbstractEventLoop):
     async def pause(self, micros: int) -> None:
         """Let virtual time pass."""
         future = self.create_future()
-        self.call_at_instant(self.now + micros, _wake, future)
+        self.call_at_instant(self.now + micros, wake, future)
         await future
 
     def _run_next(self) -> None:
@@ -249,10 +249,20 @@ class SimulationLoop(asyncio.AbstractEventLoop):
         """There is none."""
 
 
+class VirtualTime(Protocol):
+    """A loop whose time is virtual."""
+
+    now: Instant
+
+    def call_at_instant(self, when: Instant, callback: Callable[..., object], *args: Any) -> asyncio.TimerHandle:
+        """Call back at an instant; a past one is now."""
+        ...
+
+
 class SimulatedClock:
     """An engine's clock in a simulated world. It may be fast or slow by some microseconds."""
 
-    def __init__(self, loop: SimulationLoop, error: int = 0) -> None:
+    def __init__(self, loop: VirtualTime, error: int = 0) -> None:
         self._loop = loop
         self._error = error
 
@@ -265,12 +275,12 @@ class SimulatedClock:
         return self._loop.call_at_instant(when - self._error, callback)
 
 
-def _wake(future: asyncio.Future[None]) -> None:
+def wake(future: asyncio.Future[None]) -> None:
     if not future.done():
         future.set_result(None)
 
 
-def _unwind(task: asyncio.Task[Any]) -> None:
+def unwind(task: asyncio.Task[Any]) -> None:
     if task.done():
         if not task.cancelled():
             task.exception()  # seen: nobody else asks any more

@@ -37,6 +37,8 @@ _DURABLE: Final = (
     Point.DELIVERED,
     Point.UPDATE,
     Point.UPDATED,
+    Point.OFFERS_COMMIT,
+    Point.OFFERS_TAKEN,
 )
 """Before and after everything that is durable."""
 _DOUBT: Final = {FaultAction.APPLIED_UNKNOWN: 0.1, FaultAction.LOST_UNKNOWN: 0.1}
@@ -54,8 +56,7 @@ PROFILES: Final[Mapping[str, Rates]] = {
         Point.CLAIM_ROW: {FaultAction.SKIP: 0.3},
         Point.WRITE_ESCALATE: {FaultAction.SKIP: 0.3},
     },
-    "broken": {point: {FaultAction.FAIL: 0.05} for point in Point if point not in (
-        Point.CLAIM_ROW, Point.COMMITTED, Point.ROLLBACK, Point.DELIVERED, Point.UPDATED, Point.WAKE)},
+    "broken": {point: {FaultAction.FAIL: 0.05} for point in Point if FaultAction.FAIL in MAY_HAPPEN[point]},
     "everything": {
         **dict.fromkeys(_DURABLE, _CRASH),
         Point.COMMIT: {**_DOUBT, FaultAction.LATE_UNKNOWN: 0.05, FaultAction.FAIL: 0.05, FaultAction.CRASH: 0.02},

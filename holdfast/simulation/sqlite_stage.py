@@ -62,6 +62,8 @@ class Mishap(StrEnum):
     """OutcomeUnknown, and it was committed."""
     LOST = "lost"
     """OutcomeUnknown, and it was not committed."""
+    LATE = "late"
+    """OutcomeUnknown, and it is committed only now. A server can be late; a file cannot."""
 
 
 Decide: TypeAlias = Callable[[Place], Mishap]

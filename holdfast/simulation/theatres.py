@@ -1,4 +1,4 @@
-"""Where a scenario is run, and how it is disturbed there: nodes on a shared database, or one node on a file."""
+"""Where a scenario is run, and how it is disturbed there: nodes that share memory or a server, or one node on a file."""
 
 from __future__ import annotations
 
@@ -10,16 +10,18 @@ from typing import Any, Final, Protocol, TypeVar
 
 import msgspec
 
+from holdfast.engine.stores import hide_password
 from holdfast.simulation import memory_stage, sqlite_stage
 from holdfast.simulation.loop import SimulationLoop
 from holdfast.simulation.memory_stage import MemoryStage
 from holdfast.simulation.plans import Scenario
 from holdfast.simulation.runs import Ended, live
+from holdfast.simulation.server_loop import AnyLoop, ServerLoop
 from holdfast.simulation.sqlite_stage import SqliteStage
 from holdfast.simulation.troubles import TROUBLES
 from holdfast.simulation.world import BEGINNING, World
 
-D = TypeVar("D", memory_stage.Decide, sqlite_stage.Decide)
+D = TypeVar("D")
 
 MOST_CALLBACKS: Final = 5_000_000
 MOST_SWEPT: Final = 90
@@ -61,8 +63,15 @@ class Theatre(Protocol):
 
 
 def _choose_options(random: Random) -> dict[str, Any]:
-    """Small caches and batches make for many replays and many commits."""
-    return {"max_live_programs": random.choice([1, 3, 2_000]), "batch_size": random.choice([1, 4, 512])}
+    """Small caches and batches make for many replays and many commits.
+
+    For all the crashes here nobody is to blame.
+    """
+    return {
+        "max_live_programs": random.choice([1, 3, 2_000]),
+        "batch_size": random.choice([1, 4, 512]),
+        "max_lost": 1_000_000,
+    }
 
 
 class SharedMemory:
@@ -156,13 +165,64 @@ class OwnFile:
         return live(world, self._scenario, 1, TROUBLES.get(name))
 
 
+class SharedServer:
+    """Nodes that share a schema on a real PostgreSQL; each run has one of its own, which is dropped afterwards.
+
+    The scenario, what goes wrong and how often are the seed's; which of two answers is there first is the server's.
+    """
+
+    store = "postgresql"
+
+    def __init__(self, scenario: Scenario, nodes: int, url: str) -> None:
+        self.options = f"--store '{hide_password(url)}' --nodes {nodes}"
+        self._scenario = scenario
+        self._nodes = nodes
+        self._url = url
+        self._random = Random(f"holdfast trials {scenario.seed}")
+
+    def run_undisturbed(self) -> Ended:
+        """One node, nothing goes wrong."""
+        from holdfast.simulation import server_stage  # noqa: PLC0415 - whoever has no server needs no driver
+
+        return self._run("undisturbed", _always(server_stage.never), 1, {})
+
+    def make_trials(self) -> Iterator[Trial]:
+        """Several nodes: with trouble, with mishaps at random, and with single crashes."""
+        from holdfast.simulation import server_stage  # noqa: PLC0415
+
+        options = _choose_options(self._random)
+        yield self._trial(self._random.choice(sorted(TROUBLES)), _always(server_stage.never), options)
+        yield self._trial("mishaps", partial(server_stage.at_random, crashes=0.004, cuts=0.004, doubts=0.1), options)
+        counting = server_stage.CrashAt(0)
+        yield self._trial("one crash", _always(counting), options)
+        for number in sorted(self._random.sample(range(1, counting.count + 1), min(SAMPLED, counting.count))):
+            yield self._trial("one crash", _always(server_stage.CrashAt(number)), options)
+
+    def _trial(self, name: str, decide: Callable[[Random], Any], options: dict[str, Any]) -> Trial:
+        return Trial(name, lambda: self._run(name, decide, self._nodes, options))
+
+    def _run(self, name: str, decide: Callable[[Random], Any], nodes: int, options: dict[str, Any]) -> Ended:
+        from holdfast.simulation.server_stage import ServerStage, make_address, remove_schema  # noqa: PLC0415
+
+        loop = ServerLoop(BEGINNING, MOST_CALLBACKS)
+        world = _make_world(self._scenario.seed, name, options, MEMORY_RESTARTS, loop)
+        address = make_address(self._url)
+        world.set_up(ServerStage(world, address, decide(world.random)))
+        try:
+            return live(world, self._scenario, nodes, TROUBLES.get(name))
+        finally:
+            remove_schema(address)
+
+
 def _always(decide: D) -> Callable[[Random], D]:
     """What needs no chance."""
     return lambda _random: decide
 
 
-def _make_world(seed: int, name: str, options: dict[str, Any], restarts: tuple[int, int]) -> World:
-    loop = SimulationLoop(BEGINNING, MOST_CALLBACKS)  # type: ignore[abstract]  # what nothing here calls is left out
+def _make_world(
+    seed: int, name: str, options: dict[str, Any], restarts: tuple[int, int], loop: AnyLoop | None = None
+) -> World:
+    loop = loop or SimulationLoop(BEGINNING, MOST_CALLBACKS)  # type: ignore[abstract]  # what nothing here calls is left out
     world = World(loop, Random(f"holdfast world {seed} {name}"), options)
     world.restart_millis = restarts
     return world

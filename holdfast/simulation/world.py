@@ -14,8 +14,9 @@ from holdfast.engine.engine import Engine
 from holdfast.engine.watchdog import Watchdog
 from holdfast.errors import StoreError
 from holdfast.simulation import scripted
-from holdfast.simulation.loop import NODE, SimulatedClock, SimulationLoop
+from holdfast.simulation.loop import NODE, SimulatedClock
 from holdfast.simulation.monitor import Monitor
+from holdfast.simulation.server_loop import AnyLoop
 from holdfast.store.contract import Store
 
 T = TypeVar("T")
@@ -90,7 +91,7 @@ class Node:
 class World:
     """Nodes, clients and time."""
 
-    def __init__(self, loop: SimulationLoop, random: Random, options: dict[str, Any]) -> None:
+    def __init__(self, loop: AnyLoop, random: Random, options: dict[str, Any]) -> None:
         self.loop = loop
         self.random = random
         self.nodes: dict[str, Node] = {}
@@ -234,7 +235,7 @@ def _pass_on(done: asyncio.Task[T], answer: asyncio.Future[T]) -> None:
         answer.set_exception(error)
 
 
-def spawn(loop: SimulationLoop, coro: Coroutine[Any, Any, T]) -> asyncio.Task[T]:
+def spawn(loop: AnyLoop, coro: Coroutine[Any, Any, T]) -> asyncio.Task[T]:
     """A task that belongs to no node."""
     task: asyncio.Task[T] = loop.create_task(coro, context=Context())
     return task

@@ -6,19 +6,30 @@ that one process owns keeps the same promises with less work.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Collection, Mapping, Sequence
-from typing import Protocol
+from collections.abc import Awaitable, Callable, Collection, Mapping, Sequence
+from enum import Enum, auto
+from typing import Any, Protocol, TypeAlias, TypeVar
 
 import msgspec
 
 from holdfast.core.instants import Instant
 from holdfast.core.lifecycle import Status
 
+T = TypeVar("T")
+
+Route: TypeAlias = str
+"""Who may take something: made of a queue, a name and where that matters a version, by the engine. The store only compares
+it. Empty: anybody."""
+
 # --- rows: what is kept, as it is kept ------------------------------------------------------------------------------------
 
 
 class ExecutionRow(msgspec.Struct, frozen=True, gc=False):
-    """One execution. `details` is JSON that the store does not look into."""
+    """One execution. `details` is JSON that the store does not look into.
+
+    Org, execution id, workflow id, workflow, queue, parent id and time of creation never change. All others may, with every
+    turn.
+    """
 
     org: str
     execution_id: str
@@ -35,10 +46,12 @@ class ExecutionRow(msgspec.Struct, frozen=True, gc=False):
     updated_at: Instant
     closed_at: Instant | None
     details: bytes
+    route: Route = ""
+    """Who may take its turns."""
 
 
 class HistoryRow(msgspec.Struct, frozen=True, gc=False):
-    """The events of one turn: `count` of them from sequence `first` on."""
+    """The events of one turn: `count` of them from sequence `first` on. Never changes."""
 
     execution_id: str
     first: int
@@ -49,19 +62,42 @@ class HistoryRow(msgspec.Struct, frozen=True, gc=False):
 
 
 class TimerRow(msgspec.Struct, frozen=True, gc=False):
-    """An envelope with a due time. `attempt` 0 is a program's timer, else an activity's next attempt."""
+    """An envelope with a due time; setting it again under its number replaces it.
+
+    `attempt` 0 is a program's timer; positive: an activity's next attempt; negative: the end of an offered activity's
+    waiting, of the attempt that the sign hides.
+    """
 
     org: str
     execution_id: str
     number: int
     due: Instant
     attempt: int
+    route: Route = ""
+    """That of its execution."""
+
+
+class ActivityRow(msgspec.Struct, frozen=True, gc=False):
+    """An attempt of an activity that its own node could not take: offered to whoever can.
+
+    Only `node` changes, once; everything else by a new offer in its place.
+    """
+
+    org: str
+    execution_id: str
+    number: int
+    attempt: int
+    route: Route
+    body: bytes
+    node: str | None = None
+    """Who has taken it."""
 
 
 class InboxRow(msgspec.Struct, frozen=True, gc=False):
     """An envelope to be handled now. `execution_id` is empty where it is addressed by workflow id.
 
-    `id` is given by the store, in the order of arrival: a database sequence, never a time.
+    `id` is given by the store, in the order of arrival: a database sequence, never a time. Of the rest only
+    `attempts` and `route` change.
     """
 
     org: str
@@ -70,10 +106,12 @@ class InboxRow(msgspec.Struct, frozen=True, gc=False):
     body: bytes
     id: int = 0
     attempts: int = 0
+    route: Route = ""
+    """That of the receiver, where the sender knows it. `Store.deliver` fills it in."""
 
 
 class DeadLetterRow(msgspec.Struct, frozen=True, gc=False):
-    """An envelope that could not be handled, as it came, and why."""
+    """An envelope that could not be handled, as it came, and why. Never changes."""
 
     org: str
     execution_id: str
@@ -103,6 +141,10 @@ class NodeRow(msgspec.Struct, frozen=True, gc=False):
     node: str
     seen_at: Instant
     started_at: Instant
+    has_left: bool = False
+    """Whether it said goodbye: what it has not finished is for others, at once."""
+    details: bytes = b"{}"
+    """JSON that the store does not look into: where it runs, and what it can do."""
 
 
 # --- what a batch asks and writes -----------------------------------------------------------------------------------------
@@ -114,6 +156,9 @@ class Wanted(msgspec.Struct, frozen=True, gc=False):
     org: str
     execution_id: str
     known_version: int = -1
+    workflow_id: str = ""
+    """Its workflow id, if what is addressed by that is wanted too: the id is claimed with it, and is in `Claimed.open_ids`
+    if both were had."""
 
 
 class Claim(msgspec.Struct, frozen=True, gc=False):
@@ -127,8 +172,10 @@ class Claim(msgspec.Struct, frozen=True, gc=False):
     """Timers count as due up to and including this instant."""
     limit: int = 0
     """How many executions and workflow ids to take beyond the wanted ones: those with inbox rows or due timers."""
+    routes: Collection[Route] | None = None
+    """Take beyond the wanted ones only what goes by these routes, or is for anybody; None: everything."""
     skip: Collection[str] = ()
-    """Executions to leave alone: blocked, or of a workflow that this node does not have."""
+    """Executions to leave alone: they cannot take turns here for the time being."""
 
 
 class Claimed(msgspec.Struct, gc=False):
@@ -147,6 +194,8 @@ class Claimed(msgspec.Struct, gc=False):
     executions that are closed, or not there (yet): no other transaction gets any of it meanwhile."""
     due: list[TimerRow] = msgspec.field(default_factory=list)
     """Due timers of the held executions, in due order."""
+    skipped: bool = False
+    """Whether others hold something that has work: it is worth looking again soon."""
 
 
 class TurnWrite(msgspec.Struct, gc=False):
@@ -164,6 +213,10 @@ class TurnWrite(msgspec.Struct, gc=False):
     outgoing: Sequence[InboxRow] = ()
     dead_letters: Sequence[DeadLetterRow] = ()
     requests: Sequence[RequestRow] = ()
+    offered: Sequence[ActivityRow] = ()
+    """Activities for whoever can take them; each replaces what was offered under its number before."""
+    withdrawn: Sequence[int] = ()
+    """Numbers of activities whose offers end, taken or not; before `offered`."""
 
 
 class LooseWrite(msgspec.Struct, gc=False):
@@ -175,6 +228,8 @@ class LooseWrite(msgspec.Struct, gc=False):
     failed: list[int] = msgspec.field(default_factory=list)
     """Ids of inbox rows whose handling failed: their `attempts` grow by one."""
     requests: list[RequestRow] = msgspec.field(default_factory=list)
+    rerouted: list[tuple[int, Route]] = msgspec.field(default_factory=list)
+    """Inbox rows, by id, that turned out to be for others: from now on they go by this route."""
 
 
 class Filter(msgspec.Struct, frozen=True, gc=False):
@@ -200,6 +255,31 @@ class Counts(msgspec.Struct, frozen=True, gc=False):
     dead_letters: int
 
 
+class Pulse(msgspec.Struct, frozen=True, gc=False):
+    """What a node hears with its heartbeat, so that an idle node asks for nothing else."""
+
+    now: Instant
+    """The store's time; that of the heartbeat where it has none of its own."""
+    nodes: list[NodeRow]
+    next_due: Instant | None
+    """When the earliest timer on the node's routes comes due."""
+    has_inbox: bool
+    """Whether anything waits on the node's routes."""
+    has_offers: bool
+    """Whether an activity on the node's routes waits to be taken."""
+
+
+class Wake(Enum):
+    """Why nodes are woken."""
+
+    WORK = auto()
+    """There may be something to take."""
+    ENDS = auto()
+    """Executions ended, for which somebody may wait."""
+    OFFERS = auto()
+    """Activities are offered."""
+
+
 class Transaction(Protocol):
     """One transaction of a batch. Ends by `commit` or `rollback`; an exception from any method means it is rolled back."""
 
@@ -219,7 +299,7 @@ class Transaction(Protocol):
         ...
 
     async def read_latest(self, org: str, workflow_id: str) -> ExecutionRow | None:
-        """The newest execution of a workflow id, open or closed."""
+        """The newest execution of a workflow id, open or closed: the one that was inserted last."""
         ...
 
     async def read_request(self, org: str, kind: str, key: str, now: Instant) -> RequestRow | None:
@@ -231,7 +311,7 @@ class Transaction(Protocol):
 
         A turn is lost if the stored version is not the expected one, if a new execution's workflow id is open already, or
         if it closes an execution for which the inbox holds rows that it did not take. Closings come before inserts, and end
-        all timers of their executions. Never raises for a lost turn: a batch stands or falls by turns.
+        all timers and offers of their executions. Never raises for a lost turn: a batch stands or falls by turns.
         """
         ...
 
@@ -252,11 +332,11 @@ class Reader(Protocol):
         ...
 
     async def find_latest(self, org: str, workflow_id: str) -> ExecutionRow | None:
-        """The open execution of a workflow id, else the newest closed one."""
+        """The open execution of a workflow id, else the newest closed one: the one that was inserted last."""
         ...
 
     async def list_executions(self, query: Filter) -> list[ExecutionRow]:
-        """Newest first."""
+        """Newest first, which here is the order of execution ids from the greatest down."""
         ...
 
     async def load_history(self, execution_id: str, after: int = 0, limit: int | None = None) -> list[HistoryRow]:
@@ -271,8 +351,16 @@ class Reader(Protocol):
         """In the order of their ids."""
         ...
 
-    async def find_next_due(self, skip: Collection[str]) -> Instant | None:
-        """When the earliest timer comes due, those of `skip` aside."""
+    async def find_next_due(self, skip: Collection[str], routes: Collection[Route] | None = None) -> Instant | None:
+        """When the earliest timer on these routes comes due, those of `skip` aside."""
+        ...
+
+    async def find_closed(self, execution_ids: Collection[str]) -> set[str]:
+        """Which of these executions are closed."""
+        ...
+
+    async def find_oldest_closed(self) -> Instant | None:
+        """When the execution closed that has been closed for longest."""
         ...
 
     async def list_orphans(self, alive: Collection[str], limit: int, after: str = "") -> list[ExecutionRow]:
@@ -293,27 +381,87 @@ class Reader(Protocol):
 
 
 class Nodes(Protocol):
-    """Who is alive. On a store that one process owns, that process."""
+    """Who is alive, and who does what only one may do at a time."""
 
-    async def beat(self, node: NodeRow) -> None:
-        """Record a heartbeat."""
+    async def beat(self, node: NodeRow, routes: Collection[Route], offers: Collection[Route]) -> Pulse:
+        """Record a heartbeat, and hear what there is on these routes, for executions and for activities."""
         ...
 
     async def list_nodes(self) -> list[NodeRow]:
-        """Every node that has not said goodbye."""
+        """Every node that beat and was not removed."""
         ...
 
     async def leave(self, node: str) -> None:
-        """Say goodbye."""
+        """Say goodbye: `has_left` from now on."""
+        ...
+
+    async def remove_nodes(self, nodes: Collection[str]) -> None:
+        """Forget nodes of which nothing is left to take over. One that beats again is back."""
+        ...
+
+    async def take_lock(self, name: str, node: str, now: Instant, until: Instant) -> bool:
+        """Be the one who does something until then, or go on being it; False if another node is, until after `now`."""
+        ...
+
+    async def give_lock(self, name: str, node: str) -> None:
+        """Stop being the one."""
         ...
 
 
-class Store(Reader, Nodes, Protocol):
+class OwnLine(Nodes, Protocol):
+    """Nodes over a connection of its own."""
+
+    async def close(self) -> None:
+        """Let go of the connection. Idempotent."""
+        ...
+
+
+class Offers(Protocol):
+    """Activities that wait for a node which can run them."""
+
+    async def take_offers(self, node: str, routes: Collection[Route], limit: int) -> list[ActivityRow]:
+        """Take activities that nobody has, the oldest first; durable on return. May raise OutcomeUnknown.
+
+        Waits for nobody: what another transaction holds is left out. Ends the timers that watched over their waiting, those
+        with a negative `attempt` under their numbers, and no others.
+        """
+        ...
+
+    async def list_lost_offers(self, alive: Collection[str], limit: int) -> list[ActivityRow]:
+        """Activities that were taken by nodes which are not alive, the oldest first."""
+        ...
+
+    async def find_withdrawn(self, node: str, taken: Collection[tuple[str, int, int]]) -> set[tuple[str, int, int]]:
+        """Which of the activities that this node took, as (execution id, number, attempt), are no longer its own."""
+        ...
+
+
+Work: TypeAlias = Callable[[Any, Callable[[InboxRow], None]], T | Awaitable[T]]
+"""Does something with the driver's own connection, and may put envelopes into inboxes with it."""
+
+
+class Once(msgspec.Struct, frozen=True, gc=False):
+    """What makes work happen at most once, and only while an execution wants it."""
+
+    request: RequestRow
+    """Remembered by the same commit. If it was remembered before, the work was done."""
+    after: int
+    is_wanted: Callable[[Sequence[HistoryRow]], bool]
+    """Asked when the work is done, about the history of the request's execution behind the sequence `after`, while that
+    execution is held against other transactions until the commit. One that is closed wants nothing."""
+
+
+class Store(Reader, Nodes, Offers, Protocol):
     """A database that holds executions."""
 
     @property
     def exclusive(self) -> bool:
         """Whether this process is the only one that writes: then a row at a committed version need not be read again."""
+        ...
+
+    @property
+    def lanes(self) -> int:
+        """How many transactions may be under way at once."""
         ...
 
     async def open(self) -> None:
@@ -335,26 +483,69 @@ class Store(Reader, Nodes, Protocol):
     async def deliver(self, rows: Sequence[InboxRow]) -> list[bool]:
         """Put envelopes into the inbox of executions that others hold, each only if its execution is open.
 
-        Which of them were, in the order given; durable on return.
+        Which of them were, in the order given; durable on return. Raises StoreUnavailable if none was put, OutcomeUnknown if
+        that cannot be told.
         """
         ...
 
     async def discard_dead_letters(self, org: str, ids: Collection[int]) -> int:
-        """Remove dead letters; how many there were."""
+        """Remove dead letters; how many there were. May raise OutcomeUnknown; doing it again does no harm."""
         ...
 
     async def requeue_dead_letters(self, org: str, ids: Collection[int]) -> int:
-        """Move dead letters back into the inbox, as one step; how many there were."""
+        """Move dead letters back into the inbox, as one step; how many there were.
+
+        Each starts anew: with 0 attempts, and for anybody. May raise OutcomeUnknown; doing it again does no harm.
+        """
         ...
 
     async def set_status(self, org: str, execution_id: str, expected_version: int, row: ExecutionRow) -> bool:
-        """Replace one row outside of a batch if its version is the expected one; whether it was."""
+        """Replace one row outside of a batch, and nothing else, if its version is the expected one; whether it was.
+
+        May raise OutcomeUnknown; the stored version tells what became of it.
+        """
         ...
 
-    def on_wake(self, callback: Callable[[], None]) -> None:
-        """Call back whenever another node may have left work; late or lost calls only cost time."""
+    async def purge(self, closed_before: Instant, limit: int) -> int:
+        """Remove up to `limit` executions that closed before then, with their histories and the requests that they answered.
+
+        Those that have been closed for longest come first; one that another transaction holds is left for the next time. How
+        many were removed. May raise OutcomeUnknown; doing it again does no harm.
+        """
         ...
 
-    async def wake(self) -> None:
-        """Tell other nodes that there may be work. After the commit, never before."""
+    async def transact(self, work: Work[T], once: Once | None = None) -> T:
+        """Do work in a transaction of its own, and commit it with the envelopes that it put. Whatever it raises undoes it.
+
+        Envelopes are put unchecked, as they are addressed and routed. Raises OutcomeUnknown like a commit.
+        Where the store has one connection for all writes, work may not wait for anything: it must be a plain function. Where
+        the driver's connection is async, it must be a coroutine function. Raises InvalidArguments otherwise.
+
+        With `once`, raises AlreadyDone if it was done before, or is not wanted in the end; work is undone then, or was not
+        begun. Of two with one key the second waits for the end of the first.
+        """
+        ...
+
+    async def enlist(self, connection: Any, rows: Sequence[InboxRow]) -> None:
+        """Put envelopes into inboxes by a transaction of the caller's: they are there if it commits.
+
+        Unchecked, and without a lock that others might wait for. Raises InvalidArguments if the connection is not of a kind
+        that reaches this database.
+        """
+        ...
+
+    def make_own_line(self) -> OwnLine | None:
+        """For heartbeats from a thread with a loop of its own, which a busy engine cannot hold up.
+
+        It connects when it is first used. None where heartbeats can be sent from the engine's loop, since nobody judges by
+        them.
+        """
+        ...
+
+    def on_wake(self, callback: Callable[[Wake], None]) -> None:
+        """Call back whenever another node sent a wake-up; late or lost calls only cost time."""
+        ...
+
+    async def wake(self, why: Wake) -> None:
+        """Tell other nodes. After the commit, never before. Many calls in a short time may become one."""
         ...

@@ -10,6 +10,7 @@ from typing import Any, Final, Protocol, TypeVar
 
 from holdfast.core.instants import Duration, Instant, from_datetime, to_datetime, to_micros
 from holdfast.engine.clock import Alarm
+from holdfast.engine.heartbeat import Heartbeat
 from holdfast.errors import InvalidTime
 from holdfast.testing.skipper import Skipper
 
@@ -36,12 +37,14 @@ class Participant(Protocol):
 class VirtualAlarm:
     """Something that was arranged for a later moment of virtual time."""
 
-    __slots__ = ("_order", "callback", "is_cancelled", "when")
+    __slots__ = ("_order", "callback", "is_cancelled", "is_pulse", "when")
 
     def __init__(self, when: Instant, order: int, callback: Callable[[], None]) -> None:
         self.when = when
         self.callback = callback
         self.is_cancelled = False
+        self.is_pulse = isinstance(getattr(callback, "__self__", None), Heartbeat)
+        """Whether it is a node's heartbeat: on a shared store these never end, and nothing has to come of them."""
         self._order = order
 
     def cancel(self) -> None:
@@ -83,13 +86,13 @@ class VirtualClock:
     @property
     def next_due(self) -> datetime | None:
         """When the next alarm rings, or None if nothing waits for time."""
-        alarm = self._peek()
-        return None if alarm is None else to_datetime(alarm.when)
+        alarms = self.alarms
+        return to_datetime(alarms[0].when) if alarms else None
 
     @property
     def alarms(self) -> list[VirtualAlarm]:
-        """Everything that waits for time, in due order."""
-        return sorted(alarm for alarm in self._heap if not alarm.is_cancelled)
+        """Everything that waits for time, in due order; the heartbeats of nodes aside."""
+        return sorted(alarm for alarm in self._heap if not alarm.is_cancelled and not alarm.is_pulse)
 
     def call_at(self, when: Instant, callback: Callable[[], None]) -> Alarm:
         """Call back when time has moved to `when`; in the next pass of the loop if it is there already."""
@@ -114,7 +117,8 @@ class VirtualClock:
         minutes: float = 0,
         seconds: float = 0,
     ) -> int:
-        """Let time pass: a timedelta, a number of seconds, or named parts. Returns how many alarms rang on the way.
+        """Let time pass: a timedelta, a number of seconds, or named parts. Returns how many alarms rang on the way,
+        the heartbeats of nodes aside.
 
         When it returns, everything that this caused has happened. An activity that takes longer than the engine's
         `patience` in real seconds is not waited for: time passes for it as well, so its timeouts do too.
@@ -165,7 +169,7 @@ class VirtualClock:
             await self.settle()
             while (alarm := self._peek()) is not None and alarm.when <= target:
                 self.step()
-                rung += 1
+                rung += not alarm.is_pulse
                 await self.settle()
             self._now = max(self._now, target)
             return rung

@@ -5,13 +5,14 @@ from __future__ import annotations
 import asyncio
 from collections.abc import Iterable
 from datetime import datetime
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, Final, Protocol, runtime_checkable
 from weakref import WeakSet
 
 from holdfast.code.definitions import Activity, Workflow
 from holdfast.core.events import AnyEvent
 from holdfast.engine.engine import Engine
 from holdfast.engine.requests import Request
+from holdfast.engine.stores import open_store
 from holdfast.engine.views import RecoveryReport
 from holdfast.errors import EngineClosed
 from holdfast.testing.clock import VirtualClock
@@ -19,6 +20,19 @@ from holdfast.testing.rest import Rest
 
 if TYPE_CHECKING:
     from holdfast.store.contract import Store
+
+
+SELDOM: Final = {"heartbeat": 10_000_000.0, "lease": 20_000_000.0}
+"""Months: where nobody else lives by the same clock, nobody judges by heartbeats, and years may pass in a test."""
+
+
+@runtime_checkable
+class Abandonable(Protocol):
+    """A store that can be let go as by the end of the process."""
+
+    def abandon(self) -> None:
+        """Wait for nothing, tell nobody."""
+        ...
 
 
 class TestEngine(Engine):
@@ -33,7 +47,8 @@ class TestEngine(Engine):
 
     `start` is the time at which it begins. `patience` is how many real seconds `clock.advance` and `settle` wait for an
     activity: one that takes longer is taken to wait for time to pass. With 0 only those that need no real waiting count.
-    `clock` lets several engines on one store share their time. Other options are those of `Engine`.
+    `clock` lets several engines on one store share their time; without it the engine is alone in its time, and beats so
+    seldom on a shared store that a test does not notice. Other options are those of `Engine`.
     """
 
     __test__ = False  # a name for users, not a class of tests
@@ -55,14 +70,16 @@ class TestEngine(Engine):
         self._patience = patience
         self._workflows = list(workflows)
         self._activities = list(activities)
-        self._options = {"shutdown_grace": 0.1} | options
+        self._options = {"shutdown_grace": 0.1} | (SELDOM if clock is None else {}) | options
         self._asked: WeakSet[asyncio.Future[Any]] = WeakSet()
         # Only a store in memory must stay the same object: what another holds is found again by its URL.
         self._url = store if isinstance(store, str) and not store.startswith("memory:") else None
         self._make(store, clock or VirtualClock(start))
 
     def _make(self, store: str | Store, clock: VirtualClock) -> None:
-        super().__init__(store, workflows=self._workflows, activities=self._activities, clock=clock, **self._options)
+        opened = open_store(store, clock.now)
+        super().__init__(opened, workflows=self._workflows, activities=self._activities, clock=clock, **self._options)
+        self._options["node"] = self.node  # who comes back under its name need not wait until its lease has run out
         self._rest = Rest(self._pump, self._runner, self._find_tasks, self._patience)
 
     # --- time ---
@@ -112,8 +129,9 @@ class TestEngine(Engine):
         self._watchdog.stop()
         await self._pump.kill()
         await self._runner.close(0)
-        if self._heartbeat is not None:
-            await self._heartbeat.stop(leave=False)
+        if self._retention is not None:
+            self._retention.stop()
+        await self._membership.abandon()
         background = list(self._background)
         for task in background:
             task.cancel()
@@ -124,7 +142,10 @@ class TestEngine(Engine):
             if not future.done():
                 future.set_exception(gone)
         self._outcomes.fail_all(gone)
-        await self.store.close()
+        if isinstance(self.store, Abandonable):
+            self.store.abandon()
+        else:
+            await self.store.close()
 
     async def restart(
         self,
@@ -152,8 +173,7 @@ class TestEngine(Engine):
         super()._submit(request)
 
     def _find_tasks(self) -> list[asyncio.Task[Any]]:
-        beats = self._heartbeat.tasks if self._heartbeat is not None else ()
-        return [*self._background, *beats]
+        return [*self._background, *self._membership.tasks]
 
     def _leave_clock(self) -> None:
         self._rest.close()

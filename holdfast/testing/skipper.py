@@ -5,8 +5,6 @@ from __future__ import annotations
 import asyncio
 from typing import TYPE_CHECKING, Any, Final, TypeVar
 
-from holdfast.engine.recovery import Heartbeat
-
 if TYPE_CHECKING:
     from holdfast.testing.clock import VirtualClock
 
@@ -47,7 +45,7 @@ class Skipper:
             await clock.settle(strictly=True)
             if not self._open_ones():
                 return
-            if clock.is_moving or not self._has_alarm():
+            if clock.is_moving or not clock.alarms:
                 await clock.wait_for_change()
                 continue
             clock.step()
@@ -61,7 +59,3 @@ class Skipper:
 
     def _open_ones(self) -> list[asyncio.Future[Any]]:
         return [future for future in self._awaited if not future.done()]
-
-    def _has_alarm(self) -> bool:
-        """Whether anything but the pulse of a node waits for time: on a shared store that never ends."""
-        return any(not isinstance(getattr(alarm.callback, "__self__", None), Heartbeat) for alarm in self._clock.alarms)

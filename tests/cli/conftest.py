@@ -37,8 +37,8 @@ async def failing(ctx: Context) -> None:
     raise ValueError("no \x1b[31m[red]colour")
 
 
-async def fill(path: Path) -> None:
-    async with Engine(f"sqlite:///{path}", workflows=[doubling, waiting, failing], activities=[double]) as engine:
+async def fill(url: str) -> None:
+    async with Engine(url, workflows=[doubling, waiting, failing], activities=[double]) as engine:
         await (await engine.start(doubling, 21, workflow_id="done")).result()
         await engine.start(waiting, workflow_id="open")
         await engine.start(waiting, workflow_id="elsewhere", org="acme")
@@ -50,7 +50,7 @@ async def fill(path: Path) -> None:
 @pytest.fixture(scope="session")
 def filled(tmp_path_factory: pytest.TempPathFactory) -> bytes:
     path = tmp_path_factory.mktemp("filled") / "app.db"
-    asyncio.run(fill(path))
+    asyncio.run(fill(f"sqlite:///{path}"))
     return path.read_bytes()
 
 

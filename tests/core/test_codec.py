@@ -9,6 +9,7 @@ import msgspec
 import pytest
 
 from holdfast.core import codec, commands, envelopes, events
+from holdfast.core.effects import ActivityTask
 from holdfast.core.events import HistoryTurn
 from holdfast.core.execution import Attempt, Details, Waiting
 from holdfast.core.failures import Failure
@@ -36,6 +37,7 @@ FILLED: dict[type, object] = {
     events.Parent: PARENT,
     envelopes.Sender: envelopes.Sender("sender", 2),
     envelopes.RequestKey: envelopes.RequestKey("signal", "key-1", 9),
+    envelopes.Signal: envelopes.Signal(name="text", value=VALUE),
     dict: {"k": "v"},
 }
 
@@ -238,3 +240,19 @@ def test_history_that_is_none_is_refused(items: Any) -> None:
 
 def _of(json: bytes) -> Payload:
     return Payload(msgspec.Raw(json))
+
+
+# --- offered activities ---
+
+
+def test_offered_activity_is_read_as_it_was_written() -> None:
+    scheduled = events.ActivityScheduled(number=3, name="charge", input=VALUE, options=OPTIONS)
+    task = ActivityTask("default", "e", "w", "order", scheduled, 5, 2, VALUE, 7, 1, "default\torder", True)
+
+    assert codec.decode_task(codec.encode_task(task)) == task
+
+
+@pytest.mark.parametrize("body", [b"", b"{}", b"[1]", b"[1, {}]", b'[99, {"event": {"type": "timer_fired"}}]', b"[0, []]"])
+def test_damaged_offer_is_reported(body: bytes) -> None:
+    with pytest.raises(CorruptStore, match=r"^Expected (to decode an offered activity|events of schema)"):
+        codec.decode_task(body)

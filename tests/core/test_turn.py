@@ -7,7 +7,6 @@ from collections.abc import Iterable, Sequence
 import pytest
 
 from holdfast.core import commands, envelopes, events
-from holdfast.core.activities import place_activities
 from holdfast.core.commands import AnyCommand
 from holdfast.core.effects import Turn, make_task
 from holdfast.core.envelopes import AnyEnvelope
@@ -17,6 +16,7 @@ from holdfast.core.failures import Failure
 from holdfast.core.lifecycle import Status
 from holdfast.core.options import ActivityOptions, TimeoutKind
 from holdfast.core.payloads import NULL
+from holdfast.core.placing import place_activities
 from holdfast.core.program import Step
 from holdfast.core.retry import RetryPolicy
 from holdfast.core.turn import DECIDE, EVOLVE, RECORD, WITHOUT_EFFECT, fold, take_turn

@@ -1,4 +1,4 @@
-"""Engines in virtual time on every store that one process can own."""
+"""Engines in virtual time on every store."""
 
 from __future__ import annotations
 
@@ -11,6 +11,8 @@ import pytest
 
 from holdfast.code.definitions import Activity, Workflow
 from holdfast.testing import TestEngine
+from tests.engine.cluster import Cluster
+from tests.places import make_url
 
 LONGEST_TEST: Final = 30
 """Seconds."""
@@ -22,10 +24,10 @@ class OpenEngine(Protocol):
     def __call__(self, *definitions: Workflow[..., Any] | Activity[..., Any], **options: Any) -> Awaitable[TestEngine]: ...
 
 
-@pytest.fixture(params=["memory", "sqlite"])
+@pytest.fixture(params=["memory", "sqlite", "postgres"])
 def url(request: pytest.FixtureRequest, tmp_path: Path) -> str:
     """The URL of each kind of store, empty."""
-    return "memory://" if request.param == "memory" else f"sqlite:///{tmp_path / 'app.db'}"
+    return make_url(request, tmp_path)
 
 
 @pytest.fixture
@@ -45,6 +47,14 @@ async def open_engine(url: str) -> AsyncIterator[OpenEngine]:
     yield open_engine
     for engine in engines:
         await engine.shutdown()
+
+
+@pytest.fixture(params=["memory", "postgres"])
+async def cluster(request: pytest.FixtureRequest) -> AsyncIterator[Cluster]:
+    """A database that several engines share, empty, and no engine yet."""
+    cluster = Cluster(request.getfixturevalue("postgres_url") if request.param == "postgres" else None)
+    yield cluster
+    await cluster.close()
 
 
 @pytest.fixture(autouse=True)

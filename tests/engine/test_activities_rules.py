@@ -83,8 +83,17 @@ class Silent(Exception):
         raise RuntimeError("I cannot be described")
 
 
-@pytest.mark.parametrize("how", ENDINGS)
+@pytest.mark.parametrize("how", sorted(ENDINGS.keys() - {"unknown"}))
 async def test_A1_every_ending_is_its_own_exception_also_after_a_crash(open_engine: OpenEngine, how: str) -> None:
+    await check_ending(open_engine, how)
+
+
+@pytest.mark.parametrize("url", ["memory", "sqlite"], indirect=True)
+async def test_A1_activity_that_nobody_knows_fails_where_no_other_node_may_know_it(open_engine: OpenEngine) -> None:
+    await check_ending(open_engine, "unknown")
+
+
+async def check_ending(open_engine: OpenEngine, how: str) -> None:
     door = Door()
     caught: list[ActivityError] = []
 

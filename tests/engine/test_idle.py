@@ -13,7 +13,7 @@ from holdfast import Context, activity, workflow
 from holdfast.engine.stores import open_store
 from holdfast.store.contract import Store
 from holdfast.store.memory.store import MemoryStore
-from holdfast.testing import TestEngine
+from holdfast.testing import TestEngine, VirtualClock
 from tests.engine.conftest import OpenEngine
 
 
@@ -34,6 +34,11 @@ class CountingStore:
             return found(*args, **kwargs)
 
         return call
+
+    @property
+    def asked(self) -> dict[str, int]:
+        """What was asked beside the heartbeats by which nodes on a shared store know of each other."""
+        return {name: count for name, count in self.calls.items() if self._store.exclusive or name != "beat"}
 
 
 @activity
@@ -58,9 +63,9 @@ async def working(ctx: Context) -> None:
 Open = Callable[..., Any]
 
 
-async def open_counting(open_engine: OpenEngine, store: Store) -> tuple[TestEngine, CountingStore]:
+async def open_counting(open_engine: OpenEngine, store: Store, **options: Any) -> tuple[TestEngine, CountingStore]:
     counting = CountingStore(store)
-    engine = await open_engine(waiting, sleeping, working, work, store=cast("Store", counting))
+    engine = await open_engine(waiting, sleeping, working, work, store=cast("Store", counting), **options)
     return engine, counting
 
 
@@ -71,7 +76,7 @@ async def test_N2_empty_engine_asks_nothing(open_engine: OpenEngine, url: str) -
 
     await engine.clock.advance(days=365)
 
-    assert store.calls == {}
+    assert store.asked == {}
 
 
 async def test_N2_engine_with_suspended_executions_asks_nothing(open_engine: OpenEngine, url: str) -> None:
@@ -85,7 +90,7 @@ async def test_N2_engine_with_suspended_executions_asks_nothing(open_engine: Ope
 
     await engine.clock.advance(days=29)
 
-    assert store.calls == {}
+    assert store.asked == {}
 
 
 async def test_N2_due_timer_costs_two_batches_and_one_look_at_the_next(open_engine: OpenEngine, url: str) -> None:
@@ -97,9 +102,10 @@ async def test_N2_due_timer_costs_two_batches_and_one_look_at_the_next(open_engi
 
     await engine.clock.advance(days=2)
 
-    assert 1 <= store.calls["begin"] <= 2, "one that finds the timer, one that finds nothing more"
-    assert store.calls["find_next_due"] <= 1
-    assert sum(store.calls.values()) == store.calls["begin"] + store.calls["find_next_due"]
+    beside = 1 if engine.store.lanes > 1 else 0  # another lane has a look while the first is at work
+    assert 1 <= store.calls["begin"] <= 2 + beside, "one that finds the timer, one that finds nothing more"
+    assert store.calls["find_next_due"] <= 1 + beside
+    assert store.asked.keys() <= {"begin", "find_next_due"}
 
 
 async def test_N2_cancelled_timer_costs_one_look_when_it_would_have_been_due(open_engine: OpenEngine, url: str) -> None:
@@ -125,11 +131,14 @@ async def test_N2_executions_that_cannot_go_on_here_are_not_looked_at_again(open
 
     await engine.clock.advance(days=365)
 
-    assert store.calls == {}
+    assert store.asked == {}
 
 
-async def test_N2_node_on_a_shared_store_is_heard_by_its_pulse_alone(open_engine: OpenEngine) -> None:
-    engine, store = await open_counting(open_engine, MemoryStore(node="a"))
+@pytest.mark.parametrize("url", ["memory", "postgres"], indirect=True)
+async def test_N2_node_on_a_shared_store_is_heard_by_its_pulse_alone(open_engine: OpenEngine, url: str) -> None:
+    clock = VirtualClock()
+    shared = MemoryStore(node="a") if url == "memory://" else open_store(url, clock.now)
+    engine, store = await open_counting(open_engine, shared, clock=clock)
     await engine.start(waiting)
     await engine.settle()
     store.calls.clear()

@@ -89,7 +89,11 @@ async def test_T1_century_is_the_longest_sleep(open_engine: OpenEngine) -> None:
 # --- T2 ---
 
 
-async def test_T2_timers_that_came_due_in_downtime_fire_in_due_order_over_all_executions(open_engine: OpenEngine) -> None:
+async def test_T2_timers_that_came_due_in_downtime_fire_in_due_order_over_all_executions(
+    open_engine: OpenEngine, url: str
+) -> None:
+    # Of several batches at once, only the order in which they begin is certain.
+    store = f"{url}&lanes=1" if url.startswith("postgresql:") else url
     fired: list[int] = []
 
     @workflow
@@ -97,7 +101,7 @@ async def test_T2_timers_that_came_due_in_downtime_fire_in_due_order_over_all_ex
         await ctx.sleep((number * 37) % 101 + 1)
         fired.append((number * 37) % 101 + 1)
 
-    engine = await open_engine(order, batch_size=7)
+    engine = await open_engine(order, batch_size=7, store=store)
     for number in range(50):
         await engine.start(order, number)
     await engine.crash()

@@ -1,4 +1,4 @@
-"""Every rule is proved on every store of one process, and on two nodes where it speaks of nodes."""
+"""Every rule is proved on every store, and on two nodes where it speaks of nodes."""
 
 from __future__ import annotations
 
@@ -9,17 +9,27 @@ from typing import Final
 
 import pytest
 
+from tests.places import make_url
 from tests.rules.steps import forget_steps
+from tests.rules.watched_postgres import PostgresNodes
 from tests.rules.world import Nodes, World
 
 LONGEST_TEST: Final = 60
 """Seconds."""
 
 
-@pytest.fixture(params=["memory", "sqlite"])
+@pytest.fixture(params=["memory", "sqlite", "postgres"])
 async def world(request: pytest.FixtureRequest, tmp_path: Path) -> AsyncIterator[World]:
-    """Each store of one process in turn, empty."""
-    world = World(request.param, tmp_path)
+    """Each store in turn, empty."""
+    world = World(make_url(request, tmp_path))
+    yield world
+    await world.close()
+
+
+@pytest.fixture(params=["memory", "sqlite"])
+async def alone(request: pytest.FixtureRequest, tmp_path: Path) -> AsyncIterator[World]:
+    """Each store of one process in turn, empty: no other node will ever know what this one does not."""
+    world = World(make_url(request, tmp_path))
     yield world
     await world.close()
 
@@ -27,15 +37,15 @@ async def world(request: pytest.FixtureRequest, tmp_path: Path) -> AsyncIterator
 @pytest.fixture
 async def on_file(tmp_path: Path) -> AsyncIterator[World]:
     """A store that keeps a file to look into, empty."""
-    world = World("sqlite", tmp_path)
+    world = World(f"sqlite:///{tmp_path / 'app.db'}")
     yield world
     await world.close()
 
 
-@pytest.fixture
-async def nodes() -> AsyncIterator[Nodes]:
-    """A database that several nodes share, empty."""
-    nodes = Nodes()
+@pytest.fixture(params=["memory", "postgres"])
+async def nodes(request: pytest.FixtureRequest) -> AsyncIterator[Nodes]:
+    """Each database that several nodes can share, empty."""
+    nodes = Nodes() if request.param == "memory" else PostgresNodes(request.getfixturevalue("postgres_url"))
     yield nodes
     await nodes.close()
 

@@ -64,7 +64,7 @@ async def test_C2_children_of_two_parents_have_different_ids(world: World) -> No
 
 
 async def test_C2_a_child_inherits_queue_and_org(world: World) -> None:
-    engine = await world.open([child, runs_one, two_in_a_row])
+    engine = await world.open([child, runs_one, two_in_a_row], queues=["slow"])
     handle = await engine.start(runs_one, "wait", org="ours", queue="slow")
     await engine.settle()
 
@@ -75,7 +75,7 @@ async def test_C2_a_child_inherits_queue_and_org(world: World) -> None:
 
 
 async def test_C2_grandchildren_inherit_queue_and_org(world: World) -> None:
-    engine = await world.open([child, runs_one, grandparent])
+    engine = await world.open([child, runs_one, grandparent], queues=["slow"])
     await engine.start(grandparent, org="ours", queue="slow")
     await engine.settle()
 

@@ -176,8 +176,8 @@ async def test_C1_a_child_whose_id_is_open_cannot_be_started_and_the_parent_hear
     assert (await engine.store.count()).inbox == 0
 
 
-async def test_C1_a_child_of_an_unknown_workflow_fails_and_the_parent_hears_of_it(world: World) -> None:
-    engine = await world.open([unknowing])
+async def test_C1_a_child_of_an_unknown_workflow_fails_and_the_parent_hears_of_it(alone: World) -> None:
+    engine = await alone.open([unknowing])
 
     handle = await engine.start(unknowing)
 

@@ -12,9 +12,8 @@ from holdfast import Context, History, Status, activity, workflow
 from holdfast.code.definitions import Workflow
 from holdfast.errors import StoreUnavailable
 from holdfast.store.memory.faults import FaultAction, Point
-from holdfast.store.memory.store import MemoryStore
 from tests.rules.steps import CALLS, call
-from tests.rules.world import Nodes, World, once, snapshot
+from tests.rules.world import Nodes, World, once
 
 
 @workflow
@@ -137,7 +136,7 @@ async def test_X4_nobody_sees_anything_of_a_turn_before_its_commit(nodes: Nodes)
     engine = await nodes.open("one", ALL, [call])
     await engine.start(on_go, workflow_id="w")
     await engine.settle()
-    before = snapshot(nodes.database)
+    before = await nodes.snapshot()
     nodes.gate.shut(Point.COMMIT)
 
     calls = [
@@ -147,7 +146,7 @@ async def test_X4_nobody_sees_anything_of_a_turn_before_its_commit(nodes: Nodes)
     await nodes.reached(Point.COMMIT)
     await stay()
     seen = await look_from_outside(nodes)
-    unchanged = snapshot(nodes.database) == before
+    unchanged = await nodes.snapshot() == before
     nodes.gate.open(Point.COMMIT)
     await asyncio.gather(*calls)
 
@@ -156,8 +155,7 @@ async def test_X4_nobody_sees_anything_of_a_turn_before_its_commit(nodes: Nodes)
 
 
 async def look_from_outside(nodes: Nodes) -> Any:
-    store = MemoryStore(nodes.database, node="onlooker")
-    await store.open()
+    store = await nodes.open_onlooker()
     rows = [await store.find_latest("default", workflow_id) for workflow_id in ("w", "v")]
     counts = await store.count()
     await store.close()
@@ -198,7 +196,7 @@ async def test_X4_a_delivery_to_another_nodes_inbox_is_answered_after_its_commit
     sending = asyncio.ensure_future(two.signal_workflow("receiver", "x", 1))
     await nodes.reached(Point.DELIVER_COMMIT)
     await stay()
-    before = (sending.done(), len(nodes.database.tables.inbox))
+    before = (sending.done(), len((await nodes.snapshot())["inbox"]))
     nodes.gate.open(Point.DELIVER_COMMIT)
     answer = await sending
     nodes.resume("one")

@@ -17,7 +17,7 @@ from holdfast.core.options import OnClosed, OnOpen, TimeoutKind
 from holdfast.core.payloads import NULL, Payload
 from holdfast.store.memory.faults import FaultAction, Point
 from tests.rules.steps import CALLS, call
-from tests.rules.world import Nodes, once, snapshot
+from tests.rules.world import Nodes, once
 
 
 @activity(retry=Retry(initial=60, jitter=0, max_attempts=3))
@@ -206,12 +206,12 @@ async def test_X5_a_start_that_comes_again_changes_nothing(nodes: Nodes, workflo
         for row in turn.outgoing
         if isinstance(codec.decode_envelope(row.body), envelopes.Start)
     ]
-    before = snapshot(nodes.database)
+    before = await nodes.snapshot()
 
     await nodes.put_row(start)
     await engine.settle()
 
-    assert snapshot(nodes.database) == before
+    assert await nodes.snapshot() == before
     assert (await handle.status()).status is Status.SUSPENDED
 
 

@@ -13,7 +13,7 @@ from holdfast.code.definitions import Activity, Workflow
 from holdfast.core import codec
 from holdfast.core.envelopes import AnyEnvelope
 from holdfast.core.ids import DEFAULT_ORG
-from holdfast.store.contract import InboxRow, LooseWrite, Transaction, TurnWrite
+from holdfast.store.contract import InboxRow, LooseWrite, Store, Transaction, TurnWrite, Wake
 from holdfast.store.memory.connection import Connection
 from holdfast.store.memory.database import MemoryDatabase
 from holdfast.store.memory.faults import Decide, FaultAction, Faults, Point, SimulatedCrash
@@ -42,9 +42,8 @@ async def eventually(is_so: Callable[[], bool | Awaitable[bool]]) -> None:
 class World:
     """One database of one test, on each store in turn, and the engines that are opened on it."""
 
-    def __init__(self, kind: str, folder: Path) -> None:
-        self.kind = kind
-        self.path = folder / "app.db"
+    def __init__(self, url: str) -> None:
+        self.url = url
         self._engines: list[TestEngine] = []
 
     async def open(
@@ -54,17 +53,17 @@ class World:
         **options: Any,
     ) -> TestEngine:
         """An open engine; `restart` lets it die and come back."""
-        url = options.pop("url", None) or ("memory://" if self.kind == "memory" else f"sqlite:///{self.path}")
-        engine = TestEngine(url, workflows=workflows, activities=activities, **options)
+        engine = TestEngine(options.pop("url", self.url), workflows=workflows, activities=activities, **options)
         self._engines.append(engine)
         await engine.open()
         return engine
 
     def copy_file(self, name: str) -> str:
         """What would be found if the power failed now, as the URL of another database."""
-        copy = self.path.with_name(f"{name}.db")
+        path = Path(self.url.removeprefix("sqlite:///"))
+        copy = path.with_name(f"{name}.db")
         for suffix in ("", "-wal"):
-            if (found := self.path.with_name(self.path.name + suffix)).exists():
+            if (found := path.with_name(path.name + suffix)).exists():
                 shutil.copy(found, copy.with_name(copy.name + suffix))
         return f"sqlite:///{copy}"
 
@@ -104,14 +103,33 @@ class Nodes:
         **options: Any,
     ) -> TestEngine:
         """An engine of that name. What goes wrong for it is up to `faults[node]`."""
-        faults = Faults(lambda point, node: self.faults.get(node, nothing_fails)(point, node))
-        store = WatchedStore(self, node, faults, exclusive=exclusive)
         engine = TestEngine(
-            store, workflows=workflows, activities=activities, node=node, clock=self.clock, auto_advance=False, **options
+            self.make_store(node, exclusive=exclusive),
+            workflows=workflows,
+            activities=activities,
+            node=node,
+            clock=self.clock,
+            auto_advance=False,
+            **options,
         )
         self.engines[node] = engine
         await engine.open()
         return engine
+
+    def make_store(self, node: str, *, exclusive: bool) -> Store:
+        """A node's way to the database, with what goes wrong on it."""
+        faults = Faults(lambda point, node: self.faults.get(node, nothing_fails)(point, node))
+        return WatchedStore(self, node, faults, exclusive=exclusive)
+
+    async def open_onlooker(self) -> Store:
+        """Another way, on which nothing goes wrong."""
+        store = MemoryStore(self.database, node="onlooker")
+        await store.open()
+        return store
+
+    async def snapshot(self) -> dict[str, list[Any]]:
+        """Everything that is committed, nodes aside."""
+        return snapshot(self.database)
 
     def pause(self, node: str) -> None:
         """Let the node's next batch stand still between its claim and its writes, holding what it has claimed."""
@@ -141,12 +159,11 @@ class Nodes:
 
     async def put_row(self, *rows: InboxRow) -> None:
         """Let envelopes arrive at once, as they are addressed."""
-        store = MemoryStore(self.database, node="stranger")
-        await store.open()
+        store = await self.open_onlooker()
         transaction = await store.begin()
         await transaction.write([], LooseWrite(outgoing=list(rows)))
         await transaction.commit()
-        await store.wake()
+        await store.wake(Wake.WORK)
         await store.close()
 
     async def reached(self, point: Point) -> None:
@@ -155,10 +172,9 @@ class Nodes:
 
     async def died(self, node: str) -> None:
         """Wait until a node has met a fault that it does not survive."""
-        pump = self.engines[node]._pump._task
-        assert pump is not None
-        await asyncio.wait([pump], timeout=PATIENCE)
-        assert isinstance(pump.exception(), SimulatedCrash)
+        lanes = [lane.task for lane in self.engines[node]._pump._lanes.all if lane.task is not None]
+        ended, _ = await asyncio.wait(lanes, timeout=PATIENCE, return_when=asyncio.FIRST_COMPLETED)
+        assert [type(task.exception()) for task in ended] == [SimulatedCrash]
 
     async def kill(self, node: str) -> None:
         """The process of a node is gone; the others hear nothing of it."""
@@ -177,8 +193,7 @@ class Nodes:
             self.resume(node)
         for engine in self.engines.values():
             await engine.shutdown()
-        store = MemoryStore(self.database)
-        await store.open()
+        store = await self.open_onlooker()
         problems = await store.check()
         await store.close()
         assert problems == []

@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Collection, Sequence
+import asyncio
+import time
+from collections.abc import Callable, Collection, Sequence
 from typing import Any
 
 import msgspec
@@ -16,6 +18,7 @@ from holdfast.core.instants import SECOND, Instant
 from holdfast.core.lifecycle import Status
 from holdfast.core.payloads import NULL
 from holdfast.store.contract import (
+    ActivityRow,
     Claim,
     Claimed,
     DeadLetterRow,
@@ -93,15 +96,20 @@ def make_closing(row: ExecutionRow, status: str = Status.COMPLETED, **writes: An
     return make_turn(row, status, **writes)
 
 
-def make_signal(name: str, number: int | None = 1, *, org: str = ORG, workflow_id: str = "") -> InboxRow:
+def make_signal(name: str, number: int | None = 1, *, org: str = ORG, workflow_id: str = "", route: str = "") -> InboxRow:
     """A signal for execution `number`, or for a workflow id."""
     execution_id = "" if number is None else id_of(number)
-    return InboxRow(org, execution_id, workflow_id, codec.encode(Signal(name=name, value=NULL)))
+    return InboxRow(org, execution_id, workflow_id, codec.encode(Signal(name=name, value=NULL)), route=route)
 
 
-def make_timer(number: int, due: int, *, of: int = 1, org: str = ORG, attempt: int = 0) -> TimerRow:
+def make_timer(number: int, due: int, *, of: int = 1, org: str = ORG, attempt: int = 0, route: str = "") -> TimerRow:
     """Timer `number` of execution `of`, due so many seconds after NOW."""
-    return TimerRow(org, id_of(of), number, NOW + due * SECOND, attempt)
+    return TimerRow(org, id_of(of), number, NOW + due * SECOND, attempt, route)
+
+
+def make_offer(number: int, route: str = "", *, of: int = 1, attempt: int = 1, org: str = ORG) -> ActivityRow:
+    """Activity `number` of execution `of`, for whoever goes by the route."""
+    return ActivityRow(org, id_of(of), number, attempt, route, b"activity %d" % number)
 
 
 def make_letter(name: str, number: int = 1, *, org: str = ORG, attempts: int = 0) -> DeadLetterRow:
@@ -160,3 +168,11 @@ async def read_row(store: Store, number: int = 1, org: str = ORG) -> ExecutionRo
 async def read_inbox(store: Store, skip: Collection[str] = ()) -> list[InboxRow]:
     """Everything in the inbox that can be claimed."""
     return (await look(store, Claim(limit=1000, skip=skip))).inbox
+
+
+async def wait_until(is_so: Callable[[], bool]) -> None:
+    """Let others go on until it is so."""
+    deadline = time.monotonic() + 10
+    while not is_so():
+        assert time.monotonic() < deadline, "waited 10 s in vain"
+        await asyncio.sleep(0.001)

@@ -4,8 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import tempfile
-from collections.abc import Sequence
-from dataclasses import dataclass
+from collections.abc import Callable, Sequence
 from pathlib import Path
 from typing import Any, TypeAlias
 
@@ -15,7 +14,6 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from holdfast.core.instants import SECOND
-from holdfast.core.lifecycle import Status
 from holdfast.store.contract import (
     Claim,
     DeadLetterRow,
@@ -28,6 +26,24 @@ from holdfast.store.contract import (
     TurnWrite,
     Wanted,
 )
+from tests.store.actions import (
+    NUMBERS,
+    ROUTES,
+    TIMERS,
+    WORKFLOW_IDS,
+    Action,
+    Batch,
+    Beat,
+    Change,
+    Deliver,
+    Letters,
+    Lock,
+    Look,
+    Purge,
+    Take,
+    Turn,
+    actions,
+)
 from tests.store.builders import (
     NOW,
     ORG,
@@ -35,6 +51,7 @@ from tests.store.builders import (
     id_of,
     look,
     make_letter,
+    make_offer,
     make_request,
     make_row,
     make_signal,
@@ -42,118 +59,11 @@ from tests.store.builders import (
     make_timer,
     make_turn,
 )
-from tests.store.conftest import BACKENDS, Backend
+from tests.store.conftest import BACKENDS, Backend, Place
 
-NUMBERS = range(1, 6)
-NODES = ("a", "b")
-WORKFLOW_IDS = ("order", "bill")
-TIMERS = (1, 2, 3)
-OTHERS = [name for name in BACKENDS if name != "memory"]
+FindServer: TypeAlias = Callable[[], str]
 
-# --- what can be done ---
-
-
-@dataclass(frozen=True)
-class Turn:
-    """One turn of a batch. Whether it is a start, stale or lost depends on what is stored."""
-
-    number: int
-    status: Status
-    node: str | None
-    events: int
-    is_start: bool
-    is_stale: bool
-    takes: int
-    timers: tuple[tuple[int, int], ...]
-    ended: tuple[int, ...]
-    sends: tuple[int, ...]
-    letters: int
-    key: str | None
-
-
-@dataclass(frozen=True)
-class Batch:
-    """Turns in one transaction, and what goes beside them."""
-
-    turns: tuple[Turn, ...]
-    sends: tuple[tuple[str, int | None, str], ...]
-    takes: int
-    fails: int
-    is_committed: bool
-
-
-@dataclass(frozen=True)
-class Deliver:
-    """Envelopes from outside."""
-
-    targets: tuple[tuple[str, int], ...]
-
-
-@dataclass(frozen=True)
-class Letters:
-    """The first dead letters of an org are discarded or requeued."""
-
-    org: str
-    count: int
-    requeues: bool
-
-
-@dataclass(frozen=True)
-class Change:
-    """A status set outside of batches."""
-
-    number: int
-    status: Status
-    is_stale: bool
-
-
-@dataclass(frozen=True)
-class Beat:
-    """A heartbeat, or a goodbye."""
-
-    node: str
-    at: int
-    leaves: bool
-
-
-Action: TypeAlias = Batch | Deliver | Letters | Change | Beat
-
-numbers = st.sampled_from(NUMBERS)
-orgs = st.sampled_from([ORG, OTHER])
-open_statuses = st.sampled_from([status for status in Status if not status.is_closed])
-turns = st.builds(
-    Turn,
-    number=numbers,
-    status=st.sampled_from(Status),
-    node=st.sampled_from([None, *NODES]),
-    events=st.integers(0, 3),
-    is_start=st.booleans(),
-    is_stale=st.sampled_from([False, False, False, True]),
-    takes=st.integers(0, 3),
-    timers=st.lists(st.tuples(st.sampled_from(TIMERS), st.integers(1, 50)), max_size=2).map(tuple),
-    ended=st.lists(st.sampled_from(TIMERS), max_size=2).map(tuple),
-    sends=st.lists(numbers, max_size=2).map(tuple),
-    letters=st.integers(0, 1),
-    key=st.sampled_from([None, "x", "y"]),
-)
-batches = st.builds(
-    Batch,
-    turns=st.lists(turns, max_size=4, unique_by=lambda turn: turn.number).map(tuple),
-    sends=st.lists(st.tuples(orgs, st.one_of(st.none(), numbers), st.sampled_from(WORKFLOW_IDS)), max_size=2).map(tuple),
-    takes=st.integers(0, 1),
-    fails=st.integers(0, 2),
-    is_committed=st.sampled_from([True, True, True, False]),
-)
-actions = st.one_of(
-    batches,
-    batches,
-    batches,
-    st.builds(Deliver, st.lists(st.tuples(orgs, numbers), max_size=3).map(tuple)),
-    st.builds(Letters, orgs, st.integers(0, 2), st.booleans()),
-    st.builds(Change, numbers, open_statuses, st.booleans()),
-    st.builds(Beat, st.sampled_from(NODES), st.integers(0, 5), st.booleans()),
-)
-
+IN_PROCESS = ("memory-exclusive", "sqlite")
 
 # --- doing it ---
 
@@ -182,9 +92,37 @@ async def act(store: Store, action: Action) -> object:
                 return None
             changed = make_turn(row, status, events=0).row
             return await store.set_status(row.org, row.execution_id, row.state_version - is_stale, changed)
-        case Beat(node, at, leaves):
-            await (store.leave(node) if leaves else store.beat(NodeRow(node, NOW + at, NOW)))
+        case Look(routes, due):
+            claimed = await look(store, Claim(limit=1000, due_before=NOW + due * SECOND, routes=routes))
+            due_next = [await store.find_next_due(skip, routes) for skip in ((), [id_of(1)])]
+            return claimed.held, claimed.open_ids, without_ids(claimed.inbox), claimed.due, due_next
+        case Purge(before, limit):
+            return await store.purge(NOW + before * 10**9, limit)
+        case Take(node, routes, limit):
+            return await take_offers(store, node, routes, limit)
+        case Beat() | Lock():
+            return await act_as_node(store, action)
+
+
+async def act_as_node(store: Store, action: Beat | Lock) -> object:
+    match action:
+        case Beat(node, at, "beat", routes):
+            pulse = await store.beat(NodeRow(node, NOW + at, NOW), routes, routes[:1])
+            return pulse.next_due, pulse.has_inbox, pulse.has_offers, timeless(pulse.nodes)
+        case Beat(node, _, does, _):
+            await (store.leave(node) if does == "leave" else store.remove_nodes([node]))
             return None
+        case Lock(node, _, 0):
+            await store.give_lock("lock", node)
+            return None
+        case Lock(node, now, until):
+            return await store.take_lock("lock", node, NOW + now, NOW + until)
+
+
+async def take_offers(store: Store, node: str, routes: Sequence[str], limit: int) -> object:
+    taken = await store.take_offers(node, routes, limit)
+    possible = [(id_of(number), key, attempt) for number in NUMBERS for key in TIMERS for attempt in range(4)]
+    return taken, await store.find_withdrawn(node, possible)
 
 
 async def run_batch(store: Store, batch: Batch) -> object:
@@ -200,6 +138,7 @@ async def run_batch(store: Store, batch: Batch) -> object:
     loose = LooseWrite(
         consumed=nobodys[: batch.takes],
         failed=[one.id for one in claimed.inbox][: batch.fails],
+        rerouted=[(one.id, ROUTES[0]) for one in claimed.inbox[: batch.reroutes]],
         outgoing=[
             make_signal("sent", number, org=org, workflow_id=workflow_id if number is None else "")
             for org, number, workflow_id in batch.sends
@@ -212,19 +151,29 @@ async def run_batch(store: Store, batch: Batch) -> object:
 
 def make_write(turn: Turn, row: ExecutionRow | None, taken: Sequence[int]) -> TurnWrite:
     writes: dict[str, Any] = {
-        "timers": [make_timer(number, due, of=turn.number, org=org_of(turn.number)) for number, due in turn.timers],
+        "timers": [
+            make_timer(number, due, of=turn.number, org=org_of(turn.number), attempt=attempt, route=turn.route)
+            for number, due, attempt in turn.timers
+        ],
         "ended_timers": TIMERS if turn.status.is_closed else turn.ended,
-        "outgoing": [make_signal("outgoing", number, org=org_of(number)) for number in turn.sends],
+        "outgoing": [make_signal("outgoing", number, org=org_of(number), route=turn.route) for number in turn.sends],
         "dead_letters": [make_letter("dead", turn.number, org=org_of(turn.number))] * turn.letters,
         "requests": [make_request(turn.key, expires=1000 + turn.number)] if turn.key else [],
         "consumed": taken,
+        "offered": [
+            make_offer(number, route, of=turn.number, attempt=attempt, org=org_of(turn.number))
+            for number, attempt, route in {one[0]: one for one in turn.offers}.values()
+        ],
+        "withdrawn": turn.withdrawn,
     }
     if row is None or turn.is_start:
         closed_at = NOW if turn.status.is_closed else None
-        start = msgspec.structs.replace(first_row(turn.number), node=turn.node, status=turn.status, closed_at=closed_at)
+        start = msgspec.structs.replace(
+            first_row(turn.number), node=turn.node, status=turn.status, closed_at=closed_at, route=turn.route
+        )
         return make_start(start, **writes)
     write = make_turn(row, turn.status, events=turn.events, **writes)
-    write.row = msgspec.structs.replace(write.row, node=turn.node)
+    write.row = msgspec.structs.replace(write.row, node=turn.node, route=turn.route)
     if turn.is_stale:
         write.expected_version = row.state_version - 1
     return write
@@ -257,7 +206,10 @@ async def see(store: Store) -> dict[str, object]:
         "orphans": await store.list_orphans(["a"], limit=3),
         "blocked": await store.list_blocked(limit=3),
         "counts": await store.count(),
-        "nodes": await store.list_nodes(),
+        "nodes": timeless(await store.list_nodes()),
+        "lost offers": [await store.list_lost_offers(alive, limit=5) for alive in ((), ["a"])],
+        "closed": await store.find_closed([id_of(number) for number in NUMBERS]),
+        "oldest closed": await store.find_oldest_closed(),
         "problems": await store.check(),
     }
 
@@ -267,8 +219,12 @@ def without_ids(rows: Sequence[InboxRow | DeadLetterRow]) -> list[InboxRow | Dea
     return [msgspec.structs.replace(row, id=0) for row in rows]
 
 
-async def compare(name: str, todo: Sequence[Action], folder: Path) -> None:
-    backends: list[Backend] = [BACKENDS["memory"](folder), BACKENDS[name](folder)]
+def timeless(rows: Sequence[NodeRow]) -> list[NodeRow]:
+    return [msgspec.structs.replace(row, seen_at=0) for row in rows]
+
+
+async def compare(name: str, todo: Sequence[Action], place: Place) -> None:
+    backends: list[Backend] = [BACKENDS["memory"](place), BACKENDS[name](place)]
     model, store = [await backend.connect() for backend in backends]
     try:
         for action in todo:
@@ -281,16 +237,23 @@ async def compare(name: str, todo: Sequence[Action], folder: Path) -> None:
             await backend.close()
 
 
-@pytest.mark.parametrize("name", OTHERS)
+@pytest.mark.parametrize("name", IN_PROCESS)
 @given(todo=st.lists(actions, max_size=12))
 @settings(deadline=None, max_examples=60)
-def test_the_same_actions_lead_to_the_same_state(name: str, todo: list[Action]) -> None:
+def test_the_same_actions_lead_to_the_same_state(find_server: FindServer, name: str, todo: list[Action]) -> None:
     with tempfile.TemporaryDirectory() as folder:
-        asyncio.run(compare(name, todo, Path(folder)))
+        asyncio.run(compare(name, todo, Place(Path(folder), find_server)))
+
+
+@given(todo=st.lists(actions, max_size=12))
+@settings(deadline=None, max_examples=20)
+def test_the_same_actions_lead_to_the_same_state_on_a_server(find_server: FindServer, todo: list[Action]) -> None:
+    with tempfile.TemporaryDirectory() as folder:
+        asyncio.run(compare("postgres", todo, Place(Path(folder), find_server)))
 
 
 @given(todo=st.lists(actions, max_size=12))
 @settings(deadline=None)
-def test_no_actions_lead_to_a_contradiction(todo: list[Action]) -> None:
+def test_no_actions_lead_to_a_contradiction(find_server: FindServer, todo: list[Action]) -> None:
     with tempfile.TemporaryDirectory() as folder:
-        asyncio.run(compare("memory", todo, Path(folder)))
+        asyncio.run(compare("memory", todo, Place(Path(folder), find_server)))

@@ -39,6 +39,32 @@ async def test_a_wanted_execution_is_held_with_its_row_and_its_inbox(store: Stor
     assert claimed.busy == set()
 
 
+async def test_with_its_workflow_id_a_wanted_execution_brings_what_is_addressed_by_that(store: Store) -> None:
+    await commit(store, make_start(make_row(1, workflow_id="order")), make_start(make_row(2, workflow_id="other")))
+    await commit_loose(
+        store,
+        make_signal("by workflow id", None, workflow_id="order"),
+        make_signal("by execution id", 1),
+        make_signal("another's", None, workflow_id="other"),
+    )
+
+    claimed = await look(store, Claim(wanted=[Wanted(ORG, id_of(1), -1, "order")]))
+
+    assert claimed.held == {id_of(1)}
+    assert claimed.open_ids == {(ORG, "order"): id_of(1)}
+    assert names_of(claimed.inbox) == ["by workflow id", "by execution id"]
+
+
+async def test_the_workflow_id_of_a_wanted_execution_that_is_closed_is_not_claimed(store: Store) -> None:
+    await commit(store, make_start(make_row(1, workflow_id="order")))
+    await commit(store, make_closing(make_row(1, workflow_id="order")))
+
+    claimed = await look(store, Claim(wanted=[Wanted(ORG, id_of(1), 1, "order")]))
+
+    assert claimed.held == set()
+    assert claimed.open_ids == {}
+
+
 async def test_a_row_whose_version_is_not_the_known_one_is_read(store: Store) -> None:
     row = make_row(1)
     await commit(store, make_start(row))

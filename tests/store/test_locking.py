@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from holdfast.core.instants import SECOND
-from holdfast.store.contract import Claim, LooseWrite, NodeRow, Store
+from holdfast.store.contract import Claim, LooseWrite, NodeRow, Store, Wake
 from tests.store.builders import (
     NOW,
     ORG,
@@ -20,6 +20,7 @@ from tests.store.builders import (
     names_of,
     read_inbox,
     read_row,
+    wait_until,
     want,
 )
 
@@ -193,29 +194,61 @@ async def test_batches_that_send_to_each_others_executions_do_not_wait(left: Sto
 
 async def test_a_node_that_wakes_reaches_the_others_and_not_itself(left: Store, right: Store) -> None:
     woken: list[str] = []
-    left.on_wake(lambda: woken.append("left"))
-    right.on_wake(lambda: woken.append("right"))
+    left.on_wake(lambda why: woken.append(f"left: {why.name}"))
+    right.on_wake(lambda why: woken.append(f"right: {why.name}"))
 
-    await left.wake()
+    await left.wake(Wake.WORK)
+    await wait_until(lambda: len(woken) > 0)
+    await right.wake(Wake.ENDS)
+    await wait_until(lambda: len(woken) > 1)
 
-    assert woken == ["right"]
+    assert woken == ["right: WORK", "left: ENDS"]
 
 
-async def test_a_closed_store_wakes_nobody_even_when_it_is_opened_again(left: Store, right: Store) -> None:
+async def test_who_listened_to_a_closed_store_hears_nothing_when_it_is_opened_again(left: Store, right: Store) -> None:
     woken: list[str] = []
-    right.on_wake(lambda: woken.append("right"))
+    right.on_wake(lambda _why: woken.append("old"))
 
     await right.close()
-    await left.wake()
+    await left.wake(Wake.WORK)
     await right.open()
-    await left.wake()
+    right.on_wake(lambda _why: woken.append("new"))
+    await left.wake(Wake.WORK)
+    await wait_until(lambda: len(woken) > 0)
 
-    assert woken == []
+    assert woken == ["new"]
 
 
 async def test_heartbeats_are_seen_by_all(left: Store, right: Store) -> None:
-    beat = NodeRow("left", NOW, NOW)
+    await left.beat(NodeRow("left", NOW, NOW), (), ())
 
-    await left.beat(beat)
+    pulse = await right.beat(NodeRow("right", NOW, NOW), (), ())
 
-    assert await right.list_nodes() == [beat]
+    assert [row.node for row in pulse.nodes] == ["left", "right"]
+    assert await right.list_nodes() == pulse.nodes
+
+
+async def test_a_claim_says_whether_others_hold_what_has_work(left: Store, right: Store) -> None:
+    await commit(left, *(make_start(make_row(number)) for number in (1, 2)))
+    await commit_loose(left, make_signal("one", 1), make_signal("two", 2))
+    transaction, _ = await begin_with(left, want(1))
+
+    meanwhile = await look(right, Claim(limit=10))
+    wanted = await look(right, want(1))
+    await transaction.rollback()
+    afterwards = await look(right, Claim(limit=10))
+
+    assert (meanwhile.held, meanwhile.skipped) == ({id_of(2)}, True)
+    assert (wanted.busy, wanted.skipped) == ({id_of(1)}, False)
+    assert (afterwards.held, afterwards.skipped) == ({id_of(1), id_of(2)}, False)
+
+
+async def test_what_others_hold_on_other_routes_is_not_told_of(left: Store, right: Store) -> None:
+    await commit(left, make_start(make_row(1, route="orders")))
+    await commit_loose(left, make_signal("one", 1, route="orders"))
+    transaction, _ = await begin_with(left, want(1))
+
+    claimed = await look(right, Claim(limit=10, routes=["bills"]))
+    await transaction.rollback()
+
+    assert claimed.skipped is False

@@ -1,20 +1,26 @@
-"""Engines in virtual time, on each store that a process can own."""
+"""Engines in virtual time, on each store."""
 
 from __future__ import annotations
 
+import signal
 from collections.abc import AsyncIterator, Iterator
 from pathlib import Path
+from typing import Final
 
 import pytest
 
 from holdfast.testing import TestEngine
+from tests.places import make_url
 from tests.testing import flows
 
+LONGEST_TEST: Final = 30
+"""Seconds."""
 
-@pytest.fixture(params=["memory", "sqlite"])
+
+@pytest.fixture(params=["memory", "sqlite", "postgres"])
 def url(request: pytest.FixtureRequest, tmp_path: Path) -> str:
     """The URL of each kind of store, empty."""
-    return "memory://" if request.param == "memory" else f"sqlite:///{tmp_path / 'holdfast.db'}"
+    return make_url(request, tmp_path)
 
 
 @pytest.fixture(autouse=True)
@@ -38,3 +44,17 @@ async def still(url: str) -> AsyncIterator[TestEngine]:
         url, workflows=flows.WORKFLOWS, activities=flows.ACTIVITIES, auto_advance=False, patience=0
     ) as engine:
         yield engine
+
+
+@pytest.fixture(autouse=True)
+def deadline() -> Iterator[None]:
+    """A test that waits for what will never come fails instead of holding up the others."""
+
+    def give_up(_signal: int, _frame: object) -> None:
+        raise TimeoutError(f"the test did not end within {LONGEST_TEST} s")
+
+    before = signal.signal(signal.SIGALRM, give_up)
+    signal.alarm(LONGEST_TEST)
+    yield
+    signal.alarm(0)
+    signal.signal(signal.SIGALRM, before)

@@ -8,7 +8,7 @@ from pathlib import Path
 
 import msgspec
 
-from holdfast.cli.databases import open_database, read_history
+from holdfast.cli.databases import Database, open_database, read_history
 from holdfast.cli.demo.messages import DATABASE, Say
 from holdfast.cli.demo.outside import Entry, Ledger
 from holdfast.core.events import AnyEvent
@@ -54,7 +54,7 @@ class Evidence(msgspec.Struct, frozen=True):
 
 async def gather_evidence(folder: Path, sent: list[Say], killed_at: datetime) -> Evidence:
     """Read the database as anybody can while no engine owns it, and the ledger."""
-    async with open_database(folder / DATABASE) as store:
+    async with open_database(Database.at(folder / DATABASE)) as store:
         rows = await store.list_executions(Filter(DEFAULT_ORG, limit=1000))
         told = [Told(to_info(row), await read_history(store, row)) for row in rows]
         told.sort(key=lambda one: (one.info.created_at, one.info.workflow_id))

@@ -54,10 +54,10 @@ async def handle(engine: Engine, request: Request) -> Answer:
                 signal_value=Message(text, last),
                 request_id=request_id,
             )
-            return Accepted(response.workflow_created, response.signal_event_sequence)
+            return Accepted(bool(response.workflow_created), response.signal_event_sequence)
         case Buy(order_id, account, items, patience):
             handle = await engine.start(order, Purchase(account, items, patience), workflow_id=order_id)
-            return Accepted(handle.created, 1)
+            return Accepted(bool(handle.created), 1)
         case Finish(workflow_ids):
             await asyncio.gather(*(engine.handle(one).result() for one in workflow_ids))
             return Ended()

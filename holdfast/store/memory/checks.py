@@ -6,7 +6,7 @@ from collections.abc import Iterable, Iterator, Sequence
 
 from holdfast.core.codec import decode_details, decode_envelope, decode_events
 from holdfast.errors import CorruptStore
-from holdfast.store.contract import ExecutionRow, HistoryRow, InboxRow, TimerRow
+from holdfast.store.contract import ActivityRow, ExecutionRow, HistoryRow, InboxRow, TimerRow
 from holdfast.store.memory.tables import Pair, Tables, is_closed
 
 
@@ -20,6 +20,7 @@ def check_tables(tables: Tables) -> list[str]:
     problems.extend(f"execution {execution_id}: it has a history and no row" for execution_id in nobodys)
     timers = (timer for of_execution in tables.timers.values() for timer in of_execution.values())
     problems.extend(check_timers(timers, tables))
+    problems.extend(check_offers(tables.offers.values(), tables))
     problems.extend(check_inbox(tables.inbox.values()))
     return problems
 
@@ -65,6 +66,15 @@ def check_timers(timers: Iterable[TimerRow], tables: Tables) -> Iterator[str]:
             yield f"timer {timer.number} of execution {timer.execution_id}: there is no such execution"
         elif is_closed(row):
             yield f"timer {timer.number} of execution {timer.execution_id}: the execution is {row.status}"
+
+
+def check_offers(offers: Iterable[ActivityRow], tables: Tables) -> Iterator[str]:
+    for offer in offers:
+        row = tables.executions.get(offer.execution_id)
+        if row is None:
+            yield f"offered activity {offer.number} of execution {offer.execution_id}: there is no such execution"
+        elif is_closed(row):
+            yield f"offered activity {offer.number} of execution {offer.execution_id}: the execution is {row.status}"
 
 
 def check_inbox(rows: Iterable[InboxRow]) -> Iterator[str]:

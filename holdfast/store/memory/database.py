@@ -7,6 +7,7 @@ from collections.abc import Awaitable, Callable
 from itertools import count
 from typing import Protocol, TypeAlias
 
+from holdfast.store.contract import Wake
 from holdfast.store.memory.locks import Locks
 from holdfast.store.memory.tables import Tables
 
@@ -22,7 +23,7 @@ class Handle(Protocol):
         """Whose it is."""
         ...
 
-    def hear(self) -> None:
+    def hear(self, why: Wake) -> None:
         """A wake-up is on its way to the node."""
         ...
 

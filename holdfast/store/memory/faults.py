@@ -46,10 +46,19 @@ class Point(StrEnum):
     DELIVER_COMMIT = "deliver.commit"
     DELIVERED = "delivered"
     UPDATE = "update"
-    """A change outside of batches: of a status, of dead letters."""
+    """A change outside of batches: of a status, of dead letters, by a user's work."""
     UPDATED = "updated"
+    OFFERS_LOCK = "offers.lock"
+    """Before offered activities are locked: another node may have been faster."""
+    OFFERS_COMMIT = "offers.commit"
+    OFFERS_TAKEN = "offers.taken"
+    PURGE_LOCK = "purge.lock"
+    PURGE_COMMIT = "purge.commit"
+    PURGED = "purged"
     BEAT = "beat"
-    """A node's heartbeat or goodbye."""
+    """A node's heartbeat or goodbye, or the removal of one."""
+    HOST_LOCK = "host_lock"
+    """A node becoming, or ceasing to be, the one who does something."""
     WAKE = "wake"
     """A wake-up on its way to the node named."""
 
@@ -89,6 +98,10 @@ _SPECIAL: Final[Mapping[Point, frozenset[FaultAction]]] = {
     Point.DELIVERED: _AFTERWARDS,
     Point.UPDATE: _PLAIN | _UNKNOWN,
     Point.UPDATED: _AFTERWARDS,
+    Point.OFFERS_COMMIT: _PLAIN | _UNKNOWN,
+    Point.OFFERS_TAKEN: _AFTERWARDS,
+    Point.PURGE_COMMIT: _PLAIN | _UNKNOWN,
+    Point.PURGED: _AFTERWARDS,
     Point.WAKE: frozenset({FaultAction.NONE, FaultAction.LOSE, FaultAction.DELAY}),
 }
 MAY_HAPPEN: Final[Mapping[Point, frozenset[FaultAction]]] = {point: _SPECIAL.get(point, _PLAIN) for point in Point}

@@ -2,15 +2,17 @@
 
 from __future__ import annotations
 
-import heapq
-from collections import Counter
 from collections.abc import Callable, Collection, Sequence
+from contextvars import copy_context
 from functools import partial
+from typing import Any, TypeVar
+
+from msgspec.structs import replace
 
 from holdfast.core.instants import Instant
-from holdfast.core.lifecycle import Status
-from holdfast.errors import StoreError, StoreUnavailable
+from holdfast.errors import InvalidArguments, StoreError, StoreUnavailable
 from holdfast.store.contract import (
+    ActivityRow,
     Counts,
     DeadLetterRow,
     ExecutionRow,
@@ -18,8 +20,15 @@ from holdfast.store.contract import (
     HistoryRow,
     InboxRow,
     NodeRow,
+    Once,
+    OwnLine,
+    Pulse,
+    Route,
     Transaction,
+    Wake,
+    Work,
 )
+from holdfast.store.memory import heartbeats, offers, purging, reads, user_work
 from holdfast.store.memory.checks import check_tables
 from holdfast.store.memory.connection import Connection
 from holdfast.store.memory.database import MemoryDatabase
@@ -27,6 +36,8 @@ from holdfast.store.memory.faults import Faults, Point
 from holdfast.store.memory.session import Session
 from holdfast.store.memory.tables import Changes, Tables, View, is_closed
 from holdfast.store.memory.transaction import MemoryTransaction
+
+T = TypeVar("T")
 
 
 class MemoryStore:
@@ -51,6 +62,10 @@ class MemoryStore:
     @property
     def exclusive(self) -> bool:
         return self._exclusive
+
+    @property
+    def lanes(self) -> int:
+        return 1 if self._exclusive else 2
 
     async def open(self) -> None:
         self._connection.open()
@@ -86,15 +101,16 @@ class MemoryStore:
             for org, execution_id in sorted({(row.org, row.execution_id) for row in rows}):
                 if execution_id in tables.executions:
                     await session.wait_until(partial(locks.try_share, session, (org, execution_id)))
-            accepted = [self._is_open(row.org, row.execution_id) for row in rows]
+            receivers = [self._find_open(row.org, row.execution_id) for row in rows]
             await session.reach(Point.DELIVER_INSERT)
-            session.put_inbox(row for row, is_open in zip(rows, accepted, strict=True) if is_open)
+            pairs = zip(rows, receivers, strict=True)
+            session.put_inbox(replace(row, route=receiver.route) for row, receiver in pairs if receiver is not None)
         await session.finish(Point.DELIVER_COMMIT, Point.DELIVERED)
-        return accepted
+        return [receiver is not None for receiver in receivers]
 
-    def _is_open(self, org: str, execution_id: str) -> bool:
-        row = self.database.tables.executions.get(execution_id)
-        return row is not None and row.org == org and not is_closed(row)
+    def _find_open(self, org: str, execution_id: str) -> ExecutionRow | None:
+        row = reads.find_execution(self.database.tables, org, execution_id)
+        return None if row is None or is_closed(row) else row
 
     async def discard_dead_letters(self, org: str, ids: Collection[int]) -> int:
         return len(await self._take_dead_letters(org, ids))
@@ -128,6 +144,18 @@ class MemoryStore:
         await session.finish(Point.UPDATE, Point.UPDATED)
         return is_expected
 
+    async def purge(self, closed_before: Instant, limit: int) -> int:
+        return await purging.purge(self._connection, closed_before, limit)
+
+    async def transact(self, work: Work[T], once: Once | None = None) -> T:
+        return await user_work.transact(self._connection, work, once)
+
+    async def enlist(self, connection: Any, rows: Sequence[InboxRow]) -> None:
+        raise InvalidArguments(
+            f"Expected a connection that reaches this store, but it is in memory, where no {type(connection).__name__} "
+            "leads. Leave the connection out, or use a store in a database."
+        )
+
     # --- reading outside of batches ---
 
     async def _committed(self) -> Tables:
@@ -135,84 +163,92 @@ class MemoryStore:
         return self.database.tables
 
     async def find_execution(self, org: str, execution_id: str) -> ExecutionRow | None:
-        row = (await self._committed()).executions.get(execution_id)
-        return row if row is not None and row.org == org else None
+        return reads.find_execution(await self._committed(), org, execution_id)
 
     async def find_latest(self, org: str, workflow_id: str) -> ExecutionRow | None:
         return View(await self._committed(), Changes()).latest((org, workflow_id))
 
     async def list_executions(self, query: Filter) -> list[ExecutionRow]:
-        rows = (await self._committed()).executions.values()
-        return heapq.nlargest(query.limit, (row for row in rows if _matches(row, query)), key=_by_id)
+        return reads.list_executions(await self._committed(), query)
 
     async def load_history(self, execution_id: str, after: int = 0, limit: int | None = None) -> list[HistoryRow]:
         return View(await self._committed(), Changes()).history(execution_id, after)[:limit]
 
     async def load_last_turn(self, execution_id: str) -> HistoryRow | None:
-        rows = (await self._committed()).histories.get(execution_id)
-        return rows[-1] if rows else None
+        return reads.load_last_turn(await self._committed(), execution_id)
 
     async def list_dead_letters(self, org: str, limit: int = 100, after: int = 0) -> list[DeadLetterRow]:
-        rows = (await self._committed()).dead_letters.values()
-        return heapq.nsmallest(limit, (row for row in rows if row.org == org and row.id > after), key=lambda row: row.id)
+        return reads.list_dead_letters(await self._committed(), org, limit, after)
 
-    async def find_next_due(self, skip: Collection[str]) -> Instant | None:
-        skipped = frozenset(skip)
-        due = (await self._committed()).due
-        return next((at for at, execution_id, _ in due if execution_id not in skipped), None)
+    async def find_next_due(self, skip: Collection[str], routes: Collection[Route] | None = None) -> Instant | None:
+        return reads.find_next_due(await self._committed(), skip, routes)
+
+    async def find_closed(self, execution_ids: Collection[str]) -> set[str]:
+        return reads.find_closed(await self._committed(), execution_ids)
+
+    async def find_oldest_closed(self) -> Instant | None:
+        closed = (await self._committed()).closed
+        return closed[0][0] if closed else None
 
     async def list_orphans(self, alive: Collection[str], limit: int, after: str = "") -> list[ExecutionRow]:
-        living = frozenset(alive)
-        rows = (await self._committed()).executions.values()
-        orphans = (row for row in rows if row.node and not living.issuperset(row.node.split(",")) and not is_closed(row))
-        return heapq.nsmallest(limit, (row for row in orphans if row.execution_id > after), key=_by_id)
+        return reads.list_orphans(await self._committed(), alive, limit, after)
 
     async def list_blocked(self, limit: int, after: str = "") -> list[ExecutionRow]:
-        rows = (await self._committed()).executions.values()
-        blocked = (row for row in rows if row.status == Status.BLOCKED and row.execution_id > after)
-        return heapq.nsmallest(limit, blocked, key=_by_id)
+        return reads.list_blocked(await self._committed(), limit, after)
 
     async def count(self) -> Counts:
-        tables = await self._committed()
-        by_status = Counter(row.status for row in tables.executions.values() if not is_closed(row))
-        return Counts(dict(by_status), len(tables.due), len(tables.inbox), len(tables.dead_letters))
+        return reads.count(await self._committed())
 
     async def check(self) -> list[str]:
         return check_tables(await self._committed())
 
+    # --- offered activities ---
+
+    async def take_offers(self, node: str, routes: Collection[Route], limit: int) -> list[ActivityRow]:
+        return await offers.take_offers(self._connection, node, routes, limit)
+
+    async def list_lost_offers(self, alive: Collection[str], limit: int) -> list[ActivityRow]:
+        return offers.list_lost_offers(await self._committed(), alive, limit)
+
+    async def find_withdrawn(self, node: str, taken: Collection[tuple[str, int, int]]) -> set[tuple[str, int, int]]:
+        return offers.find_withdrawn(await self._committed(), node, taken)
+
     # --- nodes ---
 
-    async def beat(self, node: NodeRow) -> None:
+    async def beat(self, node: NodeRow, routes: Collection[Route], offers: Collection[Route]) -> Pulse:
         await self._connection.reach(Point.BEAT)
-        self.database.tables.nodes[node.node] = node
+        return heartbeats.beat(self.database.tables, node, routes, offers)
 
     async def list_nodes(self) -> list[NodeRow]:
-        nodes = (await self._committed()).nodes
-        return [nodes[name] for name in sorted(nodes)]
+        return heartbeats.list_nodes(await self._committed())
 
     async def leave(self, node: str) -> None:
         await self._connection.reach(Point.BEAT)
-        self.database.tables.nodes.pop(node, None)
+        heartbeats.leave(self.database.tables, node)
 
-    def on_wake(self, callback: Callable[[], None]) -> None:
-        self._connection.listeners.append(callback)
+    async def remove_nodes(self, nodes: Collection[str]) -> None:
+        await self._connection.reach(Point.BEAT)
+        heartbeats.remove_nodes(self.database.tables, nodes)
 
-    async def wake(self) -> None:
+    async def take_lock(self, name: str, node: str, now: Instant, until: Instant) -> bool:
+        await self._connection.reach(Point.HOST_LOCK)
+        return heartbeats.take_lock(self.database.tables, name, node, now, until)
+
+    async def give_lock(self, name: str, node: str) -> None:
+        await self._connection.reach(Point.HOST_LOCK)
+        heartbeats.give_lock(self.database.tables, name, node)
+
+    def make_own_line(self) -> OwnLine | None:
+        return None
+
+    # --- wake-ups ---
+
+    def on_wake(self, callback: Callable[[Wake], None]) -> None:
+        # Who is woken hears it by himself: what he does then is no part of whoever sent it, and does not die with him.
+        context = copy_context()
+        self._connection.listeners.append(lambda why: context.copy().run(callback, why))
+
+    async def wake(self, why: Wake) -> None:
         await self._connection.linger(Point.WAKE)
         for other in self.database.others(self._connection):
-            other.hear()
-
-
-def _matches(row: ExecutionRow, query: Filter) -> bool:
-    return (
-        row.org == query.org
-        and (not query.statuses or row.status in query.statuses)
-        and query.workflow in (None, row.workflow)
-        and query.workflow_id in (None, row.workflow_id)
-        and query.parent_id in (None, row.parent_id)
-        and (query.before is None or row.execution_id < query.before)
-    )
-
-
-def _by_id(row: ExecutionRow) -> str:
-    return row.execution_id
+            other.hear(why)

@@ -6,25 +6,42 @@ Nothing here waits: one call is one statement, which sees everything committed a
 from __future__ import annotations
 
 from bisect import bisect_left, bisect_right, insort
-from collections.abc import Iterable, Iterator
-from typing import TypeAlias
+from collections.abc import Collection, Iterable, Iterator
+from itertools import chain
+from typing import Any, TypeAlias
 
 import msgspec
 
 from holdfast.core.instants import Instant
 from holdfast.core.lifecycle import CLOSED
-from holdfast.store.contract import DeadLetterRow, ExecutionRow, HistoryRow, InboxRow, NodeRow, RequestRow, TimerRow
+from holdfast.store.contract import (
+    ActivityRow,
+    DeadLetterRow,
+    ExecutionRow,
+    HistoryRow,
+    InboxRow,
+    NodeRow,
+    RequestRow,
+    Route,
+    TimerRow,
+)
 
 Pair: TypeAlias = tuple[str, str]
 """(org, workflow id)."""
 Address: TypeAlias = tuple[str, str, str]
 """To whom an inbox row goes: (org, execution id, ""), or (org, "", workflow id)."""
 RequestKey: TypeAlias = tuple[str, str, str]
-TimerKey: TypeAlias = tuple[str, int]
+NumberKey: TypeAlias = tuple[str, int]
+"""(execution id, number) of a timer or an offer."""
 
 
 def is_closed(row: ExecutionRow) -> bool:
     return row.status in CLOSED
+
+
+def may_take(route: Route, routes: Collection[Route] | None) -> bool:
+    """Whether something goes by one of these routes."""
+    return not route or routes is None or route in routes
 
 
 def address_of(row: InboxRow) -> Address:
@@ -38,13 +55,18 @@ class Changes:
         self.executions: dict[str, ExecutionRow] = {}
         self.open_ids: dict[Pair, str] = {}
         self.histories: dict[str, list[HistoryRow]] = {}
-        self.timers: dict[TimerKey, TimerRow | None] = {}
+        self.timers: dict[NumberKey, TimerRow | None] = {}
+        self.offers: dict[NumberKey, ActivityRow | None] = {}
+        self.taken: dict[NumberKey, str] = {}
         self.inbox: dict[int, InboxRow] = {}
         self.consumed: set[int] = set()
         self.failed: dict[int, int] = {}
+        self.rerouted: dict[int, Route] = {}
         self.dead_letters: dict[int, DeadLetterRow] = {}
         self.discarded: set[int] = set()
         self.requests: dict[RequestKey, RequestRow] = {}
+        self.purged: set[str] = set()
+        self.values: dict[str, Any] | None = None
 
     def put_execution(self, row: ExecutionRow) -> None:
         self.executions[row.execution_id] = row
@@ -58,14 +80,19 @@ class Tables:
         self.executions: dict[str, ExecutionRow] = {}
         self.histories: dict[str, list[HistoryRow]] = {}
         self.timers: dict[str, dict[int, TimerRow]] = {}
+        self.offers: dict[NumberKey, ActivityRow] = {}  # the oldest first
         self.inbox: dict[int, InboxRow] = {}
         self.dead_letters: dict[int, DeadLetterRow] = {}
         self.requests: dict[RequestKey, RequestRow] = {}
         self.nodes: dict[str, NodeRow] = {}
+        self.host_locks: dict[str, tuple[str, Instant]] = {}
+        self.values: dict[str, Any] = {}
         # Indexes, each derived from the above:
         self.open_ids: dict[Pair, str] = {}
         self.runs: dict[Pair, dict[str, None]] = {}
+        self.closed: list[tuple[Instant, str]] = []
         self.due: list[tuple[Instant, str, int]] = []
+        self.offered: dict[str, set[int]] = {}
         self.arrivals: list[int] = []
         self.addressed: dict[Address, set[int]] = {}
 
@@ -81,6 +108,14 @@ class Tables:
             self.histories.setdefault(execution_id, []).extend(turns)
         for key, timer in changes.timers.items():
             self._put_timer(key, timer)
+        for key, offer in changes.offers.items():
+            self._put_offer(key, offer)
+        for key, node in changes.taken.items():
+            self.offers[key] = msgspec.structs.replace(self.offers[key], node=node)
+        self._apply_inbox(changes)
+        self._apply_loose(changes)
+
+    def _apply_inbox(self, changes: Changes) -> None:
         for row_id in changes.consumed:
             self._take_arrival(row_id)
         for arrival in changes.inbox.values():
@@ -89,17 +124,60 @@ class Tables:
             if row_id in self.inbox:
                 failed = self.inbox[row_id]
                 self.inbox[row_id] = msgspec.structs.replace(failed, attempts=failed.attempts + times)
+        for row_id, route in changes.rerouted.items():
+            if row_id in self.inbox:
+                self.inbox[row_id] = msgspec.structs.replace(self.inbox[row_id], route=route)
+
+    def _apply_loose(self, changes: Changes) -> None:
         for row_id in changes.discarded:
             self.dead_letters.pop(row_id, None)
         self.dead_letters.update(changes.dead_letters)
         self.requests.update(changes.requests)
+        if changes.purged:
+            self._purge(changes.purged)
+        if changes.values is not None:
+            self.values = changes.values
 
     def _put_execution(self, row: ExecutionRow) -> None:
+        old = self.executions.get(row.execution_id)
+        if old is not None:
+            self._forget_closing(old)
         self.executions[row.execution_id] = row
         self.runs.setdefault((row.org, row.workflow_id), {}).setdefault(row.execution_id)
         _index_open(self.open_ids, row)
+        if is_closed(row) and row.closed_at is not None:
+            insort(self.closed, (row.closed_at, row.execution_id))
 
-    def _put_timer(self, key: TimerKey, timer: TimerRow | None) -> None:
+    def _forget_closing(self, row: ExecutionRow) -> None:
+        if is_closed(row) and row.closed_at is not None:
+            del self.closed[bisect_left(self.closed, (row.closed_at, row.execution_id))]
+
+    def _purge(self, execution_ids: Collection[str]) -> None:
+        for execution_id in execution_ids:
+            row = self.executions.pop(execution_id)
+            self._forget_closing(row)
+            self.histories.pop(execution_id, None)
+            pair = (row.org, row.workflow_id)
+            del self.runs[pair][execution_id]
+            if not self.runs[pair]:
+                del self.runs[pair]
+        answered = [key for key, request in self.requests.items() if request.execution_id in execution_ids]
+        for key in answered:
+            del self.requests[key]
+
+    def _put_offer(self, key: NumberKey, offer: ActivityRow | None) -> None:
+        """What takes the place of another offer is new, so it goes to the end."""
+        execution_id, number = key
+        self.offers.pop(key, None)
+        numbers = self.offered.setdefault(execution_id, set())
+        numbers.discard(number)
+        if offer is not None:
+            self.offers[key] = offer
+            numbers.add(number)
+        elif not numbers:
+            del self.offered[execution_id]
+
+    def _put_timer(self, key: NumberKey, timer: TimerRow | None) -> None:
         execution_id, number = key
         of_execution = self.timers.setdefault(execution_id, {})
         old = of_execution.pop(number, None)
@@ -166,7 +244,7 @@ class View:
         wanted = set(addresses)
         consumed, inbox = self._changes.consumed, self._tables.inbox
         found = [
-            inbox[row_id]
+            self._rerouted(inbox[row_id])
             for address in wanted
             for row_id in self._tables.addressed.get(address, ())
             if row_id not in consumed
@@ -174,6 +252,10 @@ class View:
         found.extend(row for row in self._changes.inbox.values() if address_of(row) in wanted)
         found.sort(key=lambda row: row.id)
         return found
+
+    def _rerouted(self, row: InboxRow) -> InboxRow:
+        route = self._changes.rerouted.get(row.id)
+        return row if route is None else msgspec.structs.replace(row, route=route)
 
     def due_timers(self, execution_ids: Iterable[str], due_before: Instant) -> list[TimerRow]:
         """The timers of these executions that are due, in due order."""
@@ -198,20 +280,26 @@ class View:
         own = [number for key, number in self._changes.timers if key == execution_id]
         return [*self._tables.timers.get(execution_id, ()), *own]
 
-    def waiting_addresses(self) -> Iterator[Address]:
-        """To whom inbox rows go, the oldest first, repeatedly where several go to one."""
-        for row_id in self._tables.arrivals:
-            if row_id not in self._changes.consumed:
-                yield address_of(self._tables.inbox[row_id])
-        yield from map(address_of, self._changes.inbox.values())
+    def offer_numbers(self, execution_id: str) -> list[int]:
+        """Every activity of an execution that is offered, taken or not."""
+        own = [number for key, number in self._changes.offers if key == execution_id]
+        return [*sorted(self._tables.offered.get(execution_id, ())), *own]
 
-    def due_addresses(self, due_before: Instant) -> Iterator[Address]:
-        """Whose timers are due, the earliest first, repeatedly where several are of one."""
+    def waiting_addresses(self, routes: Collection[Route] | None) -> Iterator[Address]:
+        """To whom inbox rows on these routes go, the oldest first, repeatedly where several go to one."""
+        committed = (self._tables.inbox[row_id] for row_id in self._tables.arrivals if row_id not in self._changes.consumed)
+        for row in chain(map(self._rerouted, committed), self._changes.inbox.values()):
+            if may_take(row.route, routes):
+                yield address_of(row)
+
+    def due_addresses(self, due_before: Instant, routes: Collection[Route] | None) -> Iterator[Address]:
+        """Whose timers on these routes are due, the earliest first, repeatedly where several are of one."""
         for due, execution_id, number in self._tables.due:
             if due > due_before:
                 return
-            if (execution_id, number) not in self._changes.timers:
-                yield (self._tables.timers[execution_id][number].org, execution_id, "")
+            timer = self._tables.timers[execution_id][number]
+            if (execution_id, number) not in self._changes.timers and may_take(timer.route, routes):
+                yield (timer.org, execution_id, "")
 
 
 def _index_open(open_ids: dict[Pair, str], row: ExecutionRow) -> None:

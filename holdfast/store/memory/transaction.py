@@ -16,7 +16,10 @@ waits for a closed execution, is claimed like any other, and whoever claims it a
 from __future__ import annotations
 
 from collections.abc import Collection, Iterator, Mapping, Sequence
+from functools import partial
 from itertools import chain, islice, zip_longest
+
+from msgspec.structs import replace
 
 from holdfast.core.instants import Instant
 from holdfast.errors import StoreUnavailable
@@ -62,7 +65,7 @@ class MemoryTransaction:
             # In the order of asking, not as sets: a simulation must take the same way for the same seed.
             addresses = self._lock_wanted(claim, claimed)
             self._lock_asked(claim, addresses)
-            self._lock_found(found, claim.limit, addresses)
+            claimed.skipped = self._lock_found(found, claim.limit, addresses)
             pairs = [(org, workflow_id) for org, execution_id, workflow_id in addresses if not execution_id]
             if pairs:
                 await self._session.reach(Point.CLAIM_RESOLVE)
@@ -74,8 +77,9 @@ class MemoryTransaction:
     def _find(self, claim: Claim) -> Iterator[Address]:
         """Who has work, a turn each for those with envelopes and those with due timers, so that neither starves."""
         skip = frozenset(claim.skip)
+        routes = None if claim.routes is None else frozenset(claim.routes)
         seen: set[Address] = set()
-        pairs = zip_longest(self._view.waiting_addresses(), self._view.due_addresses(claim.due_before))
+        pairs = zip_longest(self._view.waiting_addresses(routes), self._view.due_addresses(claim.due_before, routes))
         for address in chain.from_iterable(pairs):
             if address is not None and address not in seen and address[1] not in skip:
                 seen.add(address)
@@ -89,6 +93,8 @@ class MemoryTransaction:
                 continue
             if self._try_row(one.org, one.execution_id):
                 addresses[one.org, one.execution_id, ""] = None
+                if one.workflow_id and not is_closed(row) and self._try_id(one.org, one.workflow_id):
+                    addresses[one.org, "", one.workflow_id] = None
             else:
                 claimed.busy.add(one.execution_id)
         return addresses
@@ -98,15 +104,21 @@ class MemoryTransaction:
             if self._try_id(org, workflow_id):
                 addresses[org, "", workflow_id] = None
 
-    def _lock_found(self, found: Sequence[Address], limit: int, addresses: dict[Address, None]) -> None:
-        """Up to `limit` of those that nobody else holds. What was found may be gone by now: then nothing is read for it."""
-        most = len(addresses) + limit
+    def _lock_found(self, found: Sequence[Address], limit: int, addresses: dict[Address, None]) -> bool:
+        """Up to `limit` of those that nobody else holds; whether others hold some.
+
+        What was found may be gone by now: then nothing is read for it.
+        """
+        most, is_skipped = len(addresses) + limit, False
         for address in found:
             if len(addresses) >= most:
                 break
             org, execution_id, workflow_id = address
             if self._try_row(org, execution_id) if execution_id else self._try_id(org, workflow_id):
                 addresses[address] = None
+            else:
+                is_skipped = True
+        return is_skipped
 
     def _lock_resolved(self, pairs: Sequence[Pair], claimed: Claimed, addresses: dict[Address, None]) -> None:
         """The open executions of these workflow ids, claimed like wanted ones. No other can be started: the ids are ours."""
@@ -186,6 +198,7 @@ class MemoryTransaction:
                 if turn.expected_version is None and turn.row.execution_id not in lost:
                     self._insert(turn, lost)
             await self._session.reach(Point.WRITE_ROWS)
+            await self._lock_offers([turn for turn in turns if turn.row.execution_id not in lost])
             for turn in turns:
                 if turn.row.execution_id not in lost:
                     self._write_turn(turn)
@@ -240,6 +253,16 @@ class MemoryTransaction:
                 "workflow id. Claim both before writing."
             )
 
+    async def _lock_offers(self, turns: Sequence[TurnWrite]) -> None:
+        """Who is taking one of these offers goes first. It waits for nobody, so nobody waits in a circle."""
+        for turn in turns:
+            execution_id = turn.row.execution_id
+            for number in sorted({*self._offers_ended_by(turn), *(offer.number for offer in turn.offered)}):
+                await self._session.wait_until(partial(self._locks.try_key, self._session, ("offer", execution_id, number)))
+
+    def _offers_ended_by(self, turn: TurnWrite) -> Sequence[int]:
+        return self._view.offer_numbers(turn.row.execution_id) if is_closed(turn.row) else turn.withdrawn
+
     def _write_turn(self, turn: TurnWrite) -> None:
         execution_id = turn.row.execution_id
         if turn.history is not None:
@@ -249,12 +272,21 @@ class MemoryTransaction:
         ended = self._view.timer_numbers(execution_id) if is_closed(turn.row) else turn.ended_timers
         for number in ended:
             self._changes.timers[execution_id, number] = None
+        for number in self._offers_ended_by(turn):
+            self._changes.offers[execution_id, number] = None
+        if not is_closed(turn.row):
+            self._changes.offers.update({(execution_id, offer.number): offer for offer in turn.offered})
         self._write_common(turn)
 
     def _write_loose(self, loose: LooseWrite) -> None:
         self._write_common(loose)
         for row_id in loose.failed:
             self._changes.failed[row_id] = self._changes.failed.get(row_id, 0) + 1
+        for row_id, route in loose.rerouted:
+            if row_id in self._changes.inbox:
+                self._changes.inbox[row_id] = replace(self._changes.inbox[row_id], route=route)
+            else:
+                self._changes.rerouted[row_id] = route
 
     def _write_common(self, write: TurnWrite | LooseWrite) -> None:
         self._changes.consumed.update(write.consumed)

@@ -34,9 +34,14 @@ class Checkpoints:
         self._task: asyncio.Task[None] | None = None
 
     def note(self, total_changes: int) -> None:
-        """A transaction is committed; so many rows have changed on its connection."""
-        self._pages += max(total_changes - self._changes_before, 0) + _PAGES_OF_A_COMMIT
+        """A transaction of the writer's is committed; so many rows have changed on its connection."""
+        changes = max(total_changes - self._changes_before, 0)
         self._changes_before = total_changes
+        self.note_changes(changes)
+
+    def note_changes(self, rows: int) -> None:
+        """A transaction that changed so many rows is committed."""
+        self._pages += rows + _PAGES_OF_A_COMMIT
         if self._pages >= EVERY and self._task is None:
             self._pages = 0
             self._task = asyncio.get_running_loop().create_task(self._make())

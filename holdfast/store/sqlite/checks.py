@@ -26,6 +26,7 @@ def check_database(connection: sqlite3.Connection) -> list[str]:
             _check_histories(connection),
             _check_open_twice(connection),
             _check_timers(connection),
+            _check_offers(connection),
             _check_envelopes(connection),
         )
     )
@@ -101,6 +102,15 @@ def _check_open_twice(connection: sqlite3.Connection) -> Iterator[str]:
 def _check_timers(connection: sqlite3.Connection) -> Iterator[str]:
     for execution_id, number, status in connection.execute(SQL["check_timers"]):
         name = f"timer {number} of execution {execution_id}"
+        if status is None:
+            yield f"{name}: there is no such execution"
+        else:
+            yield f"{name}: the execution is {status}"
+
+
+def _check_offers(connection: sqlite3.Connection) -> Iterator[str]:
+    for execution_id, number, status in connection.execute(SQL["check_offers"]):
+        name = f"offered activity {number} of execution {execution_id}"
         if status is None:
             yield f"{name}: there is no such execution"
         else:

@@ -9,7 +9,7 @@ from __future__ import annotations
 import sqlite3
 from collections.abc import Collection, Iterable, Iterator
 from itertools import chain, zip_longest
-from typing import TypeAlias
+from typing import Any, TypeAlias
 
 from holdfast.store.contract import Claim, Claimed, ExecutionRow, InboxRow, TimerRow
 from holdfast.store.sqlite.known import NEVER, Changes, Known
@@ -20,7 +20,7 @@ Address: TypeAlias = tuple[str, str, str]
 Pair: TypeAlias = tuple[str, str]
 """(org, execution id) or (org, workflow id)."""
 
-_COLUMNS = 15
+_COLUMNS = 16
 
 
 def take_claim(connection: sqlite3.Connection, known: Known, changes: Changes, claim: Claim) -> Claimed:
@@ -36,13 +36,17 @@ def take_claim(connection: sqlite3.Connection, known: Known, changes: Changes, c
                 unread.add((org, execution_id))
             else:
                 workflow_ids.append((org, workflow_id))
+    with_ids = {(one.org, one.workflow_id): one.execution_id for one in claim.wanted if one.workflow_id}
     if workflow_ids:
         unread |= _resolve(connection, workflow_ids, claimed)
     if unread:
         _hold(claimed, unread, read_executions(connection, known, {execution_id for _, execution_id in unread}))
     if has_inbox:
         asked = unread.union((one.org, one.execution_id) for one in claim.wanted)
-        claimed.inbox = _read_inbox(connection, asked, workflow_ids)
+        claimed.inbox = _read_inbox(connection, asked, [*workflow_ids, *with_ids])
+    for pair, execution_id in with_ids.items():
+        if execution_id in claimed.held:
+            claimed.open_ids[pair] = execution_id
     if has_due:
         rows = connection.execute(SQL["read_due"], {"execution_ids": as_json(claimed.held), "due_before": claim.due_before})
         claimed.due = [TimerRow(*row) for row in rows]
@@ -85,9 +89,14 @@ def _hold(claimed: Claimed, asked: Collection[Pair], rows: Iterable[ExecutionRow
 
 def _find(connection: sqlite3.Connection, claim: Claim, *, has_inbox: bool, has_due: bool) -> list[Address]:
     """Who has work, a turn each for those with envelopes and those with due timers, so that neither starves."""
-    skip = as_json(list(claim.skip))
-    waiting = connection.execute(SQL["find_waiting"], (skip,)) if has_inbox else None
-    due = connection.execute(SQL["find_due"], {"due_before": claim.due_before, "skip": skip}) if has_due else None
+    values: dict[str, Any] = {"due_before": claim.due_before, "skip": as_json(list(claim.skip))}
+    if claim.routes is None:
+        find_waiting, find_due = SQL["find_waiting"], SQL["find_due"]
+    else:
+        find_waiting, find_due = SQL["find_waiting_on_routes"], SQL["find_due_on_routes"]
+        values["routes"] = as_json(list(claim.routes))
+    waiting = connection.execute(find_waiting, values) if has_inbox else None
+    due = connection.execute(find_due, values) if has_due else None
     seen = {(one.org, one.execution_id, "") for one in claim.wanted}
     found: list[Address] = []
     for address in chain.from_iterable(zip_longest(_addresses(waiting), _addresses(due))):

@@ -8,7 +8,7 @@ from pathlib import Path
 
 from holdfast.errors import StoreUnavailable
 from holdfast.store.sqlite.failures import translate
-from holdfast.store.sqlite.opening import connect_checkpointer, connect_reader, connect_writer
+from holdfast.store.sqlite.opening import connect_checkpointer, connect_guest, connect_reader, connect_writer
 from holdfast.store.sqlite.statements import SQL
 
 
@@ -45,15 +45,21 @@ class Connections:
             raise self._closed()
         return connect_reader(self.path)
 
+    def connect_guest(self) -> sqlite3.Connection:
+        """One for a user's own statements, to be closed after its transaction."""
+        if self._writer is None:
+            raise self._closed()
+        return connect_guest(self.path)
+
     def make_checkpoint(self) -> None:
         """Move what is committed from the log into the file, whatever thread this is."""
         with closing(connect_checkpointer(self.path)) as connection:
             connection.execute(SQL["checkpoint"]).fetchall()
 
-    def open(self) -> None:
-        """Connect, and migrate what is older."""
+    def open(self, *, upgrade: bool = True) -> None:
+        """Connect, and migrate what is older. Raises OlderDatabase instead if it is not to be upgraded."""
         try:
-            self._writer = connect_writer(self.path)
+            self._writer = connect_writer(self.path, upgrade=upgrade)
             self._reader = connect_reader(self.path)
         except sqlite3.Error as error:
             self.close()

@@ -48,6 +48,11 @@ def primary_code(error: sqlite3.Error) -> int:
     return getattr(error, "sqlite_errorcode", 0) & 0xFF
 
 
+def is_trouble(error: sqlite3.Error) -> bool:
+    """Whether the database is to blame, rather than the statement."""
+    return primary_code(error) in _MEANINGS
+
+
 def translate(error: sqlite3.Error, doing: str, path: Path) -> StoreError:
     """The StoreError for an error of SQLite."""
     kind, remedy = _MEANINGS.get(primary_code(error), (StoreError, _RETRY))

@@ -53,6 +53,7 @@ class Changes:
         self.touched: list[str] = []
         """Executions whose known place is ahead of the database."""
         self.inbox_rows = 0
+        self.offers = 0
         self.witness: Witness | None = None
         """How to tell afterwards whether it took place: any one change, since all of them do or none."""
 
@@ -67,20 +68,24 @@ class Known:
         self.next_turn = 1
         """The next events.id."""
         self.inbox_rows = 0
+        self.offers = 0
+        """How many activities are offered, taken or not."""
         self.no_timer_before: Instant = 0
         """A bound: no timer, committed or not, is due earlier. NEVER if there is none at all."""
 
-    def learn(self, last_execution: int, last_turn: int, inbox_rows: int, earliest_due: Instant | None) -> None:
+    def learn(self, last_execution: int, last_turn: int, inbox_rows: int, offers: int, earliest_due: Instant | None) -> None:
         """Begin anew, with what the database says."""
         self.places.clear()
         self.next_execution = last_execution + 1
         self.next_turn = last_turn + 1
         self.inbox_rows = inbox_rows
+        self.offers = offers
         self.no_timer_before = NEVER if earliest_due is None else earliest_due
 
     def accept(self, changes: Changes) -> None:
         """They are committed."""
         self.inbox_rows += changes.inbox_rows
+        self.offers += changes.offers
 
     def forget(self, changes: Changes) -> None:
         """They are rolled back; timers that they removed are there again."""

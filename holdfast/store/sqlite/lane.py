@@ -49,12 +49,35 @@ class Lane:
 
     async def enter(self) -> None:
         """Wait for one's turn, then begin a transaction."""
+        await self._wait()
+        try:
+            await self._begin(self.connections.writer)
+        except BaseException:
+            self._lock.release()
+            raise
+
+    async def enter_as_guest(self) -> sqlite3.Connection:
+        """Wait for one's turn, then begin a transaction on a connection of its own, which is closed at its end."""
+        await self._wait()
+        guest: sqlite3.Connection | None = None
+        try:
+            guest = self.connections.connect_guest()
+            await self._begin(guest)
+        except BaseException as error:
+            if guest is not None:
+                guest.close()
+            self._lock.release()
+            if isinstance(error, sqlite3.Error):
+                raise translate(error, "write to", self.connections.path) from error
+            raise
+        return guest
+
+    async def _wait(self) -> None:
         await self._lock.acquire()
         try:
             if self._is_closing:
                 raise StoreUnavailable(f"Expected to write to '{self.connections.path}', but the store is being closed.")
             self._mend()
-            await self._begin()
         except BaseException:
             self._lock.release()
             raise
@@ -77,11 +100,11 @@ class Lane:
             await asyncio.get_running_loop().run_in_executor(self.threads, self.connections.close)
         self.threads.shutdown()
 
-    async def _begin(self) -> None:
+    async def _begin(self, connection: sqlite3.Connection) -> None:
         """Other programs may hold the database for a moment; the loop does not stand still for that."""
         for attempt in range(_ATTEMPTS):
             try:
-                self.connections.writer.execute(SQL["begin"])
+                connection.execute(SQL["begin"])
                 return
             except sqlite3.Error as error:
                 if primary_code(error) != sqlite3.SQLITE_BUSY or attempt == _ATTEMPTS - 1:
@@ -95,19 +118,22 @@ class Lane:
         """Whether commits are short enough for the loop to wait for them."""
         return self._average < QUICK
 
-    def commit(self) -> sqlite3.Error | None:
+    def commit(self, guest: sqlite3.Connection | None = None) -> sqlite3.Error | None:
         """Commit, in whatever thread; what went wrong, if anything."""
         begun = perf_counter()
         try:
-            self.connections.writer.execute(SQL["commit"])
+            (guest or self.connections.writer).execute(SQL["commit"])
         except sqlite3.Error as error:
             return error
         self._average += (perf_counter() - begun - self._average) * _WEIGHT
         return None
 
-    def note_commit(self) -> None:
+    def note_commit(self, guest: sqlite3.Connection | None = None) -> None:
         """After the commit, in the loop's thread."""
-        self._checkpoints.note(self.connections.writer.total_changes)
+        if guest is None:
+            self._checkpoints.note(self.connections.writer.total_changes)
+        else:
+            self._checkpoints.note_changes(guest.total_changes)
 
     def roll_back(self) -> None:
         """Never raises: what cannot be rolled back is not committed either, and goes with the connection."""

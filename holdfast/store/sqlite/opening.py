@@ -10,7 +10,7 @@ from importlib.resources import files
 from pathlib import Path
 from typing import Final, TypeAlias
 
-from holdfast.errors import NewerDatabase, NotOurDatabase, StoreUnavailable
+from holdfast.errors import NewerDatabase, NotOurDatabase, OlderDatabase, StoreUnavailable
 from holdfast.store.sqlite.failures import translate_os
 from holdfast.store.sqlite.statements import SQL
 
@@ -69,6 +69,14 @@ def prepare_file(path: Path) -> None:
         raise _not_ours(path, "an SQLite database of another application")
 
 
+def require_file(path: Path) -> None:
+    """See that there is something at `path`. Raises NotOurDatabase."""
+    if not path.exists():
+        raise NotOurDatabase(f"Expected a database at '{path}', but there is none. Check the path.")
+    if path.is_file() and not path.stat().st_size:
+        raise NotOurDatabase(f"Expected a database at '{path}', but the file is empty. Check the path.")
+
+
 def _not_ours(path: Path, what: str) -> NotOurDatabase:
     return NotOurDatabase(
         f"Expected '{path}' to be a Holdfast database, but it is {what}. Name another file; this one was left as it is."
@@ -108,12 +116,12 @@ def _sync_folder(folder: Path) -> None:
 # --- connections ----------------------------------------------------------------------------------------------------------
 
 
-def connect_writer(path: Path, migrations: Sequence[Migration] | None = None) -> sqlite3.Connection:
-    """The one connection that writes. Any thread may use it, one at a time. Migrates what is older."""
+def connect_writer(path: Path, migrations: Sequence[Migration] | None = None, *, upgrade: bool = True) -> sqlite3.Connection:
+    """The one connection that writes. Any thread may use it, one at a time. Migrates what is older, or refuses it."""
     connection = _connect(path, "rw", "writer_settings")
     try:
         _require_log(connection, path)
-        _migrate(connection, path, list_migrations() if migrations is None else migrations)
+        _migrate(connection, path, list_migrations() if migrations is None else migrations, upgrade=upgrade)
         _require_rights(connection)
     except BaseException:
         connection.close()
@@ -124,6 +132,11 @@ def connect_writer(path: Path, migrations: Sequence[Migration] | None = None) ->
 def connect_reader(path: Path) -> sqlite3.Connection:
     """A connection that sees what is committed, and cannot write."""
     return _connect(path, "ro", "reader_settings")
+
+
+def connect_guest(path: Path) -> sqlite3.Connection:
+    """A connection for a user's own statements, as durable as the writer's."""
+    return _connect(path, "rw", "writer_settings")
 
 
 def connect_checkpointer(path: Path) -> sqlite3.Connection:
@@ -156,7 +169,7 @@ def _require_log(connection: sqlite3.Connection, path: Path) -> None:
         )
 
 
-def _migrate(connection: sqlite3.Connection, path: Path, migrations: Sequence[Migration]) -> None:
+def _migrate(connection: sqlite3.Connection, path: Path, migrations: Sequence[Migration], *, upgrade: bool) -> None:
     """Bring the schema up to date, each step whole or not at all."""
     (version,) = connection.execute(SQL["read_schema_version"]).fetchone()
     newest = migrations[-1][0]
@@ -164,6 +177,11 @@ def _migrate(connection: sqlite3.Connection, path: Path, migrations: Sequence[Mi
         raise NewerDatabase(
             f"Expected '{path}' to have schema {newest} or older, but it has schema {version}: a newer Holdfast wrote it. "
             "Use that version, or restore the copy from before the upgrade."
+        )
+    if version < newest and not upgrade:
+        raise OlderDatabase(
+            f"Expected '{path}' to have schema {newest}, but it has schema {version}: an older Holdfast wrote it. "
+            "Open it once with an engine of this version, which brings it up to date."
         )
     for number, script in migrations:
         if number > version:
@@ -179,7 +197,7 @@ def _require_rights(connection: sqlite3.Connection) -> None:
     """Write something: on a file without the right to write, SQLite opens and begins transactions as if all were well."""
     connection.execute(SQL["begin"])
     try:
-        connection.execute(SQL["remove_node"], ("",))
+        connection.execute(SQL["remove_nodes"], ("[]",))
     finally:
         if connection.in_transaction:
             connection.execute(SQL["rollback"])

@@ -52,7 +52,7 @@ ROLLBACK
 -- name: read_executions
 -- The columns of ExecutionRow in its order, then what `known` keeps.
 SELECT org, execution_id, workflow_id, workflow, code_version, queue, status, state_version, sequence, node, parent_id,
-       created_at, updated_at, closed_at, details, id, last_turn
+       created_at, updated_at, closed_at, details, route, id, last_turn
 FROM executions
 WHERE execution_id IN (SELECT value FROM json_each(?));
 
@@ -73,7 +73,7 @@ CROSS JOIN executions
 -- To whom envelopes go, the oldest first; the caller stops reading when it has enough.
 SELECT org, execution_id, workflow_id
 FROM inbox
-WHERE execution_id NOT IN (SELECT value FROM json_each(?))
+WHERE execution_id NOT IN (SELECT value FROM json_each(:skip))
 ORDER BY id;
 
 -- name: find_due
@@ -83,12 +83,27 @@ FROM timers
 WHERE due <= :due_before AND execution_id NOT IN (SELECT value FROM json_each(:skip))
 ORDER BY due;
 
+-- name: find_waiting_on_routes
+SELECT org, execution_id, workflow_id
+FROM inbox
+WHERE execution_id NOT IN (SELECT value FROM json_each(:skip))
+    AND (route = '' OR route IN (SELECT value FROM json_each(:routes)))
+ORDER BY id;
+
+-- name: find_due_on_routes
+SELECT org, execution_id
+FROM timers
+WHERE due <= :due_before
+    AND execution_id NOT IN (SELECT value FROM json_each(:skip))
+    AND (route = '' OR route IN (SELECT value FROM json_each(:routes)))
+ORDER BY due;
+
 -- name: read_inbox
-SELECT org, execution_id, workflow_id, body, id, attempts
+SELECT org, execution_id, workflow_id, body, id, attempts, route
 FROM inbox
 WHERE execution_id IN (SELECT value FROM json_each(:execution_ids)) AND execution_id <> ''
 UNION ALL
-SELECT org, execution_id, workflow_id, body, id, attempts
+SELECT org, execution_id, workflow_id, body, id, attempts, route
 FROM inbox
 WHERE execution_id = ''
     AND workflow_id IN (SELECT json_extract(value, '$[1]') FROM json_each(:workflow_ids))
@@ -96,7 +111,7 @@ WHERE execution_id = ''
 ORDER BY id;
 
 -- name: read_due
-SELECT org, execution_id, number, due, attempt
+SELECT org, execution_id, number, due, attempt, route
 FROM timers
 WHERE execution_id IN (SELECT value FROM json_each(:execution_ids)) AND due <= :due_before
 ORDER BY due, execution_id, number;
@@ -151,7 +166,7 @@ WHERE executions.execution_id = ?;
 -- name: read_latest
 -- The open one is always the newest: another is only let in after it has closed.
 SELECT org, execution_id, workflow_id, workflow, code_version, queue, status, state_version, sequence, node, parent_id,
-       created_at, updated_at, closed_at, details
+       created_at, updated_at, closed_at, details, route
 FROM executions
 WHERE org = ? AND workflow_id = ?
 ORDER BY id DESC
@@ -164,14 +179,14 @@ WHERE org = ? AND kind = ? AND key = ? AND expires_at > ?;
 
 -- name: find_execution
 SELECT org, execution_id, workflow_id, workflow, code_version, queue, status, state_version, sequence, node, parent_id,
-       created_at, updated_at, closed_at, details
+       created_at, updated_at, closed_at, details, route
 FROM executions
 WHERE org = ? AND execution_id = ?;
 
 -- name: list_executions
 -- Walks down the index of execution ids, which are ordered by time, until the page is full.
 SELECT org, execution_id, workflow_id, workflow, code_version, queue, status, state_version, sequence, node, parent_id,
-       created_at, updated_at, closed_at, details
+       created_at, updated_at, closed_at, details, route
 FROM executions INDEXED BY executions_by_execution_id
 WHERE org = :org
     AND execution_id < :before
@@ -182,7 +197,7 @@ LIMIT :limit;
 
 -- name: list_open_executions
 SELECT org, execution_id, workflow_id, workflow, code_version, queue, status, state_version, sequence, node, parent_id,
-       created_at, updated_at, closed_at, details
+       created_at, updated_at, closed_at, details, route
 FROM executions INDEXED BY executions_open
 WHERE org = :org
     AND closed_at IS NULL
@@ -194,7 +209,7 @@ LIMIT :limit;
 
 -- name: list_executions_of_workflow_id
 SELECT org, execution_id, workflow_id, workflow, code_version, queue, status, state_version, sequence, node, parent_id,
-       created_at, updated_at, closed_at, details
+       created_at, updated_at, closed_at, details, route
 FROM executions INDEXED BY executions_by_workflow_id
 WHERE org = :org
     AND workflow_id = :workflow_id
@@ -207,7 +222,7 @@ LIMIT :limit;
 
 -- name: list_children
 SELECT org, execution_id, workflow_id, workflow, code_version, queue, status, state_version, sequence, node, parent_id,
-       created_at, updated_at, closed_at, details
+       created_at, updated_at, closed_at, details, route
 FROM executions INDEXED BY executions_by_parent
 WHERE org = :org
     AND parent_id = :parent_id
@@ -220,7 +235,7 @@ LIMIT :limit;
 -- name: list_orphans
 -- `node` holds ids joined by commas: as a JSON list, they can be looked through.
 SELECT org, execution_id, workflow_id, workflow, code_version, queue, status, state_version, sequence, node, parent_id,
-       created_at, updated_at, closed_at, details
+       created_at, updated_at, closed_at, details, route
 FROM executions INDEXED BY executions_open
 WHERE closed_at IS NULL
     AND execution_id > :after
@@ -235,7 +250,7 @@ LIMIT :limit;
 
 -- name: list_blocked
 SELECT org, execution_id, workflow_id, workflow, code_version, queue, status, state_version, sequence, node, parent_id,
-       created_at, updated_at, closed_at, details
+       created_at, updated_at, closed_at, details, route
 FROM executions INDEXED BY executions_blocked
 WHERE status = 'blocked' AND execution_id > :after
 ORDER BY execution_id
@@ -255,6 +270,27 @@ WHERE execution_id NOT IN (SELECT value FROM json_each(?))
 ORDER BY due
 LIMIT 1;
 
+-- name: find_next_due_on_routes
+SELECT due
+FROM timers
+WHERE execution_id NOT IN (SELECT value FROM json_each(:skip))
+    AND (route = '' OR route IN (SELECT value FROM json_each(:routes)))
+ORDER BY due
+LIMIT 1;
+
+-- name: has_waiting_on_routes
+SELECT EXISTS (SELECT 1 FROM inbox WHERE route = '' OR route IN (SELECT value FROM json_each(?)));
+
+-- name: find_closed
+SELECT execution_id
+FROM executions
+WHERE execution_id IN (SELECT value FROM json_each(?)) AND closed_at IS NOT NULL;
+
+-- name: find_oldest_closed
+SELECT min(closed_at)
+FROM executions
+WHERE closed_at IS NOT NULL;
+
 -- name: count_open
 SELECT status, count(*)
 FROM executions INDEXED BY executions_open
@@ -265,7 +301,7 @@ GROUP BY status;
 SELECT (SELECT count(*) FROM timers), (SELECT count(*) FROM inbox), (SELECT count(*) FROM dead_letters);
 
 -- name: list_nodes
-SELECT node, seen_at, started_at
+SELECT node, seen_at, started_at, has_left, details
 FROM nodes
 ORDER BY node;
 
@@ -275,6 +311,7 @@ ORDER BY node;
 SELECT (SELECT ifnull(max(id), 0) FROM executions),
        (SELECT ifnull(max(id), 0) FROM events),
        (SELECT count(*) FROM inbox),
+       (SELECT count(*) FROM activities),
        (SELECT min(due) FROM timers);
 
 -- name: read_earliest_due
@@ -284,23 +321,7 @@ SELECT min(due) FROM timers;
 
 -- name: update_executions
 -- Sets no column of the indexes of what is open: they would be written anew each time, changed or not.
-WITH new (status, state_version, sequence, node, updated_at, code_version, details, last_turn, id, expected) AS (
-    VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?)
-)
-UPDATE executions
-SET status = new.status,
-    state_version = new.state_version,
-    sequence = new.sequence,
-    node = new.node,
-    updated_at = new.updated_at,
-    code_version = new.code_version,
-    details = new.details,
-    last_turn = new.last_turn
-FROM new
-WHERE executions.id = new.id AND executions.state_version = new.expected;
-
--- name: close_executions
-WITH new (status, state_version, sequence, node, updated_at, code_version, details, last_turn, id, expected, closed_at) AS (
+WITH new (status, state_version, sequence, node, updated_at, code_version, details, route, last_turn, id, expected) AS (
     VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?)
 )
 UPDATE executions
@@ -311,6 +332,26 @@ SET status = new.status,
     updated_at = new.updated_at,
     code_version = new.code_version,
     details = new.details,
+    route = new.route,
+    last_turn = new.last_turn
+FROM new
+WHERE executions.id = new.id AND executions.state_version = new.expected;
+
+-- name: close_executions
+WITH new (
+    status, state_version, sequence, node, updated_at, code_version, details, route, last_turn, id, expected, closed_at
+) AS (
+    VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?)
+)
+UPDATE executions
+SET status = new.status,
+    state_version = new.state_version,
+    sequence = new.sequence,
+    node = new.node,
+    updated_at = new.updated_at,
+    code_version = new.code_version,
+    details = new.details,
+    route = new.route,
     last_turn = new.last_turn,
     closed_at = new.closed_at
 FROM new
@@ -320,19 +361,19 @@ WHERE executions.id = new.id AND executions.state_version = new.expected;
 -- One whose workflow id is open, or whose execution id is taken, is left out: a batch stands or falls by turns.
 INSERT INTO executions (
     org, execution_id, workflow_id, workflow, code_version, queue, status, state_version, sequence, node, parent_id,
-    created_at, updated_at, closed_at, details, last_turn, id
+    created_at, updated_at, closed_at, details, route, last_turn, id
 )
-VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?)
+VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?)
 ON CONFLICT DO NOTHING;
 
 -- name: insert_closed_executions
 -- Those that close in their first turn: the index of what is open does not see them, so look there first.
 INSERT INTO executions (
     org, execution_id, workflow_id, workflow, code_version, queue, status, state_version, sequence, node, parent_id,
-    created_at, updated_at, closed_at, details, last_turn, id
+    created_at, updated_at, closed_at, details, route, last_turn, id
 )
 SELECT *
-FROM (VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?)) AS new
+FROM (VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?)) AS new
 WHERE NOT EXISTS (
     SELECT 1 FROM executions WHERE org = new.column1 AND workflow_id = new.column3 AND closed_at IS NULL
 )
@@ -346,8 +387,8 @@ INSERT INTO events (id, execution, previous, first, count, at, schema, body)
 VALUES (?, ?, ?, ?, ?, ?, ?, ?);
 
 -- name: put_timers
-INSERT OR REPLACE INTO timers (org, execution_id, number, due, attempt)
-VALUES (?, ?, ?, ?, ?);
+INSERT OR REPLACE INTO timers (org, execution_id, number, due, attempt, route)
+VALUES (?, ?, ?, ?, ?, ?);
 
 -- name: end_timers
 -- Joined to the table itself: only a list that comes from columns is looked up by the whole key.
@@ -371,9 +412,14 @@ UPDATE inbox
 SET attempts = attempts + 1
 WHERE id IN (SELECT value FROM json_each(?));
 
+-- name: reroute_inbox
+UPDATE inbox
+SET route = ?
+WHERE id = ?;
+
 -- name: put_inbox
-INSERT INTO inbox (org, execution_id, workflow_id, body, attempts)
-VALUES (?, ?, ?, ?, ?);
+INSERT INTO inbox (org, execution_id, workflow_id, body, attempts, route)
+VALUES (?, ?, ?, ?, ?, ?);
 
 -- name: put_dead_letters
 INSERT INTO dead_letters (org, execution_id, workflow_id, body, reason, node, at, attempts)
@@ -388,17 +434,68 @@ VALUES (?, ?, ?, ?, ?, ?);
 DELETE FROM requests
 WHERE (org, kind, key) IN (SELECT org, kind, key FROM requests WHERE expires_at <= ? ORDER BY expires_at LIMIT ?);
 
+-- === offered activities =================================================================================================
+
+-- name: put_offers
+INSERT INTO activities (org, execution_id, number, attempt, route, body, node)
+VALUES (?, ?, ?, ?, ?, ?, ?);
+
+-- name: end_offer
+DELETE FROM activities
+WHERE execution_id = ? AND number = ?;
+
+-- name: end_all_offers
+DELETE FROM activities
+WHERE execution_id IN (SELECT value FROM json_each(?));
+
+-- name: find_offers
+-- Those of one route that nobody has, in the order of the index, which is that of their ids.
+SELECT id, org, execution_id, number, attempt, route, body
+FROM activities
+WHERE node IS NULL AND route = ?
+ORDER BY id
+LIMIT ?;
+
+-- name: has_offers
+SELECT EXISTS (
+    SELECT 1
+    FROM json_each(?) AS asked
+    CROSS JOIN activities ON activities.node IS NULL AND activities.route = asked.value
+);
+
+-- name: take_offer
+UPDATE activities
+SET node = ?
+WHERE id = ?;
+
+-- name: end_waiting
+-- The timer that watched over an offer's waiting; an activity's own timers have attempts above 0.
+DELETE FROM timers
+WHERE execution_id = ? AND number = ? AND attempt < 0;
+
+-- name: list_lost_offers
+SELECT org, execution_id, number, attempt, route, body, node
+FROM activities INDEXED BY activities_by_node
+WHERE node IS NOT NULL AND node NOT IN (SELECT value FROM json_each(:alive))
+ORDER BY id
+LIMIT :limit;
+
+-- name: list_taken
+SELECT execution_id, number, attempt
+FROM activities
+WHERE node = ?;
+
 -- === writing outside of batches =========================================================================================
 
 -- name: read_open_ids
-SELECT org, execution_id
+SELECT org, execution_id, route
 FROM executions
 WHERE execution_id IN (SELECT value FROM json_each(?)) AND closed_at IS NULL;
 
 -- name: replace_execution
 UPDATE executions
 SET workflow_id = ?, workflow = ?, code_version = ?, queue = ?, status = ?, state_version = ?, sequence = ?, node = ?,
-    parent_id = ?, created_at = ?, updated_at = ?, closed_at = ?, details = ?
+    parent_id = ?, created_at = ?, updated_at = ?, closed_at = ?, details = ?, route = ?
 WHERE org = ? AND execution_id = ? AND state_version = ?;
 
 -- name: take_dead_letters
@@ -407,14 +504,66 @@ WHERE org = :org AND id IN (SELECT value FROM json_each(:ids))
 RETURNING id, org, execution_id, workflow_id, body;
 
 -- name: put_node
-INSERT OR REPLACE INTO nodes (node, seen_at, started_at)
-VALUES (?, ?, ?);
+INSERT OR REPLACE INTO nodes (node, seen_at, started_at, has_left, details)
+VALUES (?, ?, ?, ?, ?);
 
--- name: remove_node
-DELETE FROM nodes WHERE node = ?;
+-- name: mark_node_left
+UPDATE nodes
+SET has_left = 1
+WHERE node = ?;
+
+-- name: remove_nodes
+DELETE FROM nodes
+WHERE node IN (SELECT value FROM json_each(?));
+
+-- name: take_lock
+INSERT INTO locks (name, node, until)
+VALUES (:name, :node, :until)
+ON CONFLICT (name) DO UPDATE SET node = excluded.node, until = excluded.until
+WHERE locks.node = excluded.node OR locks.until <= :now;
+
+-- name: give_lock
+DELETE FROM locks
+WHERE name = ? AND node = ?;
 
 -- name: read_last_id
 SELECT last_insert_rowid();
+
+-- === removing what is old ===============================================================================================
+
+-- name: find_old
+SELECT id, sequence
+FROM executions INDEXED BY executions_closed
+WHERE closed_at < ?
+ORDER BY closed_at
+LIMIT ?;
+
+-- name: remove_events
+-- Histories have no index: they are followed from their ends.
+WITH RECURSIVE old (id, previous) AS (
+    SELECT events.id, events.previous
+    FROM json_each(?) AS ended
+    CROSS JOIN executions ON executions.id = ended.value
+    CROSS JOIN events ON events.id = executions.last_turn
+    UNION ALL
+    SELECT events.id, events.previous
+    FROM old
+    CROSS JOIN events ON events.id = old.previous
+)
+DELETE FROM events
+WHERE id IN (SELECT id FROM old);
+
+-- name: remove_requests
+DELETE FROM requests
+WHERE execution_id IN (
+    SELECT executions.execution_id
+    FROM json_each(?) AS ended
+    CROSS JOIN executions ON executions.id = ended.value
+);
+
+-- name: remove_executions
+DELETE FROM executions
+WHERE id IN (SELECT value FROM json_each(?)) AND closed_at IS NOT NULL;
 
 -- === after an unknown outcome ===========================================================================================
 
@@ -423,6 +572,12 @@ SELECT EXISTS (SELECT 1 FROM executions WHERE execution_id = ? AND state_version
 
 -- name: has_arrival
 SELECT EXISTS (SELECT 1 FROM inbox WHERE id = ?);
+
+-- name: is_taken
+SELECT EXISTS (SELECT 1 FROM activities WHERE id = ? AND node IS NOT NULL);
+
+-- name: has_request
+SELECT EXISTS (SELECT 1 FROM requests WHERE org = ? AND kind = ? AND key = ?);
 
 -- name: has_dead_letter
 SELECT EXISTS (SELECT 1 FROM dead_letters WHERE id = ?);
@@ -461,6 +616,12 @@ HAVING count(*) > 1;
 SELECT timers.execution_id, timers.number, executions.status
 FROM timers
 LEFT JOIN executions ON executions.execution_id = timers.execution_id
+WHERE executions.id IS NULL OR executions.closed_at IS NOT NULL;
+
+-- name: check_offers
+SELECT activities.execution_id, activities.number, executions.status
+FROM activities
+LEFT JOIN executions ON executions.execution_id = activities.execution_id
 WHERE executions.id IS NULL OR executions.closed_at IS NOT NULL;
 
 -- name: check_inbox

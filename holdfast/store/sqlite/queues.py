@@ -7,7 +7,7 @@ from collections.abc import Collection, Iterable, Sequence
 from typing import Any, Final
 
 from holdfast.core.instants import Instant
-from holdfast.store.contract import DeadLetterRow, InboxRow, LooseWrite, RequestRow, TurnWrite
+from holdfast.store.contract import DeadLetterRow, InboxRow, LooseWrite, RequestRow, Route, TurnWrite
 from holdfast.store.sqlite.known import NEVER, Changes, Known
 from holdfast.store.sqlite.statements import SQL, WideStatement, as_json
 
@@ -26,7 +26,7 @@ def write_timers(connection: sqlite3.Connection, known: Known, turns: Iterable[T
         if not turn.timers and not turn.ended_timers:
             continue
         for timer in turn.timers:
-            begun += (timer.org, timer.execution_id, timer.number, timer.due, timer.attempt)
+            begun += (timer.org, timer.execution_id, timer.number, timer.due, timer.attempt, timer.route)
             known.no_timer_before = min(known.no_timer_before, timer.due)
         for number in turn.ended_timers:
             ended += (turn.row.execution_id, number)
@@ -64,7 +64,8 @@ def write_envelopes(connection: sqlite3.Connection, changes: Changes, writes: It
     if dead_letters:
         _put_dead_letters(connection, changes, dead_letters)
     if requests:
-        _put_requests(connection, requests, now)
+        put_requests(connection, requests)
+        connection.execute(SQL["forget_requests"], (now, 2 * len(requests)))
 
 
 def take_inbox(connection: sqlite3.Connection, changes: Changes, ids: Sequence[int]) -> None:
@@ -75,7 +76,7 @@ def take_inbox(connection: sqlite3.Connection, changes: Changes, ids: Sequence[i
 def put_inbox(connection: sqlite3.Connection, changes: Changes, rows: Iterable[InboxRow]) -> None:
     values: list[Any] = []
     for row in rows:
-        values += (row.org, row.execution_id, row.workflow_id, bytearray(row.body), row.attempts)
+        values += (row.org, row.execution_id, row.workflow_id, bytearray(row.body), row.attempts, row.route)
     if not values:
         return
     changes.inbox_rows += _PUT_INBOX.run(connection, values)
@@ -84,6 +85,10 @@ def put_inbox(connection: sqlite3.Connection, changes: Changes, rows: Iterable[I
 
 def fail_inbox(connection: sqlite3.Connection, ids: Collection[int]) -> None:
     connection.execute(SQL["fail_inbox"], (as_json(ids),))
+
+
+def reroute_inbox(connection: sqlite3.Connection, rerouted: Iterable[tuple[int, Route]]) -> None:
+    connection.executemany(SQL["reroute_inbox"], [(route, row_id) for row_id, route in rerouted])
 
 
 def _put_dead_letters(connection: sqlite3.Connection, changes: Changes, rows: Iterable[DeadLetterRow]) -> None:
@@ -95,12 +100,11 @@ def _put_dead_letters(connection: sqlite3.Connection, changes: Changes, rows: It
     changes.witness = changes.witness or ("has_dead_letter", (_last_id(connection),), True)
 
 
-def _put_requests(connection: sqlite3.Connection, rows: Sequence[RequestRow], now: Instant) -> None:
+def put_requests(connection: sqlite3.Connection, rows: Iterable[RequestRow]) -> None:
     values: list[Any] = []
     for row in rows:
         values += (row.org, row.kind, row.key, row.execution_id, row.sequence, row.expires_at)
     _PUT_REQUESTS.run(connection, values)
-    connection.execute(SQL["forget_requests"], (now, 2 * len(rows)))
 
 
 def _last_id(connection: sqlite3.Connection) -> int:

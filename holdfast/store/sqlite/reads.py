@@ -8,7 +8,7 @@ from typing import Final
 
 from holdfast.core.instants import Instant
 from holdfast.core.lifecycle import CLOSED
-from holdfast.store.contract import Counts, DeadLetterRow, ExecutionRow, Filter, HistoryRow, NodeRow, RequestRow
+from holdfast.store.contract import Counts, DeadLetterRow, ExecutionRow, Filter, HistoryRow, RequestRow, Route
 from holdfast.store.sqlite.statements import SQL, as_json
 
 _BEHIND_ALL: Final = "\U0010ffff"
@@ -33,9 +33,18 @@ def find_request(connection: sqlite3.Connection, org: str, kind: str, key: str, 
     return None if row is None else RequestRow(*row)
 
 
-def find_next_due(connection: sqlite3.Connection, skip: Collection[str]) -> Instant | None:
-    row = connection.execute(SQL["find_next_due"], (as_json(list(skip)),)).fetchone()
+def find_next_due(connection: sqlite3.Connection, skip: Collection[str], routes: Collection[Route] | None) -> Instant | None:
+    if routes is None:
+        row = connection.execute(SQL["find_next_due"], (as_json(list(skip)),)).fetchone()
+    else:
+        values = {"skip": as_json(list(skip)), "routes": as_json(list(routes))}
+        row = connection.execute(SQL["find_next_due_on_routes"], values).fetchone()
     return None if row is None else int(row[0])
+
+
+def find_oldest_closed(connection: sqlite3.Connection) -> Instant | None:
+    (closed_at,) = connection.execute(SQL["find_oldest_closed"]).fetchone()
+    return None if closed_at is None else int(closed_at)
 
 
 # --- histories ------------------------------------------------------------------------------------------------------------
@@ -97,8 +106,8 @@ def list_dead_letters(connection: sqlite3.Connection, org: str, limit: int, afte
     return [DeadLetterRow(*row) for row in connection.execute(SQL["list_dead_letters"], (org, after, limit))]
 
 
-def list_nodes(connection: sqlite3.Connection) -> list[NodeRow]:
-    return [NodeRow(*row) for row in connection.execute(SQL["list_nodes"])]
+def find_closed(connection: sqlite3.Connection, execution_ids: Collection[str]) -> set[str]:
+    return {execution_id for (execution_id,) in connection.execute(SQL["find_closed"], (as_json(list(execution_ids)),))}
 
 
 def count(connection: sqlite3.Connection) -> Counts:

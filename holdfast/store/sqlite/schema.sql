@@ -6,7 +6,7 @@
 -- Ours: "hold" in ASCII. A file without it is never touched.
 PRAGMA application_id = 1752132708;
 -- The number of the last migration.
-PRAGMA user_version = 1;
+PRAGMA user_version = 2;
 
 -- One row per execution. `id` counts arrivals: of two executions with one workflow id, the greater is the newer.
 -- Columns that tell an execution from others never change; `details` is JSON that no query looks into.
@@ -27,7 +27,8 @@ CREATE TABLE executions (
     updated_at    INTEGER NOT NULL,
     closed_at     INTEGER,
     details       BLOB    NOT NULL,
-    last_turn     INTEGER NOT NULL
+    last_turn     INTEGER NOT NULL,
+    route         TEXT    NOT NULL DEFAULT ''
 ) STRICT;
 
 -- Without org: histories, timers and envelopes are found by execution id alone, so it must be one of a kind.
@@ -38,6 +39,8 @@ CREATE UNIQUE INDEX executions_one_open ON executions (org, workflow_id) WHERE c
 CREATE INDEX executions_open ON executions (execution_id) WHERE closed_at IS NULL;
 CREATE INDEX executions_blocked ON executions (execution_id) WHERE status = 'blocked';
 CREATE INDEX executions_by_parent ON executions (parent_id) WHERE parent_id IS NOT NULL;
+-- For what is to be removed. Closings append to it, so that those of a batch share a page.
+CREATE INDEX executions_closed ON executions (closed_at) WHERE closed_at IS NOT NULL;
 
 -- The history: one row per turn, appended whoever's it is, so that a batch of turns touches few pages. A history is read
 -- backwards, from `executions.last_turn` by `previous` (0 before the first). `execution` is executions.id.
@@ -58,6 +61,7 @@ CREATE TABLE timers (
     org          TEXT    NOT NULL,
     due          INTEGER NOT NULL,
     attempt      INTEGER NOT NULL,
+    route        TEXT    NOT NULL DEFAULT '',
     PRIMARY KEY (execution_id, number)
 ) STRICT, WITHOUT ROWID;
 
@@ -70,7 +74,8 @@ CREATE TABLE inbox (
     execution_id TEXT    NOT NULL,
     workflow_id  TEXT    NOT NULL,
     body         BLOB    NOT NULL,
-    attempts     INTEGER NOT NULL
+    attempts     INTEGER NOT NULL,
+    route        TEXT    NOT NULL DEFAULT ''
 ) STRICT;
 
 CREATE INDEX inbox_by_address ON inbox (execution_id, workflow_id);
@@ -100,9 +105,40 @@ CREATE TABLE requests (
 ) STRICT, WITHOUT ROWID;
 
 CREATE INDEX requests_by_expiry ON requests (expires_at);
+CREATE INDEX requests_by_execution ON requests (execution_id);
 
 CREATE TABLE nodes (
     node       TEXT    PRIMARY KEY,
     seen_at    INTEGER NOT NULL,
-    started_at INTEGER NOT NULL
+    started_at INTEGER NOT NULL,
+    has_left   INTEGER NOT NULL DEFAULT 0,
+    details    BLOB    NOT NULL DEFAULT x'7b7d'
+) STRICT, WITHOUT ROWID;
+
+-- Activities that wait for a node which can run them, or that one has taken. `id` counts them as they came.
+CREATE TABLE activities (
+    id           INTEGER PRIMARY KEY,
+    org          TEXT    NOT NULL,
+    execution_id TEXT    NOT NULL,
+    number       INTEGER NOT NULL,
+    attempt      INTEGER NOT NULL,
+    route        TEXT    NOT NULL,
+    body         BLOB    NOT NULL,
+    node         TEXT
+) STRICT;
+
+CREATE UNIQUE INDEX activities_by_number ON activities (execution_id, number);
+CREATE INDEX activities_by_node ON activities (node, route);
+
+-- Who does what only one may do at a time.
+CREATE TABLE locks (
+    name  TEXT    PRIMARY KEY,
+    node  TEXT    NOT NULL,
+    until INTEGER NOT NULL
+) STRICT, WITHOUT ROWID;
+
+-- What is to be known about the database as a whole, for instance that it was moved.
+CREATE TABLE marks (
+    name  TEXT PRIMARY KEY,
+    value TEXT NOT NULL
 ) STRICT, WITHOUT ROWID;

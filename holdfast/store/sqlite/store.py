@@ -8,13 +8,14 @@ import time
 from collections.abc import Callable, Collection, Sequence
 from contextlib import closing
 from pathlib import Path
-from typing import TypeVar
+from typing import Any, TypeVar
 
-from msgspec.structs import astuple
+from msgspec.structs import astuple, replace
 
 from holdfast.core.instants import Instant
-from holdfast.errors import StoreError, StoreUnavailable
+from holdfast.errors import InvalidArguments, OutcomeUnknown, StoreError, StoreUnavailable
 from holdfast.store.contract import (
+    ActivityRow,
     Counts,
     DeadLetterRow,
     ExecutionRow,
@@ -22,15 +23,23 @@ from holdfast.store.contract import (
     HistoryRow,
     InboxRow,
     NodeRow,
+    Once,
+    OwnLine,
+    Pulse,
+    Route,
     Transaction,
+    Wake,
+    Work,
 )
-from holdfast.store.sqlite import reads
+from holdfast.store.moving import Movable
+from holdfast.store.sqlite import guests, nodes, offers, purging, reads
 from holdfast.store.sqlite.checks import check_database
 from holdfast.store.sqlite.connections import Connections
 from holdfast.store.sqlite.failures import translate
 from holdfast.store.sqlite.known import NEVER, Changes, Known
 from holdfast.store.sqlite.lane import Lane
-from holdfast.store.sqlite.opening import prepare_file
+from holdfast.store.sqlite.moving import SqliteMoving
+from holdfast.store.sqlite.opening import prepare_file, require_file
 from holdfast.store.sqlite.ownership import Ownership
 from holdfast.store.sqlite.queues import put_inbox
 from holdfast.store.sqlite.statements import SQL, as_json
@@ -73,9 +82,21 @@ class SqliteStore:
     def exclusive(self) -> bool:
         return True
 
+    @property
+    def lanes(self) -> int:
+        return 1
+
     # --- opening and closing ---
 
     async def open(self) -> None:
+        await self._open(upgrade=True)
+
+    async def open_existing(self, *, upgrade: bool = False) -> None:
+        """Open a database that is there; see `Lasting`."""
+        require_file(self.path)
+        await self._open(upgrade=upgrade)
+
+    async def _open(self, *, upgrade: bool) -> None:
         if self._lane is not None:
             return
         self._ownership.take(self._clock())
@@ -83,7 +104,7 @@ class SqliteStore:
         lane = Lane(self._connections, self._known)
         try:
             prepare_file(self.path)
-            self._connections.open()
+            self._connections.open(upgrade=upgrade)
             lane.learn()
         except BaseException as error:
             await lane.close()
@@ -110,6 +131,10 @@ class SqliteStore:
         self._lane = None
         self._connections.close()
         self._ownership.give_up()
+
+    def make_movable(self) -> Movable:
+        """For taking everything elsewhere; see `Lasting`."""
+        return SqliteMoving(self._write, self._read_aside, self._known)
 
     def _require_lane(self) -> Lane:
         if self._lane is None:
@@ -158,10 +183,11 @@ class SqliteStore:
     async def deliver(self, rows: Sequence[InboxRow]) -> list[bool]:
         def work(connection: sqlite3.Connection, changes: Changes) -> list[bool]:
             asked = as_json([row.execution_id for row in rows])
-            opened = set(connection.execute(SQL["read_open_ids"], (asked,)))
-            accepted = [(row.org, row.execution_id) in opened for row in rows]
-            put_inbox(connection, changes, [row for row, is_open in zip(rows, accepted, strict=True) if is_open])
-            return accepted
+            opened = {(org, key): route for org, key, route in connection.execute(SQL["read_open_ids"], (asked,))}
+            routes = [opened.get((row.org, row.execution_id)) for row in rows]
+            pairs = zip(rows, routes, strict=True)
+            put_inbox(connection, changes, [replace(row, route=route) for row, route in pairs if route is not None])
+            return [route is not None for route in routes]
 
         return await self._write("deliver to", work)
 
@@ -186,6 +212,18 @@ class SqliteStore:
             return is_replaced
 
         return await self._write("change the status of an execution in", work)
+
+    async def purge(self, closed_before: Instant, limit: int) -> int:
+        return await purging.purge(self._write, closed_before, limit)
+
+    async def transact(self, work: Work[T], once: Once | None = None) -> T:
+        return await guests.transact(self._require_lane(), work, once)
+
+    async def enlist(self, connection: Any, rows: Sequence[InboxRow]) -> None:
+        raise InvalidArguments(
+            f"Expected a connection that may write to '{self.path}' beside Holdfast, but there is none: Holdfast owns that "
+            "file. Leave the connection out, or do it all within engine.transaction(fn)."
+        )
 
     # --- reading outside of batches ---
 
@@ -220,14 +258,17 @@ class SqliteStore:
     async def load_last_turn(self, execution_id: str) -> HistoryRow | None:
         return self._read(lambda db: reads.load_last_turn(db, execution_id))
 
-    async def find_next_due(self, skip: Collection[str]) -> Instant | None:
+    async def find_next_due(self, skip: Collection[str], routes: Collection[Route] | None = None) -> Instant | None:
         self._require_lane()
         if self._known.no_timer_before == NEVER:
             return None
-        return self._read(lambda db: reads.find_next_due(db, skip))
+        return self._read(lambda db: reads.find_next_due(db, skip, routes))
 
-    async def list_nodes(self) -> list[NodeRow]:
-        return self._read(reads.list_nodes)
+    async def find_closed(self, execution_ids: Collection[str]) -> set[str]:
+        return self._read(lambda db: reads.find_closed(db, execution_ids))
+
+    async def find_oldest_closed(self) -> Instant | None:
+        return self._read(reads.find_oldest_closed)
 
     async def list_executions(self, query: Filter) -> list[ExecutionRow]:
         return await self._read_aside(lambda db: reads.list_executions(db, query))
@@ -247,18 +288,58 @@ class SqliteStore:
     async def check(self) -> list[str]:
         return await self._read_aside(check_database)
 
+    # --- offered activities ---
+
+    async def take_offers(self, node: str, routes: Collection[Route], limit: int) -> list[ActivityRow]:
+        self._require_lane()
+        if self._known.offers == 0:
+            return []
+        transaction = await self._begin()
+        taken = transaction.run(
+            "take activities from", lambda db, changes: offers.take_offers(db, changes, node, routes, limit)
+        )
+        try:
+            await transaction.commit()
+        except OutcomeUnknown:  # what was taken and is not run would stay taken
+            return taken if await self.was_committed(transaction) else []
+        return taken
+
+    async def list_lost_offers(self, alive: Collection[str], limit: int) -> list[ActivityRow]:
+        return self._read(lambda db: offers.list_lost_offers(db, alive, limit))
+
+    async def find_withdrawn(self, node: str, taken: Collection[tuple[str, int, int]]) -> set[tuple[str, int, int]]:
+        return self._read(lambda db: offers.find_withdrawn(db, node, taken))
+
     # --- nodes: this process, and nobody to wake ---
 
-    async def beat(self, node: NodeRow) -> None:
-        await self._write("record a heartbeat in", lambda db, _: db.execute(SQL["put_node"], astuple(node)))
+    async def beat(self, node: NodeRow, routes: Collection[Route], offers: Collection[Route]) -> Pulse:
+        known = self._known
+        return await self._write(
+            "record a heartbeat in", lambda db, changes: nodes.beat(db, known, changes, node, routes, offers)
+        )
+
+    async def list_nodes(self) -> list[NodeRow]:
+        return self._read(nodes.list_nodes)
 
     async def leave(self, node: str) -> None:
-        await self._write("remove a node from", lambda db, _: db.execute(SQL["remove_node"], (node,)))
+        await self._write("say goodbye to", lambda db, _: db.execute(SQL["mark_node_left"], (node,)))
 
-    def on_wake(self, callback: Callable[[], None]) -> None:
+    async def remove_nodes(self, nodes: Collection[str]) -> None:
+        await self._write("remove nodes from", lambda db, _: db.execute(SQL["remove_nodes"], (as_json(list(nodes)),)))
+
+    async def take_lock(self, name: str, node: str, now: Instant, until: Instant) -> bool:
+        return await self._write("take a lock in", lambda db, _: nodes.take_lock(db, name, node, now, until))
+
+    async def give_lock(self, name: str, node: str) -> None:
+        await self._write("give a lock back in", lambda db, _: db.execute(SQL["give_lock"], (name, node)))
+
+    def make_own_line(self) -> OwnLine | None:
+        return None
+
+    def on_wake(self, callback: Callable[[Wake], None]) -> None:
         """Never called: there is no other node."""
 
-    async def wake(self) -> None:
+    async def wake(self, why: Wake) -> None:
         """Nobody to tell."""
 
 

@@ -36,8 +36,10 @@ class State(Enum):
 class SqliteTransaction:
     """One transaction, begun by whoever makes it."""
 
-    def __init__(self, lane: Lane) -> None:
+    def __init__(self, lane: Lane, guest: sqlite3.Connection | None = None) -> None:
         self._lane = lane
+        self._guest = guest
+        """The connection on which it was begun, if that is not the writer's; closed when it ends."""
         self._changes = Changes()
         self._state = State.OPEN
         self._error: StoreError | None = None
@@ -50,7 +52,7 @@ class SqliteTransaction:
         if self._state is not State.OPEN:
             raise StoreError("Expected an open transaction, but it has ended. Begin a new one.")
         try:
-            return work(self._lane.connections.writer, self._changes)
+            return work(self._guest or self._lane.connections.writer, self._changes)
         except sqlite3.Error as error:
             self._give_up()
             raise translate(error, doing, self._lane.connections.path) from error
@@ -85,9 +87,9 @@ class SqliteTransaction:
             raise StoreError("Expected an open transaction, but it has ended. Begin a new one.")
         self._state = State.COMMITTING
         if self._lane.is_quick:
-            self._end(self._lane.commit())
+            self._end(self._lane.commit(self._guest))
         else:
-            self._commit = asyncio.get_running_loop().run_in_executor(self._lane.threads, self._lane.commit)
+            self._commit = asyncio.get_running_loop().run_in_executor(self._lane.threads, self._lane.commit, self._guest)
             # Whoever waits may be cancelled, the commit may not: it ends here in any case, before its waiter goes on.
             self._commit.add_done_callback(lambda done: self._end(done.result()))
             await asyncio.shield(self._commit)
@@ -101,16 +103,24 @@ class SqliteTransaction:
             self._give_up()
 
     def _give_up(self) -> None:
-        self._lane.roll_back()
+        self._roll_back()
         self._lane.known.forget(self._changes)
         self._state = State.ROLLED_BACK
         self._lane.leave()
+
+    def _roll_back(self) -> None:
+        if self._guest is None:
+            self._lane.roll_back()
+        else:
+            self._guest.close()
 
     def _end(self, error: sqlite3.Error | None) -> None:
         if error is None:
             self._state = State.COMMITTED
             self._lane.known.accept(self._changes)
-            self._lane.note_commit()
+            self._lane.note_commit(self._guest)
+            if self._guest is not None:
+                self._guest.close()
             self._lane.leave()
         elif primary_code(error) in CERTAINLY_NOT_COMMITTED:
             self._error = translate(error, "commit to", self._lane.connections.path)
@@ -120,7 +130,7 @@ class SqliteTransaction:
                 f"Expected to commit to '{self._lane.connections.path}', but SQLite says: {error}. "
                 "Look at the disk and its free space; whether it was committed is found out before anything else is written."
             )
-            self._lane.roll_back()
+            self._roll_back()
             self._state = State.DOUBTFUL
             self._lane.leave(doubtful=self)
 

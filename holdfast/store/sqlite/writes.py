@@ -15,7 +15,8 @@ from msgspec.structs import astuple
 from holdfast.core.lifecycle import Status
 from holdfast.store.contract import HistoryRow, LooseWrite, TurnWrite
 from holdfast.store.sqlite.known import Changes, Known, Place
-from holdfast.store.sqlite.queues import fail_inbox, write_envelopes, write_timers
+from holdfast.store.sqlite.offers import write_offers
+from holdfast.store.sqlite.queues import fail_inbox, reroute_inbox, write_envelopes, write_timers
 from holdfast.store.sqlite.statements import SQL, WideStatement, as_json
 
 _UPDATE: Final = WideStatement("update_executions")
@@ -26,7 +27,7 @@ _APPEND: Final = WideStatement("append_events")
 
 _PLAIN: Final[Mapping[str, str]] = {status: status.value for status in Status}
 """A status as plain text: for an enum, too, sqlite3 looks for an adapter first."""
-_STATUS: Final = -9
+_STATUS: Final = -10
 """Where it stands in a row, from the end."""
 
 
@@ -64,9 +65,12 @@ class BatchWriter:
             _APPEND.run_exactly(self._connection, self._events)
         others = [turn for turn in turns if turn.row.execution_id not in self._lost] if self._lost else turns
         write_timers(self._connection, self._known, others, self._closed)
+        write_offers(self._connection, self._known, self._changes, others, self._closed)
         write_envelopes(self._connection, self._changes, [*others, loose])
         if loose.failed:
             fail_inbox(self._connection, loose.failed)
+        if loose.rerouted:
+            reroute_inbox(self._connection, loose.rerouted)
         return self._lost
 
     # --- turns on stored executions ---
@@ -120,6 +124,7 @@ class BatchWriter:
                 row.updated_at,
                 row.code_version,
                 details,
+                row.route,
             )
             touched.append(execution_id)
             if row.closed_at is None:

@@ -7,7 +7,7 @@ import asyncio
 import pytest
 
 from holdfast.errors import StoreError, StoreUnavailable
-from holdfast.store.contract import Claim, LooseWrite
+from holdfast.store.contract import Claim, LooseWrite, Wake
 from holdfast.store.memory.database import MemoryDatabase
 from holdfast.store.memory.faults import FaultAction, Faults, SimulatedCrash
 from holdfast.store.memory.store import MemoryStore
@@ -67,7 +67,7 @@ async def test_nothing_works_on_the_handle_of_a_dead_node(nodes: tuple[MemorySto
         with pytest.raises(StoreUnavailable):
             await call()
     await transaction.rollback()
-    await left.wake()
+    await left.wake(Wake.WORK)
 
     assert await read_row(right) == make_row(1, workflow_id="order")
 

@@ -9,10 +9,11 @@ from collections.abc import Callable
 import pytest
 
 from holdfast.errors import OutcomeUnknown, StoreUnavailable
-from holdfast.store.contract import Claim, LooseWrite, NodeRow
+from holdfast.store.contract import Claim, InboxRow, LooseWrite, NodeRow, Wake
 from holdfast.store.memory.database import MemoryDatabase
 from holdfast.store.memory.faults import MAY_HAPPEN, FaultAction, Faults, Point, SimulatedCrash
 from holdfast.store.memory.store import MemoryStore
+from holdfast.store.memory.user_work import MemoryConnection
 from tests.store.builders import (
     NOW,
     ORG,
@@ -23,9 +24,11 @@ from tests.store.builders import (
     look,
     make_closing,
     make_letter,
+    make_offer,
     make_row,
     make_signal,
     make_start,
+    make_timer,
     make_turn,
     names_of,
     read_inbox,
@@ -174,7 +177,10 @@ async def test_a_node_can_die_at_every_point_and_leaves_no_lock(healthy: MemoryS
 
 async def do_everything(store: MemoryStore) -> None:
     """Reach every point that there is."""
-    await store.beat(NodeRow("faulty", NOW, NOW))
+    await store.beat(NodeRow("faulty", NOW, NOW), (), ())
+    await store.take_lock("purging", "faulty", NOW, NOW)
+    await store.take_offers("faulty", (), 10)
+    await store.purge(NOW, 10)
     await store.deliver([make_signal("more", 1)])
     await commit_loose(store, dead_letters=[make_letter("bad")])
     await store.requeue_dead_letters(ORG, [row.id for row in await store.list_dead_letters(ORG)])
@@ -215,6 +221,50 @@ async def test_a_delivery_may_not_know_its_own_outcome(healthy: MemoryStore) -> 
     assert names_of(await read_inbox(healthy)) == ["hello", "applied"]
 
 
+@pytest.mark.parametrize(("action", "is_taken"), [(FaultAction.APPLIED_UNKNOWN, True), (FaultAction.LOST_UNKNOWN, False)])
+async def test_taking_offers_may_not_know_its_own_outcome(healthy: MemoryStore, action: FaultAction, is_taken: bool) -> None:
+    timer = make_timer(1, due=1, attempt=-1)
+    await commit(healthy, make_turn(await read_row(healthy), offered=[make_offer(1)], timers=[timer]))
+    faulty = await join(healthy, once(Point.OFFERS_COMMIT, action))
+
+    with pytest.raises(OutcomeUnknown):
+        await faulty.take_offers("faulty", (), 10)
+
+    lost = [offer.node for offer in await healthy.list_lost_offers([], 10)]
+    assert lost == (["faulty"] if is_taken else [])
+    assert await healthy.find_next_due(()) == (None if is_taken else timer.due)
+
+
+@pytest.mark.parametrize(("action", "is_gone"), [(FaultAction.APPLIED_UNKNOWN, True), (FaultAction.LOST_UNKNOWN, False)])
+async def test_purging_may_not_know_its_own_outcome(healthy: MemoryStore, action: FaultAction, is_gone: bool) -> None:
+    [hello] = await read_inbox(healthy)
+    await commit(healthy, make_closing(await read_row(healthy), consumed=[hello.id]))
+    faulty = await join(healthy, once(Point.PURGE_COMMIT, action))
+
+    with pytest.raises(OutcomeUnknown):
+        await faulty.purge(NOW * 2, 10)
+
+    assert (await healthy.find_execution(ORG, id_of(1)) is None) is is_gone
+    assert await healthy.purge(NOW * 2, 10) == (0 if is_gone else 1)
+    assert await healthy.check() == []
+
+
+@pytest.mark.parametrize(("action", "is_done"), [(FaultAction.APPLIED_UNKNOWN, True), (FaultAction.LOST_UNKNOWN, False)])
+async def test_users_work_may_not_know_its_own_outcome(healthy: MemoryStore, action: FaultAction, is_done: bool) -> None:
+    faulty = await join(healthy, once(Point.UPDATE, action))
+
+    def work(connection: MemoryConnection, put: Callable[[InboxRow], None]) -> None:
+        connection.values["paid"] = True
+        put(make_signal("paid", 1))
+
+    with pytest.raises(OutcomeUnknown):
+        await faulty.transact(work)
+
+    values = await healthy.transact(lambda connection, _put: dict(connection.values))
+    assert values == ({"paid": True} if is_done else {})
+    assert names_of(await read_inbox(healthy)) == (["hello", "paid"] if is_done else ["hello"])
+
+
 async def test_a_claim_may_find_free_rows_locked(healthy: MemoryStore) -> None:
     faulty = await join(healthy, Faults(lambda at, _node: _skip_if(at == Point.CLAIM_ROW)))
 
@@ -248,11 +298,11 @@ async def test_wake_ups_can_be_lost_or_late(healthy: MemoryStore) -> None:
     faults = Faults(lambda at, _node: actions.pop() if at == Point.WAKE else FaultAction.NONE, later.append)
     faulty = await join(healthy, faults)
     woken: list[str] = []
-    faulty.on_wake(lambda: woken.append("faulty"))
+    faulty.on_wake(lambda _why: woken.append("faulty"))
 
     counts = []
     for _ in range(3):
-        await healthy.wake()
+        await healthy.wake(Wake.WORK)
         counts.append(len(woken))
     for callback in later:
         callback()
@@ -267,9 +317,9 @@ async def test_a_late_wake_up_does_not_reach_the_dead(healthy: MemoryStore) -> N
     faults.schedule = later.append
     doomed = await join(healthy, faults)
     woken: list[str] = []
-    doomed.on_wake(lambda: woken.append("doomed"))
+    doomed.on_wake(lambda _why: woken.append("doomed"))
 
-    await healthy.wake()
+    await healthy.wake(Wake.WORK)
     healthy.database.crash("faulty")
     for callback in later:
         callback()

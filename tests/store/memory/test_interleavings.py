@@ -11,6 +11,7 @@ from hypothesis import strategies as st
 from holdfast.core.lifecycle import Status
 from holdfast.store.contract import Claim, LooseWrite, Store
 from holdfast.store.memory.store import MemoryStore
+from holdfast.store.memory.user_work import MemoryConnection
 from tests.store.builders import (
     ORG,
     begin_with,
@@ -18,9 +19,11 @@ from tests.store.builders import (
     commit_loose,
     id_of,
     make_closing,
+    make_offer,
     make_row,
     make_signal,
     make_start,
+    make_timer,
     make_turn,
     names_of,
     read_inbox,
@@ -171,5 +174,71 @@ def test_a_change_of_status_and_a_turn_follow_each_other(order: list[int]) -> No
             assert after.status == Status.PAUSED
         if not is_paused:
             assert after.status == Status.COMPLETED
+
+    asyncio.run(run())
+
+
+@given(orders)
+@settings(deadline=None)
+def test_every_offer_is_taken_by_one_of_two_nodes_or_withdrawn_for_good(order: list[int]) -> None:
+    async def run() -> None:
+        interleaver = Interleaver(follow(order))
+        owner, first, second = await open_nodes(interleaver, "owner", "first", "second")
+        timers = [make_timer(number, due=9, attempt=-1) for number in range(4)]
+        offers = [make_offer(number) for number in range(4)]
+        await commit(owner, make_start(make_row(1), offered=offers, timers=timers))
+        again = [make_offer(number, attempt=2) for number in (0, 1)]
+        turn = make_turn(make_row(1), withdrawn=[0, 1, 2], offered=again, timers=timers[:1], ended_timers=[1, 2])
+
+        lost, *shares = await interleaver.run(
+            commit(owner, turn), first.take_offers("first", (), 3), second.take_offers("second", (), 3)
+        )
+        shares.append(await first.take_offers("first", (), 10))
+
+        tokens = [(one.number, one.attempt) for share in shares for one in share]
+        assert lost == set()
+        assert len(tokens) == len(set(tokens))
+        assert {(0, 2), (1, 2), (3, 1)} <= set(tokens)
+        held = [(one.execution_id, one.number, one.attempt) for share in shares for one in share]
+        own = [await store.find_withdrawn(store_node, held) for store, store_node in ((first, "first"), (second, "second"))]
+        assert own[0] & own[1] == {one for one in held if one[1:] in {(0, 1), (1, 1), (2, 1)}}
+        assert await owner.find_next_due(()) is None
+        assert await owner.check() == []
+
+    asyncio.run(run())
+
+
+@given(orders)
+@settings(deadline=None)
+def test_an_execution_that_closes_while_its_offers_are_taken_leaves_none(order: list[int]) -> None:
+    async def run() -> None:
+        interleaver = Interleaver(follow(order))
+        closer, taker = await open_nodes(interleaver, "closer", "taker")
+        await commit(closer, make_start(make_row(1), offered=[make_offer(number) for number in range(3)]))
+
+        (is_closed, _), taken = await interleaver.run(try_to_close(closer), taker.take_offers("taker", (), 2))
+
+        held = [(one.execution_id, one.number, one.attempt) for one in taken]
+        assert is_closed
+        assert await taker.find_withdrawn("taker", held) == set(held)
+        assert await taker.take_offers("taker", (), 9) == []
+        assert await closer.check() == []
+
+    asyncio.run(run())
+
+
+@given(orders)
+@settings(deadline=None)
+def test_works_at_once_never_overwrite_what_they_have_not_seen(order: list[int]) -> None:
+    async def run() -> None:
+        interleaver = Interleaver(follow(order))
+        nodes = await open_nodes(interleaver, "one", "two", "three")
+
+        def count(connection: MemoryConnection, _put: object) -> None:
+            connection.values["count"] = connection.values.get("count", 0) + 1
+
+        await interleaver.run(*(node.transact(count) for node in nodes))
+
+        assert await nodes[0].transact(lambda connection, _put: connection.values) == {"count": 3}
 
     asyncio.run(run())

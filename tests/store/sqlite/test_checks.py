@@ -74,12 +74,20 @@ HARM = {
         ["it is failed, and its time of closing is None"],
     ),
     "a timer of nobody": (
-        harm("INSERT INTO timers VALUES ('nobody', 3, 'default', 1, 0)"),
+        harm("INSERT INTO timers VALUES ('nobody', 3, 'default', 1, 0, '')"),
         ["timer 3 of execution nobody: there is no such execution"],
     ),
     "a timer of a closed one": (
-        harm(f"INSERT INTO timers VALUES ('{id_of(2)}', 3, 'default', 1, 0)"),
+        harm(f"INSERT INTO timers VALUES ('{id_of(2)}', 3, 'default', 1, 0, '')"),
         [f"timer 3 of execution {id_of(2)}: the execution is completed"],
+    ),
+    "an offered activity of nobody": (
+        harm("INSERT INTO activities VALUES (1, 'default', 'nobody', 3, 1, '', x'7b7d', NULL)"),
+        ["offered activity 3 of execution nobody: there is no such execution"],
+    ),
+    "an offered activity of a closed one": (
+        harm(f"INSERT INTO activities VALUES (1, 'default', '{id_of(2)}', 3, 1, '', x'7b7d', 'a')"),
+        [f"offered activity 3 of execution {id_of(2)}: the execution is completed"],
     ),
 }
 

@@ -16,19 +16,23 @@ MAY_SCAN = {
     "check_histories": "executions",
     "check_histories_without_row": "events executions",
     "check_inbox": "inbox",
+    "check_offers": "activities",
     "check_open_twice": "executions",
     "check_timers": "timers",
     "count_open": "executions",  # its index of what is open
     "count_queued": "timers inbox dead_letters",
     "find_next_due": "timers",  # its index, up to the first that is not skipped
+    "find_next_due_on_routes": "timers",  # the same
     "find_waiting": "inbox",  # in order, until there are enough
+    "find_waiting_on_routes": "inbox",  # the same
+    "has_waiting_on_routes": "inbox",  # until there is one
     "list_executions": "executions",  # downwards by id, until the page is full
     "list_nodes": "nodes",
-    "read_counters": "inbox",  # once, when the database is opened
+    "read_counters": "inbox activities",  # once, when the database is opened
 }
 SETTINGS = re.compile(r"^(BEGIN|COMMIT|ROLLBACK|PRAGMA)")
 WIDE = re.compile(r"VALUES \(\?")
-TABLES = {"executions", "events", "timers", "inbox", "dead_letters", "requests", "nodes"}
+TABLES = {"executions", "events", "timers", "inbox", "dead_letters", "requests", "nodes", "activities", "locks"}
 
 STATEMENTS = {name: statement for name, statement in SQL.items() if not SETTINGS.match(statement)}
 STATEMENTS |= {f"{name} of 3": widen(statement, 3) for name, statement in STATEMENTS.items() if WIDE.search(statement)}

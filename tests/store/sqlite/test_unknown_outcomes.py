@@ -19,6 +19,7 @@ from tests.store.builders import (
     commit_loose,
     make_closing,
     make_letter,
+    make_offer,
     make_row,
     make_signal,
     make_start,
@@ -194,3 +195,14 @@ async def test_a_reader_in_the_way_is_waited_for_before_anything_is_told(store: 
 async def test_a_transaction_of_another_store_is_not_told_about(store: SqliteStore) -> None:
     with pytest.raises(Exception, match="Ask the store it is of"):
         await store.was_committed(object())  # type: ignore[arg-type]
+
+
+@pytest.mark.parametrize("takes_place", [True, False])
+async def test_activities_are_never_taken_without_the_takers_knowledge(store: SqliteStore, *, takes_place: bool) -> None:
+    await commit(store, make_start(make_row(9), offered=[make_offer(3, "gpu", of=9)]))
+    trouble(store, takes_place=takes_place)
+
+    taken = await store.take_offers("a", ["gpu"], 10)
+
+    assert [offer.number for offer in taken] == ([3] if takes_place else [])
+    assert [offer.number for offer in await store.take_offers("b", ["gpu"], 10)] == ([] if takes_place else [3])

@@ -1,0 +1,63 @@
+"""`holdfast nodes`: who works on a database."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Sequence
+from typing import TYPE_CHECKING
+
+import click
+
+from holdfast.cli.databases import Database, database_argument, use_database
+
+if TYPE_CHECKING:
+    from holdfast.engine.nodes import NodeInfo
+    from holdfast.store.contract import Store
+
+COLUMNS = ("node", "state", "since", "seen", "host", "pid", "version", "running", "queues", "workflows", "activities")
+
+
+@click.command()
+@database_argument
+def nodes(database: Database) -> None:
+    """List the nodes of a database.
+
+    Those that work on it, those whose lease has run out ('late'), and those that left a moment ago. How long ago a node was
+    seen is told by this machine's clock, which may differ from the database's.
+    """
+    found = use_database(database, read_nodes)
+    if not found:
+        click.echo("There are none.")
+        return
+    show_nodes(found)
+
+
+async def read_nodes(store: Store) -> list[NodeInfo]:
+    from holdfast.engine.nodes import list_nodes
+
+    return await list_nodes(store, time.time_ns() // 1000)
+
+
+def show_nodes(found: Sequence[NodeInfo]) -> None:
+    """Print nodes, one per line."""
+    from holdfast.cli.tables import shorten, show_rows, show_time
+
+    show_rows(
+        COLUMNS,
+        [
+            (
+                one.node,
+                one.state.value,
+                show_time(one.started_at, "seconds"),
+                f"{one.seen_ago:.0f} s ago",
+                one.host,
+                one.pid,
+                one.version,
+                one.running,
+                shorten(", ".join(one.queues)),
+                shorten(", ".join(one.workflows)),
+                shorten(", ".join(one.activities)),
+            )
+            for one in found
+        ],
+    )

@@ -1,0 +1,58 @@
+"""`holdfast purge`: remove what ended long ago."""
+
+from __future__ import annotations
+
+import re
+import time
+from datetime import timedelta
+from typing import TYPE_CHECKING, Final
+
+import click
+
+from holdfast.cli.databases import Database, database_argument, use_database
+
+if TYPE_CHECKING:
+    from holdfast.store.contract import Store
+
+BATCH: Final = 200
+_LENGTH: Final = re.compile(r"(\d+)([smhdw])")
+_UNITS: Final = {"s": "seconds", "m": "minutes", "h": "hours", "d": "days", "w": "weeks"}
+
+
+def read_length(_ctx: click.Context, _param: click.Parameter, value: str) -> timedelta:
+    """A length of time such as '30d'."""
+    found = _LENGTH.fullmatch(value)
+    try:
+        return timedelta(**{_UNITS[found[2]]: int(found[1])}) if found else _refuse(value)
+    except OverflowError:
+        return _refuse(value)
+
+
+def _refuse(value: str) -> timedelta:
+    raise click.BadParameter(
+        f"Expected a number with a unit (s, m, h, d or w), for instance 30d, but it is '{value}'. Correct it."
+    )
+
+
+@click.command()
+@database_argument
+@click.option("--older-than", callback=read_length, required=True, help="For how long what ended is kept: 12h, 30d, 8w.")
+def purge(database: Database, older_than: timedelta) -> None:
+    """Remove closed executions with their histories.
+
+    Those that closed longer ago than --older-than. What is open is never touched. Engines do the same by themselves if they
+    are given retention=….
+    """
+    from holdfast.cli.tables import count
+
+    removed = use_database(database, lambda store: remove(store, older_than), to_write=True)
+    click.echo(f"{count(removed, 'execution')} removed.")
+
+
+async def remove(store: Store, older_than: timedelta) -> int:
+    """Remove what closed longer ago, in small transactions; how many executions."""
+    closed_before = time.time_ns() // 1000 - older_than // timedelta(microseconds=1)
+    removed = 0
+    while found := await store.purge(closed_before, BATCH):
+        removed += found
+    return removed

@@ -1,0 +1,213 @@
+"""The event loop of a simulated world on a real server: sockets are real, time is virtual.
+
+Time stands still while a node waits for the server, however long that takes; when nobody does, it jumps to the next alarm. So
+a run takes as long as its statements, and no timeout ever comes of a slow machine. Which of two answers is there first is the
+server's choice: a seed gives the same scenario and the same plan of troubles, not the same steps.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import math
+import selectors
+from collections.abc import Callable, Coroutine, Iterator, Mapping
+from contextlib import contextmanager
+from contextvars import Context, copy_context
+from typing import Any, Final, TypeAlias, TypeVar
+
+from holdfast.core.instants import SECOND, Instant
+from holdfast.simulation.loop import MOST_TASKS, NODE, LoopIsDry, LoopIsSpinning, SimulationLoop, unwind, wake
+
+T = TypeVar("T")
+
+LONGEST_SILENCE: Final = 30.0
+"""Real seconds after which a server that does not answer is given up."""
+_TOLERANCE: Final = 5e-4
+"""Microseconds: what is lost when instants become seconds and back."""
+
+
+class ServerLoop(asyncio.SelectorEventLoop):
+    """As `SimulationLoop`, for nodes that wait for a server."""
+
+    def __init__(self, start: Instant, most_callbacks: int) -> None:
+        self.now = start
+        self.on_error: Callable[[BaseException], None] = lambda _error: None
+        """Told of exceptions that nobody handled."""
+        self.steps = 0
+        self._start = start
+        self._most = most_callbacks
+        self._dead: set[str] = set()
+        self._frozen: dict[str, Instant] = {}
+        self._held: dict[str, list[tuple[Context, Callable[..., object], tuple[Any, ...]]]] = {}
+        """What frozen nodes would have done."""
+        self._asking: dict[object, str] = {}
+        self._tasks: list[tuple[str, asyncio.Task[Any]]] = []
+        super().__init__(_Selector(self))
+        self.set_exception_handler(ServerLoop._note_error)
+
+    # --- for the simulation ---
+
+    def run(self, main: Coroutine[Any, Any, T]) -> T:
+        """Run until `main` ends. Raises LoopIsDry or LoopIsSpinning if it cannot."""
+        return self.run_until_complete(main)
+
+    def kill(self, node: str) -> None:
+        """Never again run anything of a node."""
+        self._dead.add(node)
+
+    def freeze(self, node: str, until: Instant) -> None:
+        """Run nothing of a node for a while; then everything that was held up, in its order."""
+        self._frozen[node] = until
+
+    @contextmanager
+    def asking(self, node: str) -> Iterator[None]:
+        """A node waits for the server: time stands still, unless the node does."""
+        token = object()
+        self._asking[token] = node
+        try:
+            yield
+        finally:
+            del self._asking[token]
+
+    @property
+    def is_asking(self) -> bool:
+        """Whether anybody waits for the server."""
+        return any(node not in self._dead and not self._is_frozen(node) for node in self._asking.values())
+
+    def call_at_instant(self, when: Instant, callback: Callable[..., object], *args: Any) -> asyncio.TimerHandle:
+        """Call back at an instant; a past one is now."""
+        return self.call_at((max(when, self.now) - self._start) / SECOND, callback, *args)
+
+    def sweep(self) -> None:
+        """Forget the tasks that are done; `on_error` is told of those that failed and were not asked why."""
+        done = [(node, task) for node, task in self._tasks if task.done()]
+        self._tasks = [(node, task) for node, task in self._tasks if not task.done()]
+        for node, task in done:
+            if not task.cancelled() and task._log_traceback and node not in self._dead:
+                self.on_error(task.exception() or AssertionError("a task that failed has an exception"))
+
+    async def pause(self, micros: int) -> None:
+        """Let virtual time pass."""
+        future = self.create_future()
+        self.call_at_instant(self.now + micros, wake, future)
+        await future
+
+    def close(self) -> None:
+        """End what is left of every coroutine, without effect on anything."""
+        asyncio._set_running_loop(self)
+        try:
+            for _, task in self._tasks:
+                unwind(task)
+        finally:
+            asyncio._set_running_loop(None)
+            self._tasks.clear()
+        super().close()
+
+    # --- for asyncio ---
+
+    def time(self) -> float:
+        """Virtual seconds since the world began."""
+        return (self.now - self._start) / SECOND
+
+    def call_soon(  # type: ignore[override]
+        self, callback: Callable[..., object], *args: Any, context: Context | None = None
+    ) -> asyncio.Handle:
+        """Call back once everything that is ready now has run; not if the node is dead by then."""
+        chosen = copy_context() if context is None else context
+        return super().call_soon(self._run_for, chosen, callback, args, context=chosen)
+
+    def call_at(  # type: ignore[override]
+        self, when: float, callback: Callable[..., object], *args: Any, context: Context | None = None
+    ) -> asyncio.TimerHandle:
+        """Call back at a virtual time."""
+        chosen = copy_context() if context is None else context
+        return super().call_at(when, self._run_for, chosen, callback, args, context=chosen)
+
+    def create_task(self, coro: Any, **options: Any) -> asyncio.Task[Any]:
+        """A task of this loop; it is remembered, so that its coroutine can be ended with the world."""
+        task: asyncio.Task[Any] = super().create_task(coro, **options)
+        context: Context | None = options.get("context")
+        self._tasks.append((NODE.get() if context is None else context.get(NODE, ""), task))
+        if len(self._tasks) > MOST_TASKS:
+            self.sweep()
+        return task
+
+    # --- inside ---
+
+    def _run_for(self, context: Context, callback: Callable[..., object], args: tuple[Any, ...]) -> None:
+        node = context.get(NODE, "")
+        if node in self._dead:
+            return
+        if self._is_frozen(node):
+            held = self._held.setdefault(node, [])
+            held.append((context, callback, args))
+            if len(held) == 1:
+                self.call_at((self._frozen[node] - self._start) / SECOND, self._thaw, node, context=Context())
+            return
+        self.steps += 1
+        if self.steps > self._most:
+            self._most += self._most  # raised once: who cleans up may still run
+            raise LoopIsSpinning(f"more than {self.steps:,} callbacks ran")
+        callback(*args)
+
+    def _thaw(self, node: str) -> None:
+        for context, callback, args in self._held.pop(node, ()):
+            self.call_soon(callback, *args, context=context)
+
+    def _is_frozen(self, node: str) -> bool:
+        return self._frozen.get(node, 0) > self.now
+
+    def jump(self) -> None:
+        """Nothing is ready, and nobody waits for the server: go to the next alarm."""
+        if not self._scheduled:  # type: ignore[attr-defined]
+            raise LoopIsDry("nothing is ready, and no alarm is set")
+        when: float = self._scheduled[0]._when  # type: ignore[attr-defined]
+        self.now = max(self.now, self._start + math.ceil(when * SECOND - _TOLERANCE))
+
+    def _note_error(self, context: dict[str, Any]) -> None:
+        error = context.get("exception")
+        if error is not None and NODE.get() not in self._dead:
+            self.on_error(error)
+
+
+AnyLoop: TypeAlias = SimulationLoop | ServerLoop
+"""What a world runs on."""
+
+
+class _Selector(selectors.BaseSelector):
+    """Waits for sockets while somebody waits for the server; else time jumps."""
+
+    def __init__(self, loop: ServerLoop) -> None:
+        self._loop = loop
+        self._inner = selectors.DefaultSelector()
+
+    def select(self, timeout: float | None = None) -> list[tuple[selectors.SelectorKey, int]]:
+        """What is ready; nothing, if time has jumped."""
+        found = self._inner.select(0)
+        if found or (timeout is not None and timeout <= 0):
+            return found
+        if not self._loop.is_asking:
+            self._loop.jump()
+            return []
+        found = self._inner.select(LONGEST_SILENCE)
+        if not found:
+            raise LoopIsDry(f"the server has not answered for {LONGEST_SILENCE:.0f} s")
+        return found
+
+    def register(self, fileobj: Any, events: int, data: Any = None) -> selectors.SelectorKey:
+        return self._inner.register(fileobj, events, data)
+
+    def unregister(self, fileobj: Any) -> selectors.SelectorKey:
+        return self._inner.unregister(fileobj)
+
+    def modify(self, fileobj: Any, events: int, data: Any = None) -> selectors.SelectorKey:
+        return self._inner.modify(fileobj, events, data)
+
+    def get_map(self) -> Mapping[Any, selectors.SelectorKey]:
+        return self._inner.get_map()
+
+    def get_key(self, fileobj: Any) -> selectors.SelectorKey:
+        return self._inner.get_key(fileobj)
+
+    def close(self) -> None:
+        self._inner.close()

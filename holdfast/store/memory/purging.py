@@ -1,0 +1,24 @@
+"""Removing executions that closed long ago."""
+
+from __future__ import annotations
+
+from itertools import islice, takewhile
+
+from holdfast.core.instants import Instant
+from holdfast.store.memory.connection import Connection
+from holdfast.store.memory.faults import Point
+from holdfast.store.memory.session import Session
+
+
+async def purge(connection: Connection, closed_before: Instant, limit: int) -> int:
+    """DELETE of what a SELECT ... FOR UPDATE SKIP LOCKED found: what another transaction holds is left for the next time."""
+    session = Session(connection)
+    with session.statement():
+        await session.reach(Point.PURGE_LOCK)
+        tables = connection.database.tables
+        old = takewhile(lambda entry: entry[0] < closed_before, tables.closed)
+        rows = (tables.executions[execution_id] for _, execution_id in old)
+        free = (row for row in rows if session.locks.try_escalate(session, (row.org, row.execution_id)))
+        session.changes.purged.update(row.execution_id for row in islice(free, max(limit, 0)))
+    await session.finish(Point.PURGE_COMMIT, Point.PURGED)
+    return len(session.changes.purged)

@@ -1,0 +1,226 @@
+"""What a batch gets to hold.
+
+Locks come first, each kind in a statement of its own, and none is waited for; what is read comes after them, so that it is
+as new as the locks.
+"""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Collection, Mapping, Sequence
+from itertools import chain, zip_longest
+from typing import TYPE_CHECKING, Final, TypeAlias
+
+from holdfast.store.contract import Claim, Claimed, ExecutionRow, InboxRow, TimerRow
+
+if TYPE_CHECKING:
+    from holdfast.store.postgres.connections import Connection
+
+Address: TypeAlias = tuple[str, str, str]
+"""To whom an inbox row goes: (org, execution id, ""), or (org, "", workflow id)."""
+Pair: TypeAlias = tuple[str, str]
+"""(org, execution id) or (org, workflow id)."""
+
+_ROWS_PER_EXECUTION: Final = 4
+"""How many rows are looked at for each execution that is wanted; one may have many."""
+_MOST_WINDOWS: Final = 16
+"""How often to look further where everything that was found is held by others."""
+_MOST_BYTES: Final = 8 << 20
+"""How much may wait for those that are taken together: each byte is several in memory, in every lane. One always is."""
+
+
+async def take_claim(connection: Connection, sql: Mapping[str, str], claim: Claim) -> Claimed:
+    """Everything that `claim` asks for and nobody else holds."""
+    return await _Taker(connection, sql, claim).take()
+
+
+class _Taker:
+    """Takes one claim."""
+
+    def __init__(self, connection: Connection, sql: Mapping[str, str], claim: Claim) -> None:
+        self._connection = connection
+        self._sql = sql
+        self._claim = claim
+        self._claimed = Claimed()
+        self._known = {one.execution_id: one.known_version for one in claim.wanted}
+        self._addressed: dict[Pair, None] = {}
+        """Executions whose inbox is ours, with their org: open, closed, or not there."""
+        self._pairs: dict[Pair, None] = {}
+        """Workflow ids that are ours."""
+        self._wanted_pairs: dict[Pair, str] = {}
+        """The workflow ids that are wanted with executions which are held."""
+        self._unread: list[str] = []
+
+    async def take(self) -> Claimed:
+        claim, claimed = self._claim, self._claimed
+        if claim.wanted:
+            await self._lock_wanted()
+        pairs = [*claim.workflow_ids, *self._wanted_pairs]
+        if pairs:
+            await self._lock_ids(pairs)
+        if claim.limit > 0:
+            await self._take_found()
+        if self._pairs:
+            await self._resolve()
+        if self._unread:
+            rows = await self._connection.fetch(self._sql["read_executions"], self._unread)
+            claimed.rows = {row[1]: ExecutionRow(*row) for row in rows}
+        if self._addressed or self._pairs:
+            await self._read_waiting()
+        return claimed
+
+    # --- locking ---
+
+    async def _lock(self, pairs: Collection[Pair]) -> set[str]:
+        """Lock rows, and hold those that are open; which of them are locked now."""
+        locked: set[str] = set()
+        ids = list({execution_id for _, execution_id in pairs})
+        for org, execution_id, version, is_open in await self._connection.fetch(self._sql["lock_executions"], ids):
+            locked.add(execution_id)
+            if (org, execution_id) not in pairs:
+                continue
+            self._addressed[org, execution_id] = None
+            if is_open and execution_id not in self._claimed.held:
+                self._claimed.held.add(execution_id)
+                if self._known.get(execution_id) != version:
+                    self._unread.append(execution_id)
+        return locked
+
+    async def _lock_wanted(self) -> None:
+        wanted = {(one.org, one.execution_id) for one in self._claim.wanted}
+        locked = await self._lock(wanted)
+        for one in self._claim.wanted:
+            if one.workflow_id and one.execution_id in self._claimed.held:
+                self._wanted_pairs[one.org, one.workflow_id] = one.execution_id
+        missing = [execution_id for _, execution_id in wanted if execution_id not in locked]
+        if missing:
+            rows = await self._connection.fetch(self._sql["read_executions"], missing)
+            self._claimed.busy.update(row[1] for row in rows if (row[0], row[1]) in wanted)
+
+    async def _lock_ids(self, pairs: Sequence[Pair]) -> int:
+        new = [pair for pair in dict.fromkeys(pairs) if pair not in self._pairs]
+        if not new:
+            return 0
+        orgs, workflow_ids = zip(*new, strict=True)
+        rows = await self._connection.fetch(self._sql["lock_workflow_ids"], orgs, workflow_ids)
+        self._pairs.update(dict.fromkeys((org, workflow_id) for org, workflow_id in rows))
+        return len(new) - len(rows)
+
+    async def _lock_found(self, found: Sequence[Address]) -> int:
+        """Lock those that nobody else holds; how many are held by others."""
+        pairs = {(org, execution_id) for org, execution_id, _ in found if execution_id}
+        skipped = await self._lock_ids([(org, workflow_id) for org, execution_id, workflow_id in found if not execution_id])
+        locked = await self._lock(pairs) if pairs else set()
+        missing = {execution_id for _, execution_id in pairs if execution_id not in locked}
+        if missing:
+            locked.update(await self._lock_missing(missing))
+        for pair in pairs:
+            if pair[1] in locked:
+                self._addressed[pair] = None  # also what names the wrong org: it is for nobody, and ours to answer
+            else:
+                skipped += 1
+        return skipped
+
+    async def _lock_missing(self, execution_ids: Collection[str]) -> set[str]:
+        rows = await self._connection.fetch(self._sql["lock_missing"], list(execution_ids))
+        return {execution_id for execution_id, is_had in rows if is_had}
+
+    # --- finding ---
+
+    async def _take_found(self) -> None:
+        """Up to the limit of those that have work. Where others hold some of them, look further."""
+        claim, left = self._claim, self._claim.limit
+        routes = ["", *claim.routes] if claim.routes is not None else await self._list_routes()
+        skip, window = list(claim.skip), claim.limit * _ROWS_PER_EXECUTION
+        seen: set[Address] = {(one.org, one.execution_id, "") for one in claim.wanted}
+        room, sizes = _MOST_BYTES, Counter[Address]()
+        for number in range(_MOST_WINDOWS):
+            rows = await self._connection.fetch(
+                self._sql["find_work"], routes, skip, window, number * window, claim.due_before
+            )
+            waiting = [(org, execution_id, workflow_id) for is_due, org, execution_id, workflow_id, _ in rows if not is_due]
+            due = [(org, execution_id, "") for is_due, org, execution_id, _, _ in rows if is_due]
+            for _, org, execution_id, workflow_id, size in rows:
+                sizes[org, execution_id, "" if execution_id else workflow_id] += size
+            found = _mix(waiting, due, seen)
+            while found and left > 0 and room > 0:
+                count = _count_fitting(found[:left], sizes, room)
+                chosen, found = found[:count], found[count:]
+                skipped = await self._lock_found(chosen)
+                self._claimed.skipped = self._claimed.skipped or skipped > 0
+                left -= len(chosen) - skipped
+                room -= sum(sizes[address] for address in chosen if self._has(address))
+            if left <= 0 or room <= 0 or (len(waiting) < window and len(due) < window):
+                return
+
+    def _has(self, address: Address) -> bool:
+        org, execution_id, workflow_id = address
+        return (org, execution_id) in self._addressed if execution_id else (org, workflow_id) in self._pairs
+
+    async def _list_routes(self) -> list[str]:
+        return [route for (route,) in await self._connection.fetch(self._sql["list_routes"])]
+
+    async def _resolve(self) -> None:
+        """The open executions of our workflow ids, claimed like wanted ones. No other can be started: the ids are ours."""
+        self._claimed.open_ids = {pair: self._wanted_pairs.get(pair) for pair in self._pairs}
+        unknown = [pair for pair, execution_id in self._claimed.open_ids.items() if execution_id is None]
+        if not unknown:
+            return
+        orgs, workflow_ids = zip(*unknown, strict=True)
+        opened: set[Pair] = set()
+        for org, workflow_id, execution_id in await self._connection.fetch(
+            self._sql["resolve_workflow_ids"], orgs, workflow_ids
+        ):
+            self._claimed.open_ids[org, workflow_id] = execution_id
+            if execution_id not in self._claimed.held:
+                opened.add((org, execution_id))
+        if opened:
+            locked = await self._lock(opened)
+            self._claimed.busy.update(execution_id for _, execution_id in opened if execution_id not in locked)
+
+    # --- reading, in statements after those of the locks ---
+
+    async def _read_waiting(self) -> None:
+        claimed = self._claimed
+        rows = await self._connection.fetch(
+            self._sql["read_waiting"],
+            [execution_id for _, execution_id in self._addressed],
+            list(claimed.held),
+            self._claim.due_before,
+            [org for org, _ in self._pairs],
+            [workflow_id for _, workflow_id in self._pairs],
+        )
+        for org, execution_id, workflow_id, body, order, attempts, route, number in rows:
+            if execution_id and (org, execution_id) not in self._addressed:
+                continue
+            if body is not None:
+                claimed.inbox.append(InboxRow(org, execution_id, workflow_id, body, order, attempts, route))
+            else:
+                claimed.due.append(TimerRow(org, execution_id, number, order, attempts, route))
+        if claimed.due:
+            claimed.due.sort(key=lambda row: (row.due, row.execution_id, row.number))
+        if claimed.inbox:
+            claimed.inbox.sort(key=lambda row: row.id)
+
+
+def _count_fitting(found: Sequence[Address], sizes: Mapping[Address, int], room: int) -> int:
+    """How many of these, from the first on, are not too much together; at least one."""
+    for count, address in enumerate(found):
+        room -= sizes[address]
+        if room < 0:
+            return max(1, count)
+    return len(found)
+
+
+def _mix(waiting: Sequence[Address], due: Sequence[Address], seen: set[Address]) -> list[Address]:
+    """A turn each for those with envelopes and those with due timers, so that neither starves."""
+    found: list[Address] = []
+    for row in chain.from_iterable(zip_longest(waiting, due)):
+        if row is None:
+            continue
+        org, execution_id, workflow_id = row
+        address = (org, execution_id, "" if execution_id else workflow_id)
+        if address not in seen:
+            seen.add(address)
+            found.append(address)
+    return found

@@ -1,0 +1,73 @@
+"""What the driver raises, as errors of ours."""
+
+from __future__ import annotations
+
+from typing import Final
+
+import asyncpg
+from asyncpg import exceptions
+
+from holdfast.errors import CorruptStore, StoreError, StoreUnavailable
+
+DRIVER_ERRORS: Final = (asyncpg.PostgresError, asyncpg.InterfaceError, asyncpg.InternalClientError, OSError, TimeoutError)
+"""Everything that a call to the driver may raise because of the server, or of the way to it."""
+
+_CUT: Final = (
+    exceptions.PostgresConnectionError,
+    exceptions.AdminShutdownError,
+    exceptions.CrashShutdownError,
+    exceptions.IdleInTransactionSessionTimeoutError,
+    # By name: older drivers do not know it.
+    getattr(exceptions, "TransactionTimeoutError", exceptions.IdleInTransactionSessionTimeoutError),
+    asyncpg.InterfaceError,
+    asyncpg.InternalClientError,
+    OSError,
+    TimeoutError,
+)
+"""Errors after which the connection is gone, or cannot be trusted."""
+
+_PASSING: Final = (
+    *_CUT,
+    exceptions.CannotConnectNowError,
+    exceptions.InsufficientResourcesError,
+    exceptions.OperatorInterventionError,
+    exceptions.LockNotAvailableError,
+    exceptions.TransactionRollbackError,
+    exceptions.ReadOnlySQLTransactionError,
+)
+"""What may be over when it is tried again."""
+
+
+def is_cut(error: BaseException) -> bool:
+    """Whether the connection broke: then a commit may have happened or not."""
+    return isinstance(error, _CUT)
+
+
+def translate(error: BaseException, doing: str, shown: str) -> StoreError:
+    """The error to raise, by the formula."""
+    text = str(error).partition("\n")[0]  # details and hints follow
+    said = f"{type(error).__name__}: {text}" if text else type(error).__name__
+    if isinstance(error, exceptions.DiskFullError):
+        return StoreUnavailable(f"Expected to {doing} {shown}, but the server's disk is full ({said}). Make room there.")
+    if isinstance(error, exceptions.OutOfMemoryError):
+        return StoreUnavailable(
+            f"Expected to {doing} {shown}, but the server is out of shared memory ({said}). "
+            "Raise its max_locks_per_transaction."
+        )
+    if isinstance(error, exceptions.TooManyConnectionsError):
+        return StoreUnavailable(
+            f"Expected to {doing} {shown}, but it has no connection left ({said}). Raise max_connections, or use a pooler."
+        )
+    if isinstance(error, exceptions.InvalidAuthorizationSpecificationError):
+        return StoreUnavailable(f"Expected to {doing} {shown}, but it refuses us: {text}. Check user and password.")
+    if isinstance(error, exceptions.InvalidCatalogNameError):
+        return StoreUnavailable(f"Expected to {doing} {shown}, but {text}. Create the database, or correct the URL.")
+    if isinstance(error, exceptions.InsufficientPrivilegeError):
+        return StoreUnavailable(f"Expected to {doing} {shown}, but {text}. Grant the role what it needs.")
+    if isinstance(error, exceptions.UndefinedTableError | exceptions.UndefinedColumnError):
+        return CorruptStore(f"Expected to {doing} {shown}, but {text}. Another hand changed the schema; restore it.")
+    if isinstance(error, _PASSING):
+        return StoreUnavailable(
+            f"Expected to {doing} {shown}, but {said}. It is tried again; look at the server if it lasts."
+        )
+    return StoreError(f"Expected to {doing} {shown}, but {said}. Look at the server's log.")

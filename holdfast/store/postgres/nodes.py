@@ -1,0 +1,58 @@
+"""Who is alive, by the server's clock, and who does what only one may do at a time."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Collection
+from typing import TYPE_CHECKING, Any
+
+from holdfast.core.instants import Instant
+from holdfast.store.contract import NodeRow, Pulse, Route
+from holdfast.store.postgres.connections import Connections
+
+if TYPE_CHECKING:
+    from holdfast.store.postgres.urls import Address
+
+
+class PostgresNodes:
+    """Heartbeats and locks. `seen_at` is the server's time, whatever a node says; or that of `clock`, if there is one."""
+
+    def __init__(self, connections: Connections, clock: Callable[[], Instant] | None = None) -> None:
+        self._connections = connections
+        self._clock = clock
+
+    async def _fetch(self, name: str, *values: Any) -> list[Any]:
+        return await self._connections.fetch("keep the list of nodes in", name, *values)
+
+    async def beat(self, node: NodeRow, routes: Collection[Route], offers: Collection[Route]) -> Pulse:
+        at = None if self._clock is None else self._clock()
+        rows = await self._fetch("beat", node.node, node.started_at, node.details, ["", *routes], ["", *offers], at)
+        now, next_due, has_inbox, has_offers, *columns = rows[0]
+        others = [NodeRow(*values) for values in zip(*columns, strict=True)] if columns[0] is not None else []
+        own = NodeRow(node.node, now, node.started_at, details=node.details)
+        nodes = sorted([own, *others], key=lambda one: one.node)
+        return Pulse(now, nodes, next_due, has_inbox, has_offers)
+
+    async def list_nodes(self) -> list[NodeRow]:
+        return [NodeRow(*row) for row in await self._fetch("list_nodes")]
+
+    async def leave(self, node: str) -> None:
+        await self._fetch("leave", node)
+
+    async def remove_nodes(self, nodes: Collection[str]) -> None:
+        await self._fetch("remove_nodes", list(nodes))
+
+    async def take_lock(self, name: str, node: str, now: Instant, until: Instant) -> bool:
+        return bool(await self._fetch("take_lock", name, node, now, until))
+
+    async def give_lock(self, name: str, node: str) -> None:
+        await self._fetch("give_lock", name, node)
+
+
+class PostgresOwnLine(PostgresNodes):
+    """The same over a connection of its own, for a thread with a loop of its own."""
+
+    def __init__(self, address: Address) -> None:
+        super().__init__(Connections(address, 1))
+
+    async def close(self) -> None:
+        await self._connections.close()

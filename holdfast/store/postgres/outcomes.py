@@ -1,0 +1,63 @@
+"""What became of a commit of which the answer never came.
+
+The server knows by the transaction's number. But a crash forgets what was not on disk yet, and gives its numbers to those
+who come after: whatever counts as committed by its number must also be there. What leaves nothing behind by which it could
+be known does not count as committed if the server was started anew meanwhile.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Awaitable, Callable, Collection, Sequence
+from typing import Any, TypeAlias
+
+import msgspec
+from asyncpg.exceptions import InvalidParameterValueError
+
+from holdfast.errors import StoreError
+from holdfast.store.contract import RequestRow, TurnWrite
+
+Ask: TypeAlias = Callable[..., Awaitable[Any]]
+"""Fetches the value of a statement by its name."""
+
+
+class Trace(msgspec.Struct, frozen=True):
+    """How a transaction is known again."""
+
+    transaction_id: str | None
+    """None: it wrote nothing."""
+    server_start: str | None = None
+    """When the server began that gave the number; only for what leaves nothing behind."""
+    turn: TurnWrite | None = None
+    """One of the turns that it wrote."""
+    request: RequestRow | None = None
+    """What it remembers."""
+
+
+def choose_turn(turns: Sequence[TurnWrite], lost: Collection[str]) -> TurnWrite | None:
+    """The turn that tells best whether all of them were written: a history never changes."""
+    written = [turn for turn in turns if turn.row.execution_id not in lost]
+    return next((turn for turn in written if turn.history is not None), written[0] if written else None)
+
+
+async def find_outcome(trace: Trace, ask: Ask) -> bool | None:
+    """Whether a transaction took place; None as long as the server is at it."""
+    try:
+        status = await ask("read_transaction_status", trace.transaction_id, trace.server_start)
+    except StoreError as error:
+        if isinstance(error.__cause__, InvalidParameterValueError):
+            return False  # a number that was not given yet: it is forgotten, as after a crash
+        raise
+    if status == "in progress":
+        return None
+    return status == "committed" and await _is_there(trace, ask)
+
+
+async def _is_there(trace: Trace, ask: Ask) -> bool:
+    if trace.turn is not None:
+        row, history = trace.turn.row, trace.turn.history
+        events = (None, None, None) if history is None else (history.first, history.at, history.body)
+        return bool(await ask("find_turn", row.execution_id, row.state_version, *events))
+    if trace.request is not None:
+        request = trace.request
+        return await ask("read_request", request.org, request.kind, request.key, -1) is not None
+    return True

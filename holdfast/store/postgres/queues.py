@@ -1,0 +1,115 @@
+"""What a batch writes beside its executions: timers, offers, envelopes, dead letters, answers to requests."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping, Sequence
+from typing import TYPE_CHECKING, Any
+
+from holdfast.core.instants import Instant
+from holdfast.store.contract import DeadLetterRow, InboxRow, LooseWrite, RequestRow, TurnWrite
+
+if TYPE_CHECKING:
+    from holdfast.store.postgres.connections import Connection
+
+Sql = Mapping[str, str]
+
+
+async def _run(connection: Connection, statement: str, rows: Iterable[Sequence[Any]]) -> None:
+    """One statement for all rows, given as one array per column."""
+    await connection.fetch(statement, *zip(*rows, strict=True))
+
+
+async def write_timers(connection: Connection, sql: Sql, turns: Iterable[TurnWrite]) -> bool:
+    """Timers that begin, then those that end: one may do both in a turn."""
+    begun: dict[tuple[str, int], tuple[Any, ...]] = {}
+    ended: list[tuple[str, int]] = []
+    for turn in turns:
+        for timer in turn.timers:
+            values = (timer.org, timer.execution_id, timer.number, timer.due, timer.attempt, timer.route)
+            begun[timer.execution_id, timer.number] = values
+        ended.extend((turn.row.execution_id, number) for number in turn.ended_timers)
+    if begun:
+        await _run(connection, sql["put_timers"], begun.values())
+    if ended:
+        await _run(connection, sql["end_timers"], ended)
+    return bool(begun or ended)
+
+
+async def write_offers(connection: Connection, sql: Sql, turns: Iterable[TurnWrite]) -> bool:
+    """Offers that end, then those that begin: an activity that is tried again is offered anew."""
+    begun: dict[tuple[str, int], tuple[Any, ...]] = {}
+    ended: list[tuple[str, int]] = []
+    for turn in turns:
+        ended.extend((turn.row.execution_id, number) for number in turn.withdrawn)
+        for offer in turn.offered:
+            values = (offer.org, offer.execution_id, offer.number, offer.attempt, offer.route, offer.body, offer.node)
+            begun[offer.execution_id, offer.number] = values
+    if ended:
+        await _run(connection, sql["end_offers"], ended)
+    if begun:
+        await _run(connection, sql["put_offers"], begun.values())
+    return bool(begun or ended)
+
+
+async def write_envelopes(
+    connection: Connection, sql: Sql, writes: Iterable[TurnWrite | LooseWrite], loose: LooseWrite
+) -> bool:
+    """What was taken from the inbox goes, what was sent comes in, what failed is kept, what was answered is remembered."""
+    consumed: list[int] = []
+    outgoing: list[InboxRow] = []
+    dead_letters: list[DeadLetterRow] = []
+    requests: list[RequestRow] = []
+    now: Instant = 0
+    for write in writes:
+        consumed.extend(write.consumed)
+        outgoing.extend(write.outgoing)
+        dead_letters.extend(write.dead_letters)
+        if write.requests:
+            requests.extend(write.requests)
+            now = now if isinstance(write, LooseWrite) else write.row.updated_at
+    if consumed:
+        await connection.fetch(sql["consume_inbox"], consumed)
+    if loose.failed:
+        await connection.fetch(sql["fail_inbox"], loose.failed)
+    if loose.rerouted:
+        await _run(connection, sql["reroute_inbox"], loose.rerouted)
+    if outgoing:
+        await put_inbox(connection, sql, outgoing)
+    if dead_letters:
+        await _put_dead_letters(connection, sql, dead_letters)
+    if requests:
+        await _put_requests(connection, sql, requests, now)
+    return bool(consumed or outgoing or dead_letters or requests or loose.failed or loose.rerouted)
+
+
+async def put_inbox(connection: Connection, sql: Sql, rows: Iterable[InboxRow]) -> None:
+    values = [(row.org, row.execution_id, row.workflow_id, row.body, row.attempts, row.route) for row in rows]
+    await _run(connection, sql["put_inbox"], values)
+
+
+async def _put_dead_letters(connection: Connection, sql: Sql, rows: Iterable[DeadLetterRow]) -> None:
+    values = [
+        (
+            row.org,
+            row.execution_id,
+            row.workflow_id,
+            row.body,
+            row.reason.replace("\0", "\ufffd"),  # whatever somebody's exception says; PostgreSQL's text has no NUL
+            row.node,
+            row.at,
+            row.attempts,
+        )
+        for row in rows
+    ]
+    await _run(connection, sql["put_dead_letters"], values)
+
+
+async def _put_requests(connection: Connection, sql: Sql, rows: Sequence[RequestRow], now: Instant) -> None:
+    """The last one counts where two have the same key. In the order of keys, so that two batches cannot block each other."""
+    last = {(row.org, row.kind, row.key): row for row in rows}
+    values = [
+        (row.org, row.kind, row.key, row.execution_id, row.sequence, row.expires_at)
+        for row in (last[key] for key in sorted(last))
+    ]
+    await _run(connection, sql["put_requests"], values)
+    await connection.fetch(sql["forget_requests"], now, 2 * len(values))

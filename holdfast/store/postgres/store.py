@@ -1,0 +1,297 @@
+"""The store in PostgreSQL."""
+
+from __future__ import annotations
+
+import asyncio
+import logging
+from collections.abc import Callable, Collection, Sequence
+from functools import partial
+from typing import Any, Final, TypeVar
+
+from msgspec.structs import astuple
+
+from holdfast.core.instants import Instant
+from holdfast.errors import OutcomeUnknown, StoreError, StoreUnavailable
+from holdfast.store.contract import ActivityRow, ExecutionRow, InboxRow, Once, OwnLine, Route, Transaction, Wake, Work
+from holdfast.store.moving import Movable
+from holdfast.store.postgres.checks import check_database
+from holdfast.store.postgres.connections import Connection, Connections
+from holdfast.store.postgres.failures import DRIVER_ERRORS, is_cut
+from holdfast.store.postgres.moving import PostgresMoving
+from holdfast.store.postgres.nodes import PostgresNodes, PostgresOwnLine
+from holdfast.store.postgres.opening import prepare_schema
+from holdfast.store.postgres.outcomes import Trace, find_outcome
+from holdfast.store.postgres.queues import put_inbox
+from holdfast.store.postgres.reads import Reads
+from holdfast.store.postgres.redis_wakeups import RedisWakeups
+from holdfast.store.postgres.transaction import PostgresTransaction
+from holdfast.store.postgres.urls import Address, parse_url
+from holdfast.store.postgres.user_work import GUEST_SETTINGS, MOST_GUESTS, transact
+from holdfast.store.postgres.wakeups import PostgresWakeups, Wakeups
+
+log = logging.getLogger("holdfast.store")
+
+T = TypeVar("T")
+
+_READERS: Final = 4
+_LONGEST_PAUSE: Final = 1.0
+
+
+class PostgresStore(Reads, PostgresNodes):
+    """Executions in a PostgreSQL database that many nodes share.
+
+    A batch has a connection of its own, as many as there are lanes; everything else shares a few more. Users' functions have
+    theirs: however long they take, nobody else waits for a connection. `clock` tells the time instead of the server.
+    """
+
+    make_connections: Callable[..., Connections] = Connections
+
+    def __init__(self, address: Address, *, clock: Callable[[], Instant] | None = None) -> None:
+        self._address = address
+        self._clock = clock
+        self._make_connections()
+        self._wakeups: Wakeups | None = None
+        self._listeners: list[Callable[[Wake], None]] = []
+        self._is_open = False
+
+    def _make_connections(self) -> None:
+        self._batches = self.make_connections(self._address, self._address.lanes)
+        self._connections = self.make_connections(self._address, _READERS)
+        self._guests = self.make_connections(self._address, MOST_GUESTS, GUEST_SETTINGS)
+
+    @classmethod
+    def from_url(cls, url: str, *, clock: Callable[[], Instant] | None = None) -> PostgresStore:
+        """The store that a URL names: `postgresql://user:password@host:port/database?schema=holdfast`."""
+        return cls(parse_url(url), clock=clock)
+
+    @property
+    def exclusive(self) -> bool:
+        return False
+
+    @property
+    def lanes(self) -> int:
+        return self._address.lanes
+
+    # --- opening and closing ---
+
+    async def open(self) -> None:
+        await self._open(make=True, upgrade=True)
+
+    async def open_existing(self, *, upgrade: bool = False) -> None:
+        """Open a database that is there; see `Lasting`."""
+        await self._open(make=False, upgrade=upgrade)
+
+    def make_movable(self) -> Movable:
+        """For taking everything elsewhere; see `Lasting`."""
+        return PostgresMoving(self._connections)
+
+    async def _open(self, *, make: bool, upgrade: bool) -> None:
+        if self._is_open:
+            return
+        self._make_connections()
+        wakeups = self._make_wakeups()
+        try:
+            await prepare_schema(self._connections, make=make, upgrade=upgrade)
+            if wakeups is not None:
+                await wakeups.open()
+        except BaseException:
+            if wakeups is not None:
+                await wakeups.close()
+            await self._connections.close()
+            raise
+        self._wakeups = wakeups
+        self._is_open = True
+
+    def _make_wakeups(self) -> Wakeups | None:
+        address = self._address
+        if address.wakeups is not None:
+            return RedisWakeups(address.wakeups, address.schema, self._hear)
+        if address.is_pooled:  # a session is nobody's for long: it cannot listen
+            log.warning(
+                "behind a pooler and without `wakeups=redis://…` in the URL, nodes hear of each other's work only by their "
+                "heartbeats"
+            )
+            return None
+        return PostgresWakeups(self._connections, self._hear)
+
+    async def close(self) -> None:
+        if not self._is_open:
+            return
+        self._is_open = False
+        self._listeners.clear()
+        if self._wakeups is not None:
+            await self._wakeups.close()
+            self._wakeups = None
+        await self._batches.close()
+        await self._guests.close()
+        await self._connections.close()
+
+    def abandon(self) -> None:
+        """Let go at once, as the end of the process would: nothing is waited for, nobody is told. For simulations."""
+        self._is_open = False
+        self._listeners.clear()
+        if self._wakeups is not None:
+            self._wakeups.abandon()
+            self._wakeups = None
+        for connections in (self._batches, self._guests, self._connections):
+            connections.abandon()
+
+    def make_own_line(self) -> OwnLine | None:
+        return PostgresOwnLine(self._address)
+
+    # --- batches ---
+
+    async def begin(self) -> Transaction:
+        return await PostgresTransaction.begin(self._batches)
+
+    async def was_committed(self, transaction: Transaction) -> bool:
+        if not isinstance(transaction, PostgresTransaction):
+            raise StoreError("Expected a transaction of a PostgreSQL store, but it is another's. Ask the store it is of.")
+        return await self._find_outcome(transaction.was_committed)
+
+    async def _find_outcome(self, find: Callable[[Any], Any]) -> bool:
+        """Ask until the server can tell, however long it is away."""
+        pause = 0.01
+        while True:
+            try:
+                outcome: bool | None = await find(self._ask)
+            except StoreUnavailable:
+                if not self._is_open:
+                    raise
+                outcome = None
+            if outcome is not None:
+                return outcome
+            await asyncio.sleep(pause)
+            pause = min(2 * pause, _LONGEST_PAUSE)
+
+    async def _ask(self, name: str, *values: Any) -> Any:
+        return await self._connections.fetch_value("find the outcome of a commit in", name, *values)
+
+    # --- writing outside of batches ---
+
+    async def _write(self, doing: str, work: Callable[[Connection], Any]) -> Any:
+        """Some statements in one transaction. Raises OutcomeUnknown if the connection breaks in its commit."""
+        async with self._connections.use(doing) as connection:
+            await self._connections.begin(connection)
+            try:
+                result = await work(connection)
+            except BaseException:
+                if not connection.is_closed():
+                    await connection.execute("ROLLBACK")
+                raise
+            try:
+                await connection.execute("COMMIT")
+            except DRIVER_ERRORS as error:
+                if is_cut(error):
+                    raise OutcomeUnknown(
+                        f"Expected to {doing} {self._address.shown}, but the connection broke while it was committed. "
+                        "Look whether it happened, then try again."
+                    ) from error
+                raise
+            return result
+
+    async def deliver(self, rows: Sequence[InboxRow]) -> list[bool]:
+        """Put envelopes into inboxes; `transaction` tells how that meets a closing turn."""
+        sql = self._connections.sql
+
+        async def work(connection: Connection) -> list[bool]:
+            asked = sorted({row.execution_id for row in rows})
+            shared = await connection.fetch(sql["share_executions"], asked)
+            routes = {(org, execution_id): route for org, execution_id, route in shared}
+            accepted = [(row.org, row.execution_id) in routes for row in rows]
+            put = [
+                InboxRow(
+                    row.org,
+                    row.execution_id,
+                    row.workflow_id,
+                    row.body,
+                    attempts=row.attempts,
+                    route=routes[row.org, row.execution_id],
+                )
+                for row, is_open in zip(rows, accepted, strict=True)
+                if is_open
+            ]
+            if put:
+                await put_inbox(connection, sql, put)
+            return accepted
+
+        accepted: list[bool] = await self._write("deliver to", work)
+        return accepted
+
+    async def discard_dead_letters(self, org: str, ids: Collection[int]) -> int:
+        return len(await self._connections.fetch("discard dead letters in", "take_dead_letters", org, list(ids)))
+
+    async def requeue_dead_letters(self, org: str, ids: Collection[int]) -> int:
+        sql = self._connections.sql
+
+        async def work(connection: Connection) -> int:
+            taken = sorted(await connection.fetch(sql["take_dead_letters"], org, list(ids)))
+            if taken:
+                await put_inbox(connection, sql, [InboxRow(*row[1:]) for row in taken])
+            return len(taken)
+
+        count: int = await self._write("requeue dead letters in", work)
+        return count
+
+    async def set_status(self, org: str, execution_id: str, expected_version: int, row: ExecutionRow) -> bool:
+        values = list(astuple(row)[2:])
+        values[4] = str(values[4])
+
+        async def work(connection: Connection) -> bool:
+            replace = self._connections.sql["replace_execution"]
+            return bool(await connection.fetch(replace, org, execution_id, expected_version, *values))
+
+        is_replaced: bool = await self._write("change the status of an execution in", work)
+        return is_replaced
+
+    async def purge(self, closed_before: int, limit: int) -> int:
+        return int(await self._connections.fetch_value("purge", "purge", closed_before, limit))
+
+    # --- offers ---
+
+    async def take_offers(self, node: str, routes: Collection[Route], limit: int) -> list[ActivityRow]:
+        rows = await self._connections.fetch("take activities from", "take_offers", node, ["", *routes], limit)
+        return [ActivityRow(*row) for row in rows]
+
+    async def list_lost_offers(self, alive: Collection[str], limit: int) -> list[ActivityRow]:
+        return [ActivityRow(*row) for row in await self._connections.fetch("read", "list_lost_offers", list(alive), limit)]
+
+    async def find_withdrawn(self, node: str, taken: Collection[tuple[str, int, int]]) -> set[tuple[str, int, int]]:
+        if not taken:
+            return set()
+        asked = zip(*taken, strict=True)
+        kept = await self._connections.fetch("read", "find_kept_offers", node, *asked)
+        return set(taken) - {(execution_id, number, attempt) for execution_id, number, attempt in kept}
+
+    # --- users' transactions ---
+
+    async def transact(self, work: Work[T], once: Once | None = None) -> T:
+        return await transact(self._guests, work, once, self._was_committed)
+
+    async def _was_committed(self, trace: Trace) -> bool:
+        return await self._find_outcome(partial(find_outcome, trace))
+
+    async def enlist(self, connection: Any, rows: Sequence[InboxRow]) -> None:
+        from holdfast.store.postgres.enlisting import enlist  # noqa: PLC0415 - users' drivers are loaded when they are used
+
+        await enlist(connection, self._address, rows)
+
+    # --- checking and waking ---
+
+    async def check(self) -> list[str]:
+        async with self._connections.use("check") as connection:
+            return await check_database(connection, self._connections.sql)
+
+    def on_wake(self, callback: Callable[[Wake], None]) -> None:
+        self._listeners.append(callback)
+
+    def _hear(self, why: Wake) -> None:
+        for listener in self._listeners:
+            listener(why)
+
+    async def wake(self, why: Wake) -> None:
+        self._send(why)
+
+    def _send(self, why: Wake) -> None:
+        if self._wakeups is not None:
+            self._wakeups.send(why)

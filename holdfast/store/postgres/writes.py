@@ -1,0 +1,125 @@
+"""How a batch of turns becomes rows: versions first, then only the winners' rows; one statement per table."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from typing import TYPE_CHECKING, Any, Final
+
+from msgspec.structs import astuple
+
+from holdfast.core.lifecycle import Status
+from holdfast.store.contract import LooseWrite, TurnWrite
+from holdfast.store.postgres.queues import write_envelopes, write_offers, write_timers
+
+if TYPE_CHECKING:
+    from holdfast.store.postgres.connections import Connection
+
+_PLAIN: Final[Mapping[str, str]] = {status: status.value for status in Status}
+_STATUS: Final = 6
+"""Where it stands in a row."""
+_NO_EVENTS: Final = (None,) * 5
+
+
+class BatchWriter:
+    """Writes one batch within an open transaction."""
+
+    def __init__(self, connection: Connection, sql: Mapping[str, str]) -> None:
+        self._connection = connection
+        self._sql = sql
+        self.has_written = False
+        self.transaction_id: str | None = None
+
+    async def write(self, turns: Sequence[TurnWrite], loose: LooseWrite) -> set[str]:
+        """Write everything but the lost turns; returns the executions of those."""
+        lost: set[str] = set()
+        stored = [turn for turn in turns if turn.expected_version is not None]
+        starts = [turn for turn in turns if turn.expected_version is None]
+        closing = [turn for turn in turns if turn.row.closed_at is not None]
+        taken = sorted(set(loose.consumed).union(*(turn.consumed for turn in turns))) if closing else []
+        if stored and closing:
+            stored = await self._escalate(stored, lost)
+        if stored:
+            await self._update(stored, taken, lost)
+        if starts:  # after the closings, so that a workflow id is free for the execution that follows
+            await self._insert(starts, taken, lost)
+        others = [turn for turn in turns if turn.row.execution_id not in lost] if lost else turns
+        # Whoever closes ends its timers and offers with that: it begins none.
+        going_on = [turn for turn in others if turn.row.closed_at is None] if closing else others
+        # Offers before timers, as they are taken: else those who take and those who withdraw could wait for each other.
+        self.has_written |= await write_offers(self._connection, self._sql, going_on)
+        self.has_written |= await write_timers(self._connection, self._sql, going_on)
+        self.has_written |= await write_envelopes(self._connection, self._sql, [*others, loose], loose)
+        return lost
+
+    async def _escalate(self, turns: Sequence[TurnWrite], lost: set[str]) -> list[TurnWrite]:
+        """Exclude those who deliver from the executions that close; which turns may go on."""
+        closing = [turn.row.execution_id for turn in turns if turn.row.closed_at is not None]
+        if closing:
+            locked = {execution_id for (execution_id,) in await self._connection.fetch(self._sql["escalate"], closing)}
+            lost.update(execution_id for execution_id in closing if execution_id not in locked)
+        return [turn for turn in turns if turn.row.execution_id not in lost]
+
+    async def _update(self, turns: Sequence[TurnWrite], taken: Sequence[int], lost: set[str]) -> None:
+        values = []
+        for turn in turns:
+            row, history = turn.row, turn.history
+            values.append(
+                (
+                    row.execution_id,
+                    row.org,
+                    turn.expected_version,
+                    _PLAIN.get(row.status, row.status),
+                    row.state_version,
+                    row.sequence,
+                    row.node,
+                    row.updated_at,
+                    row.closed_at,
+                    row.code_version,
+                    row.details,
+                    row.route,
+                    *(_NO_EVENTS if history is None else astuple(history)[1:]),
+                )
+            )
+        rows = await self._connection.fetch(self._sql["update_executions"], *zip(*values, strict=True), taken)
+        if len(rows) < len(turns):
+            won = {execution_id for execution_id, _ in rows}
+            lost.update(turn.row.execution_id for turn in turns if turn.row.execution_id not in won)
+        if rows:
+            self.has_written, self.transaction_id = True, rows[0][1]
+
+    async def _insert(self, turns: Sequence[TurnWrite], taken: Sequence[int], lost: set[str]) -> None:
+        """Insert, then see which starts are lost: their execution id is taken, or their workflow id is open."""
+        by_id: dict[str, int] = {}
+        for group in _split_by_workflow_id(turns):
+            values = [_with_plain_status(astuple(turn.row)) for turn in group]
+            rows = await self._connection.fetch(self._sql["insert_executions"], *zip(*values, strict=True), taken)
+            by_id.update((execution_id, number) for execution_id, number, _ in rows)
+            if rows:
+                self.has_written, self.transaction_id = True, rows[0][2]
+        events = []
+        for turn in turns:
+            number, history = by_id.get(turn.row.execution_id), turn.history
+            if number is None:
+                lost.add(turn.row.execution_id)
+            elif history is not None:
+                events.append((number, history.first, history.count, history.at, history.schema, history.body))
+        if events:
+            await self._connection.fetch(self._sql["append_events"], *zip(*events, strict=True))
+
+
+def _with_plain_status(values: tuple[Any, ...]) -> tuple[Any, ...]:
+    status = values[_STATUS]
+    return (*values[:_STATUS], _PLAIN.get(status, status), *values[_STATUS + 1 :])
+
+
+def _split_by_workflow_id(turns: Sequence[TurnWrite]) -> list[list[TurnWrite]]:
+    """All at once, unless some have the same workflow id: then the order decides, one statement after the other."""
+    groups: list[list[TurnWrite]] = []
+    count: dict[tuple[str, str], int] = {}
+    for turn in turns:
+        key = (turn.row.org, turn.row.workflow_id)
+        place = count[key] = count.get(key, -1) + 1
+        if place == len(groups):
+            groups.append([])
+        groups[place].append(turn)
+    return groups

@@ -1,0 +1,50 @@
+"""Heartbeats, and what only one node may do at a time. Nobody judges this process by them; others read them afterwards."""
+
+from __future__ import annotations
+
+import sqlite3
+from collections.abc import Collection
+
+from msgspec.structs import astuple
+
+from holdfast.core.instants import Instant
+from holdfast.store.contract import NodeRow, Pulse, Route
+from holdfast.store.sqlite.known import NEVER, Changes, Known
+from holdfast.store.sqlite.reads import find_next_due
+from holdfast.store.sqlite.statements import SQL, as_json
+
+
+def beat(
+    connection: sqlite3.Connection,
+    known: Known,
+    changes: Changes,
+    node: NodeRow,
+    routes: Collection[Route],
+    offers: Collection[Route],
+) -> Pulse:
+    """Record it, and look around in the same transaction."""
+    connection.execute(SQL["put_node"], astuple(node))
+    has_inbox = has_offers = False
+    if known.inbox_rows + changes.inbox_rows > 0:
+        (has_inbox,) = connection.execute(SQL["has_waiting_on_routes"], (as_json(list(routes)),)).fetchone()
+    if known.offers + changes.offers > 0:
+        (has_offers,) = connection.execute(SQL["has_offers"], (as_json(["", *offers]),)).fetchone()
+    return Pulse(
+        now=node.seen_at,
+        nodes=list_nodes(connection),
+        next_due=None if known.no_timer_before == NEVER else find_next_due(connection, (), routes),
+        has_inbox=bool(has_inbox),
+        has_offers=bool(has_offers),
+    )
+
+
+def list_nodes(connection: sqlite3.Connection) -> list[NodeRow]:
+    return [
+        NodeRow(node, seen_at, started_at, bool(has_left), details)
+        for node, seen_at, started_at, has_left, details in connection.execute(SQL["list_nodes"])
+    ]
+
+
+def take_lock(connection: sqlite3.Connection, name: str, node: str, now: Instant, until: Instant) -> bool:
+    values = {"name": name, "node": node, "now": now, "until": until}
+    return connection.execute(SQL["take_lock"], values).rowcount == 1

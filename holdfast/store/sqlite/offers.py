@@ -1,0 +1,62 @@
+"""Activities that wait for a node which can run them. Here that is this process, or the one that comes after it."""
+
+from __future__ import annotations
+
+import sqlite3
+from collections.abc import Collection, Sequence
+from typing import Any, Final
+
+from holdfast.store.contract import ActivityRow, Route, TurnWrite
+from holdfast.store.sqlite.known import Changes, Known
+from holdfast.store.sqlite.statements import SQL, WideStatement, as_json
+
+_PUT: Final = WideStatement("put_offers")
+
+
+def write_offers(
+    connection: sqlite3.Connection, known: Known, changes: Changes, turns: Sequence[TurnWrite], closed: Sequence[str]
+) -> None:
+    """Offers that end, then those that begin. A closed execution leaves none behind."""
+    offered = [offer for turn in turns for offer in turn.offered]
+    if not offered and known.offers + changes.offers == 0:
+        return
+    ended = [(turn.row.execution_id, number) for turn in turns for number in turn.withdrawn]
+    ended += [(offer.execution_id, offer.number) for offer in offered]
+    if ended:
+        changes.offers -= connection.executemany(SQL["end_offer"], ended).rowcount
+    if offered:
+        values: list[Any] = []
+        for offer in offered:
+            values += (offer.org, offer.execution_id, offer.number, offer.attempt, offer.route, offer.body, offer.node)
+        changes.offers += _PUT.run(connection, values)
+    if closed:
+        changes.offers -= connection.execute(SQL["end_all_offers"], (as_json(closed),)).rowcount
+
+
+def take_offers(
+    connection: sqlite3.Connection, changes: Changes, node: str, routes: Collection[Route], limit: int
+) -> list[ActivityRow]:
+    """Each route has its own order, so ask for each; of what is found, the oldest are taken."""
+    found: list[tuple[Any, ...]] = []
+    for route in {"", *routes}:
+        found += connection.execute(SQL["find_offers"], (route, limit))
+    taken = sorted(found)[:limit]  # by id
+    if taken:
+        connection.executemany(SQL["take_offer"], [(node, row_id) for row_id, *_ in taken])
+        connection.executemany(SQL["end_waiting"], [(row[2], row[3]) for row in taken])
+        changes.witness = ("is_taken", (taken[0][0],), True)
+    return [
+        ActivityRow(org, execution_id, number, attempt, route, body, node)
+        for _, org, execution_id, number, attempt, route, body in taken
+    ]
+
+
+def list_lost_offers(connection: sqlite3.Connection, alive: Collection[str], limit: int) -> list[ActivityRow]:
+    values = {"alive": as_json(list(alive)), "limit": limit}
+    return [ActivityRow(*row) for row in connection.execute(SQL["list_lost_offers"], values)]
+
+
+def find_withdrawn(
+    connection: sqlite3.Connection, node: str, taken: Collection[tuple[str, int, int]]
+) -> set[tuple[str, int, int]]:
+    return set(taken).difference(connection.execute(SQL["list_taken"], (node,)))

@@ -1,0 +1,51 @@
+"""Removing executions that closed long ago, a little at a time. SQLite uses their space again; the file does not shrink."""
+
+from __future__ import annotations
+
+import asyncio
+import sqlite3
+from collections.abc import Callable
+from functools import partial
+from typing import Final, Protocol
+
+from holdfast.core.instants import Instant
+from holdfast.store.sqlite.known import Changes
+from holdfast.store.sqlite.statements import SQL, as_json
+
+EVENTS_AT_ONCE: Final = 2_000
+"""So many events, at most, are removed within one transaction, unless one execution alone has more."""
+
+
+class Write(Protocol):
+    """Runs work in a transaction of its own."""
+
+    async def __call__(self, doing: str, work: Callable[[sqlite3.Connection, Changes], int]) -> int: ...
+
+
+async def purge(write: Write, closed_before: Instant, limit: int) -> int:
+    """Remove executions, in small transactions between which others write; how many."""
+    removed = 0
+    while removed < limit:
+        more = await write("purge", partial(_remove_executions, closed_before=closed_before, limit=limit - removed))
+        if more == 0:
+            break
+        removed += more
+        await asyncio.sleep(0)
+    return removed
+
+
+def _remove_executions(connection: sqlite3.Connection, _changes: Changes, closed_before: Instant, limit: int) -> int:
+    """Remove up to `limit` executions, with all that is theirs; how many. Fewer if their histories are long."""
+    numbers: list[int] = []
+    events = 0
+    for number, sequence in connection.execute(SQL["find_old"], (closed_before, min(limit, EVENTS_AT_ONCE))).fetchall():
+        events += sequence
+        if numbers and events > EVENTS_AT_ONCE:
+            break
+        numbers.append(number)
+    if numbers:
+        asked = (as_json(numbers),)
+        connection.execute(SQL["remove_requests"], asked)
+        connection.execute(SQL["remove_events"], asked)
+        connection.execute(SQL["remove_executions"], asked)
+    return len(numbers)

@@ -1,0 +1,202 @@
+"""Executions that closed long ago are removed whole, and nothing else is."""
+
+from __future__ import annotations
+
+import asyncio
+
+import msgspec
+
+from holdfast.core.instants import SECOND, Instant
+from holdfast.core.lifecycle import Status
+from holdfast.store.contract import ExecutionRow, Filter, RequestRow, Store
+from tests.store.builders import (
+    NOW,
+    ORG,
+    OTHER,
+    begin_with,
+    commit,
+    commit_loose,
+    id_of,
+    make_closing,
+    make_history,
+    make_row,
+    make_signal,
+    make_start,
+    want,
+)
+
+
+async def close(store: Store, number: int, at: int, **columns: object) -> ExecutionRow:
+    """An execution of two turns that closed so many seconds after NOW."""
+    row = make_row(number, **columns)
+    closing = make_closing(row)
+    closing.row = msgspec.structs.replace(closing.row, closed_at=NOW + at * SECOND)
+    await commit(store, make_start(row))
+    await commit(store, closing)
+    return closing.row
+
+
+async def list_all(store: Store) -> list[str]:
+    return sorted([row.execution_id for org in (ORG, OTHER) for row in await store.list_executions(Filter(org))])
+
+
+# --- removing ---
+
+
+async def test_executions_that_closed_before_are_removed_with_their_histories(store: Store) -> None:
+    await close(store, 1, at=1)
+    await close(store, 2, at=3, org=OTHER)
+
+    count = await store.purge(NOW + 9 * SECOND, 10)
+
+    assert count == 2
+    assert await store.find_execution(ORG, id_of(1)) is None
+    assert await list_all(store) == []
+    assert [await store.load_history(id_of(number)) for number in (1, 2)] == [[], []]
+    assert await store.load_last_turn(id_of(1)) is None
+    assert await store.find_latest(ORG, "order-1") is None
+
+
+async def test_open_executions_and_later_ends_are_kept(store: Store) -> None:
+    await commit(store, make_start(make_row(1)), make_start(make_row(2, status=Status.BLOCKED)))
+    await close(store, 3, at=5)
+    await close(store, 4, at=6)
+    await close(store, 5, at=4)
+
+    count = await store.purge(NOW + 5 * SECOND, 10)
+
+    assert count == 1
+    assert await list_all(store) == [id_of(number) for number in (1, 2, 3, 4)]
+    assert len(await store.load_history(id_of(3))) == 2
+    assert await store.check() == []
+
+
+async def test_no_more_are_removed_than_asked_and_the_oldest_ends_first(store: Store) -> None:
+    for number, at in ((1, 3), (2, 1), (3, 2)):
+        await close(store, number, at=at)
+
+    counts, left = [], []
+    for limit in (0, 2, 2, 2):
+        counts.append(await store.purge(NOW * 2, limit))
+        left.append(await list_all(store))
+
+    assert counts == [0, 2, 1, 0]
+    assert left == [[id_of(1), id_of(2), id_of(3)], [id_of(1)], [], []]
+
+
+async def test_the_requests_that_they_answered_are_removed_and_no_others(store: Store) -> None:
+    await close(store, 1, at=1)
+    await commit(store, make_start(make_row(2)))
+    expired, valid = NOW - SECOND, NOW + 99 * SECOND
+    requests = [
+        RequestRow(ORG, "start", "one", id_of(1), 1, valid),
+        RequestRow(ORG, "signal", "one", id_of(1), 2, expired),
+        RequestRow(ORG, "start", "two", id_of(2), 1, valid),
+        RequestRow(ORG, "signal", "two", id_of(2), 1, expired),
+    ]
+    await commit_loose(store, requests=requests)
+
+    await store.purge(NOW * 2, 10)
+
+    transaction = await store.begin()
+    left = [await transaction.read_request(row.org, row.kind, row.key, NOW - 2 * SECOND) for row in requests]
+    await transaction.rollback()
+    assert left == [None, None, *requests[2:]]
+
+
+async def test_a_workflow_id_whose_executions_are_gone_can_be_started_again(store: Store) -> None:
+    await close(store, 1, at=1, workflow_id="order")
+    await store.purge(NOW * 2, 10)
+
+    lost = await commit(store, make_start(make_row(2, workflow_id="order")))
+
+    assert lost == set()
+    latest = await store.find_latest(ORG, "order")
+    assert latest is not None
+    assert latest.execution_id == id_of(2)
+
+
+async def test_the_open_execution_of_a_workflow_id_outlives_those_before_it(store: Store) -> None:
+    await close(store, 1, at=1, workflow_id="order")
+    open_one = make_row(2, workflow_id="order")
+    await commit(store, make_start(open_one))
+
+    await store.purge(NOW * 2, 10)
+
+    assert await store.find_latest(ORG, "order") == open_one
+    assert await commit(store, make_start(make_row(3, workflow_id="order"))) == {id_of(3)}
+
+
+async def test_an_execution_id_that_was_removed_can_be_used_again(store: Store) -> None:
+    await close(store, 1, at=1)
+    await store.purge(NOW * 2, 10)
+
+    await commit(store, make_start(make_row(1)))
+
+    assert await store.load_history(id_of(1)) == [make_history(id_of(1))]
+    assert await store.find_oldest_closed() is None
+
+
+async def test_what_waits_for_a_removed_execution_is_still_there(store: Store) -> None:
+    await close(store, 1, at=1)
+    await commit_loose(store, make_signal("late", 1))
+
+    await store.purge(NOW * 2, 10)
+
+    assert (await store.count()).inbox == 1
+    assert await store.check() == []
+
+
+# --- finding ---
+
+
+async def test_the_oldest_end_is_found(store: Store) -> None:
+    found: list[Instant | None] = [await store.find_oldest_closed()]
+    await commit(store, make_start(make_row(9)))
+    found.append(await store.find_oldest_closed())
+    for number, at in ((1, 5), (2, 3), (3, 4)):
+        await close(store, number, at=at)
+        found.append(await store.find_oldest_closed())
+    for _ in range(3):
+        await store.purge(NOW * 2, 1)
+        found.append(await store.find_oldest_closed())
+
+    seconds = [None if at is None else (at - NOW) // SECOND for at in found]
+    assert seconds == [None, None, 5, 3, 3, 4, 5, None]
+
+
+async def test_closed_executions_are_told_from_others(store: Store) -> None:
+    await close(store, 1, at=1)
+    await commit(store, make_start(make_row(2)))
+    await close(store, 3, at=1, org=OTHER)
+
+    closed = await store.find_closed([id_of(number) for number in (1, 2, 3, 4)])
+
+    assert closed == {id_of(1), id_of(3)}
+    assert await store.find_closed([]) == set()
+
+
+# --- several at once ---
+
+
+async def test_what_another_transaction_holds_is_left_for_the_next_time(left: Store, right: Store) -> None:
+    await close(left, 1, at=1)
+    await close(left, 2, at=2)
+    transaction, _ = await begin_with(left, want(1))
+
+    first = await right.purge(NOW * 2, 10)
+    await transaction.rollback()
+    second = await right.purge(NOW * 2, 10)
+
+    assert (first, second) == (1, 1)
+
+
+async def test_nodes_that_purge_at_once_remove_everything_once(left: Store, right: Store) -> None:
+    for number in range(1, 7):
+        await close(left, number, at=number)
+
+    counts = await asyncio.gather(left.purge(NOW * 2, 4), right.purge(NOW * 2, 4))
+    rest = await left.purge(NOW * 2, 10)
+
+    assert sum(counts) + rest == 6
+    assert await list_all(right) == []
