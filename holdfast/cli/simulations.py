@@ -13,16 +13,23 @@ SHARED_NODES = 3
 @click.option("--seeds", type=click.IntRange(min=1), default=100, show_default=True, help="How many to try.")
 @click.option("--first", type=click.IntRange(min=0), default=0, show_default=True, help="The first seed.")
 @click.option("--nodes", type=click.IntRange(1, 16), help="Nodes that share the store.  [default: 3, or 1 on sqlite]")
-@click.option("--store", type=click.Choice(["memory", "sqlite"]), default="memory", show_default=True)
+@click.option(
+    "--store",
+    default="memory",
+    show_default=True,
+    metavar="STORE",
+    help="memory, sqlite, or the postgresql://… of a server: there, each run has a schema of its own for a while.",
+)
 def simulate(*, seeds: int, first: int, nodes: int | None, store: str) -> None:
     """Run random workflows under failures.
 
     Crashes before and after every write, commits that fail, wake-ups that are lost: each seed is tried in several ways and
-    can be repeated. Exit code 1, and the command that repeats it, if a run does not end as the undisturbed one did.
+    can be repeated: step by step the same, but on a server. Exit code 1, and the command that repeats it, if a run does not
+    end as the undisturbed one did.
     """
     from holdfast import simulation
 
-    node_count = choose_nodes(nodes, store)
+    node_count = choose_nodes(nodes, check_store(store))
     with click.progressbar(length=seeds, label=f"{seeds:,} seeds", show_pos=True) as bar:
 
         def note(seed: int) -> None:
@@ -31,7 +38,7 @@ def simulate(*, seeds: int, first: int, nodes: int | None, store: str) -> None:
 
         summary = simulation.run(seeds, first=first, nodes=node_count, store=store, progress=note)
     click.echo(
-        f"ok: seeds {first} to {first + seeds - 1} on {store}: {summary.runs:,} runs, {summary.turns:,} turns, "
+        f"ok: seeds {first} to {first + seeds - 1} on {summary.store}: {summary.runs:,} runs, {summary.turns:,} turns, "
         f"{summary.faults:,} faults; all ended as undisturbed."
     )
 
@@ -52,3 +59,14 @@ def choose_nodes(nodes: int | None, store: str) -> int:
             "Expected --nodes 1 with --store sqlite: one process owns such a database. Leave --nodes out."
         )
     return nodes
+
+
+def check_store(store: str) -> str:
+    """A store that can be simulated."""
+    from holdfast.simulation.seeds import STORES, is_server
+
+    if store not in STORES and not is_server(store):
+        raise click.UsageError(
+            f"Expected --store to be one of {', '.join(STORES)}, or the postgresql://… of a server, but it is {store!r}."
+        )
+    return store

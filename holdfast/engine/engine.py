@@ -5,7 +5,7 @@ from __future__ import annotations
 import asyncio
 import builtins
 import secrets
-from collections.abc import AsyncIterator, Awaitable, Callable, Collection, Iterable, Mapping
+from collections.abc import AsyncIterator, Awaitable, Callable, Collection, Iterable, Mapping, Sequence
 from functools import partial
 from types import TracebackType
 from typing import TYPE_CHECKING, Any, ParamSpec, Self, TypeVar, overload
@@ -585,6 +585,10 @@ class Engine:
         if self._retention is not None:
             self._retention.note_end(self.clock.now())
 
+    async def _deliver_elsewhere(self, requests: Sequence[tuple[Request, str]]) -> None:
+        await self._delivery.deliver_elsewhere(requests)
+        self._pump.look()  # whoever held them may have let go before it could see what arrived
+
     def _on_settled(self, settled: Settled) -> None:
         """A batch is committed: answer, stop and start activities, tell who waits."""
         for request, answer in settled.answers:
@@ -596,7 +600,7 @@ class Engine:
         for execution, closing in settled.closed:
             self._outcomes.note((execution.org, execution.execution_id), closing)
         if settled.elsewhere:
-            self._spawn(self._delivery.deliver_elsewhere(settled.elsewhere))
+            self._spawn(self._deliver_elsewhere(settled.elsewhere))
         if settled.offered:
             self._offers.look()
             self._membership.peers.wake(Wake.OFFERS)

@@ -191,15 +191,14 @@ class Offers:
             withdrawn = await self._store.find_withdrawn(self._node, keys)
         except StoreError:
             return  # the next heartbeat asks again
-        for execution_id, number, attempt in withdrawn:
+        for execution_id, number, attempt in sorted(withdrawn):
             self._runner.stop(execution_id, number, attempt)
 
     def _hand_back(self) -> None:
-        """What has waited here for a place since the last heartbeat goes to whoever has one: it may have to wait for long."""
+        """What has waited for a place here since the last heartbeat goes to whoever has one: it might wait for long."""
         waiting = {key_of(task): task for task in self._runner.admission.waiting if not is_suspect(task)}
-        for key in waiting.keys() & self._waited:
-            task = waiting[key]
-            if self._runner.admission.withdraw(*key):
+        for key, task in waiting.items():
+            if key in self._waited and self._runner.admission.withdraw(*key):
                 again = Redispatch(node=self._node, has_left=True, number=task.event.number, attempt=task.attempt)
                 self._submit(Request(task.org, again, execution_id=task.execution_id))
         self._waited = set(waiting)

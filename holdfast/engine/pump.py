@@ -309,7 +309,7 @@ class Pump:
         try:
             self._next_due = await self._store.find_next_due(self.skip, self._routes.takes)
             if self._next_due is not None and self._next_due <= claimed_at:
-                self._next_due = claimed_at + FIRST_BACKOFF
+                self._next_due, skipped = None, True  # held by another, or set since
         except StoreError as error:
             self._look = True
             await self._recover_from(lane, error, [])

@@ -56,7 +56,7 @@ class Unwanted:
     async def _stop(self, tasks: list[ActivityTask]) -> None:
         transaction = await self._store.begin()
         try:
-            rows = await transaction.read_rows({task.execution_id for task in tasks})
+            rows = await transaction.read_rows(dict.fromkeys(task.execution_id for task in tasks))
         finally:
             await transaction.rollback()
         for task in tasks:

@@ -11,13 +11,15 @@ from typing import Final
 
 import msgspec
 
+from holdfast.engine.stores import POSTGRES_SCHEMES, hide_password
 from holdfast.errors import InvalidConfiguration, SimulationFailed
 from holdfast.simulation.generator import make_scenario
 from holdfast.simulation.outcomes import find_difference
 from holdfast.simulation.runs import Ended
-from holdfast.simulation.theatres import OwnFile, SharedMemory, Theatre
+from holdfast.simulation.theatres import OwnFile, SharedMemory, SharedServer, Theatre
 
 STORES: Final = ("memory", "sqlite")
+"""And any URL of a PostgreSQL."""
 SHOWN_FAULTS: Final = 40
 
 
@@ -31,7 +33,7 @@ class Summary(msgspec.Struct):
     turns: int = 0
     faults: int = 0
     digests: list[str] = []
-    """One per run: the same whenever and wherever the seed is run."""
+    """One per run: the same whenever and wherever the seed is run; not on a server, which has its own mind."""
 
     def add(self, ended: Ended) -> None:
         """One more run."""
@@ -51,14 +53,16 @@ def run(
 ) -> Summary:
     """Simulate `seeds` seeds from `first` on; `progress` is called with each that is done.
 
-    On `memory`, that many nodes share one database; SQLite has one node at a time. Raises SimulationFailed, which names the
-    seed, if a run did not end as the undisturbed one did, or broke a rule.
+    On `memory` and on the PostgreSQL of a URL, that many nodes share one database; SQLite has one node at a time. Raises
+    SimulationFailed, which names the seed, if a run did not end as the undisturbed one did, or broke a rule.
     """
-    if store not in STORES:
-        raise InvalidConfiguration(f"Expected the store to be one of {', '.join(STORES)}, but it is {store!r}.")
+    if store not in STORES and not is_server(store):
+        raise InvalidConfiguration(
+            f"Expected the store to be one of {', '.join(STORES)}, or 'postgresql://…', but it is {hide_password(store)!r}."
+        )
     if nodes < 1:
         raise InvalidConfiguration(f"Expected at least one node, but nodes={nodes!r}.")
-    summary = Summary(store, first)
+    summary = Summary(hide_password(store), first)
     for seed in range(first, first + seeds):
         run_seed(seed, nodes, store, summary)
         summary.seeds += 1
@@ -70,8 +74,16 @@ def run(
 def run_seed(seed: int, nodes: int, store: str, summary: Summary) -> None:
     """One seed. Raises SimulationFailed."""
     scenario = make_scenario(seed)
+    if is_server(store):
+        judge(SharedServer(scenario, nodes, store), seed, summary)
+        return
     with make_folder() as folder:
         judge(SharedMemory(scenario, nodes) if store == "memory" else OwnFile(scenario, folder), seed, summary)
+
+
+def is_server(store: str) -> bool:
+    """Whether it is the URL of a PostgreSQL."""
+    return store.partition("://")[0] in POSTGRES_SCHEMES
 
 
 def judge(theatre: Theatre, seed: int, summary: Summary) -> None:

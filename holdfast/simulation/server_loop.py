@@ -1,8 +1,8 @@
 """The event loop of a simulated world on a real server: sockets are real, time is virtual.
 
-Time stands still while a node waits for the server, however long that takes; when nobody does, it jumps to the next alarm. So
-a run takes as long as its statements, and no timeout ever comes of a slow machine. Which of two answers is there first is the
-server's choice: a seed gives the same scenario and the same plan of troubles, not the same steps.
+Time stands still while a node waits for the server, however long that takes; when nobody does, it jumps to the next alarm.
+So a run takes as long as its statements, and no timeout ever comes of a slow machine. Which of two answers is there first is
+the server's choice: a seed gives the same scenario and the same plan of troubles, not the same steps.
 """
 
 from __future__ import annotations
@@ -22,6 +22,7 @@ T = TypeVar("T")
 
 LONGEST_SILENCE: Final = 30.0
 """Real seconds after which a server that does not answer is given up."""
+_PASSES: Final = 3
 _TOLERANCE: Final = 5e-4
 """Microseconds: what is lost when instants become seconds and back."""
 
@@ -37,13 +38,14 @@ class ServerLoop(asyncio.SelectorEventLoop):
         self._start = start
         self._most = most_callbacks
         self._dead: set[str] = set()
+        self._is_over = False
         self._frozen: dict[str, Instant] = {}
         self._held: dict[str, list[tuple[Context, Callable[..., object], tuple[Any, ...]]]] = {}
         """What frozen nodes would have done."""
         self._asking: dict[object, str] = {}
         self._tasks: list[tuple[str, asyncio.Task[Any]]] = []
         super().__init__(_Selector(self))
-        self.set_exception_handler(ServerLoop._note_error)
+        self.set_exception_handler(lambda _loop, context: self._note_error(context))
 
     # --- for the simulation ---
 
@@ -93,7 +95,8 @@ class ServerLoop(asyncio.SelectorEventLoop):
         await future
 
     def close(self) -> None:
-        """End what is left of every coroutine, without effect on anything."""
+        """End what is left of every coroutine, without effect on anything, and cut what is left of connections."""
+        self._is_over = True
         asyncio._set_running_loop(self)
         try:
             for _, task in self._tasks:
@@ -101,7 +104,13 @@ class ServerLoop(asyncio.SelectorEventLoop):
         finally:
             asyncio._set_running_loop(None)
             self._tasks.clear()
+        Context().run(self._cut_all)
         super().close()
+
+    def _cut_all(self) -> None:
+        for transport in list(self._transports.values()):  # type: ignore[attr-defined]
+            transport.abort()
+        self.run_until_complete(_go_round())
 
     # --- for asyncio ---
 
@@ -114,6 +123,8 @@ class ServerLoop(asyncio.SelectorEventLoop):
     ) -> asyncio.Handle:
         """Call back once everything that is ready now has run; not if the node is dead by then."""
         chosen = copy_context() if context is None else context
+        if self.is_closed():  # what the dead left is cleared away without effect
+            return asyncio.Handle(callback, args, self, chosen)
         return super().call_soon(self._run_for, chosen, callback, args, context=chosen)
 
     def call_at(  # type: ignore[override]
@@ -132,11 +143,15 @@ class ServerLoop(asyncio.SelectorEventLoop):
             self.sweep()
         return task
 
+    async def sock_connect(self, sock: Any, address: Any) -> None:
+        """In the system's context: a node that dies meanwhile must not leave a socket that is ready for ever."""
+        await self.create_task(super().sock_connect(sock, address), context=Context())
+
     # --- inside ---
 
     def _run_for(self, context: Context, callback: Callable[..., object], args: tuple[Any, ...]) -> None:
         node = context.get(NODE, "")
-        if node in self._dead:
+        if node in self._dead or (node and self._is_over):
             return
         if self._is_frozen(node):
             held = self._held.setdefault(node, [])
@@ -168,6 +183,12 @@ class ServerLoop(asyncio.SelectorEventLoop):
         error = context.get("exception")
         if error is not None and NODE.get() not in self._dead:
             self.on_error(error)
+
+
+async def _go_round() -> None:
+    """Let the loop do what it arranged for the next passes."""
+    for _ in range(_PASSES):
+        await asyncio.sleep(0)
 
 
 AnyLoop: TypeAlias = SimulationLoop | ServerLoop

@@ -154,7 +154,7 @@ class ServerStage:
         return sql if len(sql) <= len("ROLLBACK") else sql.partition("\n")[0][:60]
 
 
-class StagedConnection(asyncpg.Connection):  # type: ignore[misc]  # the driver has no types
+class StagedConnection(asyncpg.Connection[Any] if TYPE_CHECKING else asyncpg.Connection):
     """A connection of a node: each statement is a place for mishaps, and every commit is shown to the monitor."""
 
     stage: ServerStage
@@ -206,7 +206,7 @@ class StagedConnection(asyncpg.Connection):  # type: ignore[misc]  # the driver 
         """Every statement with parameters."""
         await self._reach(query)
         with self.stage.loop.asking(self.node):
-            result = await super()._execute(query, args, limit, timeout, **options)
+            result = await super()._execute(query, args, limit, timeout, **options)  # type: ignore[misc]  # the driver's own
         if result and query == self.sql["replace_execution"]:
             self.replaced.append(ExecutionRow(args[0], args[1], *args[3:]))
         return result
@@ -227,8 +227,8 @@ class StagedConnection(asyncpg.Connection):  # type: ignore[misc]  # the driver 
         """Cut it; once a commit that is on its way has arrived."""
         if self._is_committing:
             self._is_doomed = True
-        else:
-            super().terminate()
+        else:  # the system closes the socket, also of a node that is dead
+            self.stage.world.outside.copy().run(super().terminate)
 
 
 class StagedConnections(Connections):
@@ -278,17 +278,18 @@ class StagedStore(PostgresStore):
     def drop_transactions(self) -> None:
         """From the server's side."""
         for connections in (self._batches, self._connections):
+            assert isinstance(connections, StagedConnections)  # noqa: S101 - made above
             connections.drop_transactions()
 
 
 class StagedTransaction(PostgresTransaction):
     """Remembers on its connection what was written."""
 
-    _connection: StagedConnection
-
     async def write(self, turns: Sequence[TurnWrite], loose: LooseWrite) -> set[str]:
         lost = await super().write(turns, loose)
-        self._connection.written.extend(turn for turn in turns if turn.row.execution_id not in lost)
+        connection = self._connection
+        assert isinstance(connection, StagedConnection)  # noqa: S101 - a staged store has no other
+        connection.written.extend(turn for turn in turns if turn.row.execution_id not in lost)
         return lost
 
 
@@ -302,14 +303,12 @@ def make_address(url: str) -> Address:
 
 
 def remove_schema(address: Address) -> None:
-    """The run is over. What its dead nodes left must not be waited for: their sessions are ended first."""
+    """See that the schema is not there: before a run, so that a server out of reach is told as such; and after it."""
     asyncio.run(_remove_schema(address))
 
 
 async def _remove_schema(address: Address) -> None:
-    connection = await Connections(address, 1).connect()
-    try:
+    async with Connections(address, 1).use("remove a schema of") as connection:
         await connection.execute("SET client_min_messages TO warning")
         await connection.execute(f"DROP SCHEMA IF EXISTS {quote_name(address.schema)} CASCADE")
-    finally:
         await connection.close()

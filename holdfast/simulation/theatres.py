@@ -6,7 +6,7 @@ from collections.abc import Callable, Iterator, Sequence
 from functools import partial
 from pathlib import Path
 from random import Random
-from typing import Any, Final, Protocol, TypeVar
+from typing import TYPE_CHECKING, Any, Final, Protocol, TypeVar
 
 import msgspec
 
@@ -20,6 +20,9 @@ from holdfast.simulation.server_loop import AnyLoop, ServerLoop
 from holdfast.simulation.sqlite_stage import SqliteStage
 from holdfast.simulation.troubles import TROUBLES
 from holdfast.simulation.world import BEGINNING, World
+
+if TYPE_CHECKING:
+    from holdfast.simulation.server_stage import ServerStage
 
 D = TypeVar("D")
 
@@ -91,8 +94,11 @@ class SharedMemory:
         return self._run("undisturbed", _always(memory_stage.never), 1, {}, is_slow=False)
 
     def make_trials(self) -> Iterator[Trial]:
-        """Several nodes: undisturbed, with trouble, with faults of two kinds, and with single crashes."""
-        options = _choose_options(self._random)
+        """Several nodes: undisturbed, with trouble, with faults of two kinds, and with single crashes.
+
+        With few places each, nodes offer activities to each other.
+        """
+        options = _choose_options(self._random) | {"max_activities": 1_000 if self._scenario.seed % 2 else 4}
         yield self._trial("several nodes", _always(memory_stage.never), options)
         yield self._trial(self._random.choice(sorted(TROUBLES)), _always(memory_stage.never), options)
         for name in self._random.sample(sorted(memory_stage.PROFILES), 2):
@@ -173,7 +179,8 @@ class SharedServer:
 
     store = "postgresql"
 
-    def __init__(self, scenario: Scenario, nodes: int, url: str) -> None:
+    def __init__(self, scenario: Scenario, nodes: int, url: str, stage: type[ServerStage] | None = None) -> None:
+        self._stage = stage
         self.options = f"--store '{hide_password(url)}' --nodes {nodes}"
         self._scenario = scenario
         self._nodes = nodes
@@ -204,10 +211,11 @@ class SharedServer:
     def _run(self, name: str, decide: Callable[[Random], Any], nodes: int, options: dict[str, Any]) -> Ended:
         from holdfast.simulation.server_stage import ServerStage, make_address, remove_schema  # noqa: PLC0415
 
+        address = make_address(self._url)
+        remove_schema(address)
         loop = ServerLoop(BEGINNING, MOST_CALLBACKS)
         world = _make_world(self._scenario.seed, name, options, MEMORY_RESTARTS, loop)
-        address = make_address(self._url)
-        world.set_up(ServerStage(world, address, decide(world.random)))
+        world.set_up((self._stage or ServerStage)(world, address, decide(world.random)))
         try:
             return live(world, self._scenario, nodes, TROUBLES.get(name))
         finally:

@@ -117,9 +117,9 @@ class VirtualClock:
         minutes: float = 0,
         seconds: float = 0,
     ) -> int:
-        """Let time pass: a timedelta, a number of seconds, or named parts. Returns how many alarms rang on the way,
-        the heartbeats of nodes aside.
+        """Let time pass: a timedelta, a number of seconds, or named parts. Returns how many alarms rang on the way.
 
+        The heartbeats of nodes do not count.
         When it returns, everything that this caused has happened. An activity that takes longer than the engine's
         `patience` in real seconds is not waited for: time passes for it as well, so its timeouts do too.
         """

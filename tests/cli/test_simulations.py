@@ -19,6 +19,16 @@ def test_seeds_that_end_well_are_ok(invoke: Invoke, store: str) -> None:
     assert "ok: seeds 7 to 8" in result.stdout
 
 
+def test_seeds_on_a_server_are_named_without_its_password(invoke: Invoke, postgres_server: str) -> None:
+    url = postgres_server.replace("postgresql://holdfast@", "postgresql://holdfast:secret@")
+
+    result = invoke("simulate", "--seeds", 1, "--first", 5, "--nodes", 2, "--store", url)
+
+    assert result.exit_code == 0, result.output
+    assert "ok: seeds 5 to 5 on postgresql://" in result.stdout
+    assert "secret" not in result.output
+
+
 def test_progress_is_told_in_a_pipe(invoke: Invoke) -> None:
     lines = invoke("simulate", "--seeds", 3).stdout.splitlines()
 

@@ -10,10 +10,12 @@ import pytest
 
 from holdfast import Context, activity, workflow
 from holdfast.core import codec
+from holdfast.core.envelopes import ActivityStopped
 from holdfast.core.execution import Details
 from holdfast.core.instants import SECOND
 from holdfast.engine.care import LONGEST, SHORTLY, Care, Ends, Note
 from holdfast.engine.nodes import NodeDetails
+from holdfast.engine.requests import Request
 from holdfast.store.contract import ExecutionRow, NodeRow
 from holdfast.testing import TestEngine, VirtualClock
 from tests.engine.conftest import OpenEngine
@@ -80,6 +82,32 @@ async def test_with_care_everything_is_noted_first_and_one_at_a_time(care: Care)
     assert care.read_note(make_row("a", tries=1, trying="self")) is Note.NONE
     assert care.read_note(make_row("b")) is Note.LATER
     care.forget(["a"])
+    assert care.read_note(make_row("b")) is Note.NEEDED
+
+
+async def test_what_lets_a_noted_execution_go_comes_before_those_who_wait_for_it(care: Care) -> None:
+    others = [Request("default", ActivityStopped(number=0, attempt=0), execution_id=name) for name in "bcd"]
+    own = Request("default", ActivityStopped(number=0, attempt=0), execution_id="a")
+    care.note(["a"], [own])
+
+    queue = [*others[:2], own, others[2]]
+    care.put_first(queue)
+
+    assert queue == [own, *others]
+    care.forget(["a"])
+    care.put_first(others)
+    assert queue == [own, *others]
+
+
+async def test_nobody_waits_for_a_noted_execution_that_nothing_lets_go_any_more(care: Care) -> None:
+    own = [Request("default", ActivityStopped(number=0, attempt=0), execution_id="a") for _ in range(2)]
+    care.begin()
+    care.note(["a"], own)
+
+    care.give_up(own[0])
+    assert care.read_note(make_row("b")) is Note.LATER
+    care.give_up(own[1])
+
     assert care.read_note(make_row("b")) is Note.NEEDED
 
 

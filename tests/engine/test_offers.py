@@ -133,7 +133,25 @@ async def test_N3_activities_beyond_the_places_of_a_node_go_to_others(cluster: C
         door.open()
     assert await handle.result() == ["done"] * 9
     assert len(doors["one"].came) + len(doors["two"].came) == 9
-    assert len(doors["two"].came) >= 3, "what waited for a place went on there"
+
+
+async def test_N3_activity_that_waits_for_a_place_goes_to_a_node_that_has_one(cluster: Cluster) -> None:
+    doors = {"one": Door(), "two": Door()}
+    one = await cluster.open("one", waits_for_all, make_slow(doors["one"]), max_activities=1)
+    one._pump.make_room = None  # as if several batches had given the same place away
+    handle = await one.start(waits_for_all, 3, workflow_id="w")
+    await until(lambda: doors["one"].inside == 1)
+    await cluster.open("two", make_slow(doors["two"]))
+    one._pump.make_room = one._offers.make_room
+
+    await until(lambda: doors["two"].inside == 2)
+    assert doors["one"].came == [1]
+    assert doors["two"].came == [2, 2]
+    attempts = from_row(await cluster.find_row("w")).details.attempts
+    assert [attempt.lost for attempt in attempts.values()] == [0, 0], "nothing was lost"
+    for door in doors.values():
+        door.open()
+    assert await handle.result() == ["done"] * 3
 
 
 @workflow

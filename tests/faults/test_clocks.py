@@ -67,7 +67,7 @@ async def test_nodes_with_wrong_clocks_fire_timers_in_time_and_keep_their_leases
             load.expected |= {f"sleeper-{number}": "naps" for number in range(20)}
 
             assert await asyncio.gather(*(sleeper.result() for sleeper in sleepers)) == [[0, 2]] * 20
-            assert 3.0 <= time.monotonic() - start < 6.0
+            assert 3.0 <= time.monotonic() - start < 10.0
             await until(lambda: time.monotonic() - start > 5.0, "the leaps to be over")
             load.check()
             await load.finish()

@@ -50,9 +50,10 @@ class PostgresNodes(Nodes):
     async def snapshot(self) -> dict[str, list[Any]]:
         schema = parse_url(self.url).schema
         with connect(self.url) as connection:
-            connection.row_factory = namedtuple_row  # type: ignore[assignment]
+            connection.row_factory = namedtuple_row
             found: dict[str, list[Any]] = {
-                table: connection.execute(f'SELECT * FROM "{schema}".{table} ORDER BY 1, 2, 3').fetchall() for table in TABLES
+                table: connection.execute(f'SELECT * FROM "{schema}".{table} ORDER BY 1, 2, 3').fetchall()
+                for table in TABLES
             }
             turns = connection.execute(
                 f'SELECT execution_id, body, schema FROM "{schema}".events JOIN "{schema}".executions ON id = execution '

@@ -143,14 +143,16 @@ class _Taker:
             for _, org, execution_id, workflow_id, size in rows:
                 sizes[org, execution_id, "" if execution_id else workflow_id] += size
             found = _mix(waiting, due, seen)
-            while found and left > 0 and room > 0:
-                count = _count_fitting(found[:left], sizes, room)
+            while found and left > 0:
+                count = _count_fitting(found[:left], sizes, room) or int(room == _MOST_BYTES)
+                if not count:
+                    return
                 chosen, found = found[:count], found[count:]
                 skipped = await self._lock_found(chosen)
                 self._claimed.skipped = self._claimed.skipped or skipped > 0
                 left -= len(chosen) - skipped
                 room -= sum(sizes[address] for address in chosen if self._has(address))
-            if left <= 0 or room <= 0 or (len(waiting) < window and len(due) < window):
+            if left <= 0 or (len(waiting) < window and len(due) < window):
                 return
 
     def _has(self, address: Address) -> bool:
@@ -204,11 +206,11 @@ class _Taker:
 
 
 def _count_fitting(found: Sequence[Address], sizes: Mapping[Address, int], room: int) -> int:
-    """How many of these, from the first on, are not too much together; at least one."""
+    """How many of these, from the first on, are not too much together."""
     for count, address in enumerate(found):
         room -= sizes[address]
         if room < 0:
-            return max(1, count)
+            return count
     return len(found)
 
 

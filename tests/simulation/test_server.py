@@ -1,0 +1,68 @@
+"""The simulation on a real PostgreSQL: the same scenarios and checks, with crashes between any two statements."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from contextlib import contextmanager
+
+import pytest
+
+from holdfast import simulation
+from holdfast.errors import SimulationFailed, StoreUnavailable
+from holdfast.simulation.generator import make_scenario
+from holdfast.simulation.seeds import Summary, judge
+from holdfast.simulation.server_stage import ServerStage, StagedStore, make_address
+from holdfast.simulation.theatres import SharedServer
+from holdfast.store.contract import Store, Transaction
+from tests.postgres.access import connect
+
+SEEDS = (3, 12)
+"""Of different kinds: a long one, and one in which activities move from node to node."""
+
+
+@pytest.mark.parametrize("seed", SEEDS)
+def test_R2_seeds_end_as_undisturbed_whatever_goes_wrong_on_a_server(postgres_server: str, seed: int) -> None:
+    with nothing_left_behind(postgres_server):
+        summary = simulation.run(1, first=seed, nodes=2, store=postgres_server)
+
+    assert summary.runs > 5
+    assert summary.faults > 3, "something has to go wrong"
+
+
+def test_store_that_takes_a_lost_commit_for_done_is_found(postgres_server: str) -> None:
+    class Gullible(StagedStore):
+        async def was_committed(self, transaction: Transaction) -> bool:
+            return True
+
+    class GullibleStage(ServerStage):
+        def make_store(self, node: str) -> Store:
+            store = self._stores[node] = Gullible(self._address, self, node)
+            return store
+
+    def judge_all() -> None:
+        for seed in range(20):
+            judge(SharedServer(make_scenario(seed), 2, postgres_server, GullibleStage), seed, Summary("server", seed))
+
+    with nothing_left_behind(postgres_server), pytest.raises(SimulationFailed, match=r"Run it alone: holdfast simulate"):
+        judge_all()
+
+
+def test_server_that_is_not_there_is_told_as_such() -> None:
+    with pytest.raises(StoreUnavailable, match=r"Expected to connect to postgresql://127\.0\.0\.1:1/none"):
+        simulation.run(1, store="postgresql://holdfast@127.0.0.1:1/none")
+
+
+def test_each_run_has_a_schema_of_its_own() -> None:
+    url = "postgresql://holdfast@host/database?schema=ours"
+
+    assert make_address(url).schema.startswith("ours_simulation_")
+    assert make_address(url).schema != make_address(url).schema
+
+
+@contextmanager
+def nothing_left_behind(url: str) -> Iterator[None]:
+    """Neither a schema nor a session."""
+    yield
+    with connect(url) as connection:
+        query = "SELECT count(*) FROM pg_namespace WHERE nspname LIKE '%\\_simulation\\_%'"
+        assert connection.execute(query).fetchone() == (0,)
