@@ -37,8 +37,10 @@ class Keys:
         place = (org, key.kind, key.key)
         if place in self._first:
             return True
-        self._first[place] = execution_id
-        return await self.find(org, key) is not None
+        known = await self.find(org, key)
+        # Who comes next with the key gets the answer of the first of all: if that was another, this one leads to nothing.
+        self._first[place] = execution_id if known is None else known.execution_id
+        return known is not None
 
 
 def key_lock(org: str, key: RequestKey) -> tuple[str, str]:

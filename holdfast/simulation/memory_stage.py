@@ -138,6 +138,9 @@ class MemoryStage:
         self.monitor.may_rob = False
         self._broken_until = when
 
+    async def catch_up(self) -> None:
+        """The monitor sees each commit before anybody else does."""
+
     async def find_observer(self) -> Store | None:
         """A handle without faults."""
         await self._observer.open()

@@ -6,19 +6,20 @@ import asyncio
 import secrets
 from collections.abc import AsyncIterator, Callable, Mapping, Sequence
 from contextlib import asynccontextmanager
+from functools import partial
 from random import Random
 from typing import TYPE_CHECKING, Any, Final, TypeAlias
 
-import asyncpg
 import msgspec
 
 from holdfast.core.instants import SECOND, Instant
+from holdfast.engine.attempt import ActivityInfo
 from holdfast.errors import StoreUnavailable
 from holdfast.simulation.monitor import Monitor
 from holdfast.simulation.server_loop import ServerLoop
 from holdfast.simulation.sqlite_stage import Mishap
 from holdfast.store.contract import ExecutionRow, LooseWrite, Store, Transaction, TurnWrite
-from holdfast.store.postgres.connections import Connection, Connections
+from holdfast.store.postgres.connections import Connection, Connections, DriverConnection
 from holdfast.store.postgres.statements import quote_name
 from holdfast.store.postgres.store import PostgresStore
 from holdfast.store.postgres.transaction import PostgresTransaction
@@ -75,7 +76,10 @@ class ServerStage:
     """One schema for all nodes of a world."""
 
     def __init__(self, world: World, address: Address, decide: Decide) -> None:
-        self.monitor = Monitor()
+        self.monitor: Monitor = PatientMonitor(self)
+        self.commits: list[asyncio.Task[str]] = []
+        """Those that were sent and not yet shown to the monitor, in the order of sending: of two that concern one execution,
+        the second was sent after the first took place."""
         self.world = world
         self._address = address
         self._decide = decide
@@ -103,6 +107,11 @@ class ServerStage:
         """Every statement fails until then; and nobody has reason to take another's work."""
         self.monitor.may_rob = False
         self._broken_until = when
+
+    async def catch_up(self) -> None:
+        """What the server has committed is visible a moment before it says so."""
+        if self.commits:
+            await asyncio.wait(self.commits)
 
     async def find_observer(self) -> Store | None:
         """Connections of nobody's."""
@@ -154,7 +163,28 @@ class ServerStage:
         return sql if len(sql) <= len("ROLLBACK") else sql.partition("\n")[0][:60]
 
 
-class StagedConnection(asyncpg.Connection[Any] if TYPE_CHECKING else asyncpg.Connection):
+class PatientMonitor(Monitor):
+    """Judges an attempt once it knows all that whoever began it may have known."""
+
+    def __init__(self, stage: ServerStage) -> None:
+        super().__init__()
+        self._stage = stage
+
+    def note_attempt(self, info: ActivityInfo, is_second: bool) -> None:
+        """An activity begins."""
+        if not self._stage.commits:
+            super().note_attempt(info, is_second)
+            return
+        judge = partial(super().note_attempt, info, is_second)
+
+        async def judge_later() -> None:
+            await self._stage.catch_up()
+            judge()
+
+        _ = self._stage.loop.create_task(judge_later(), context=self._stage.world.outside.copy())
+
+
+class StagedConnection(DriverConnection):
     """A connection of a node: each statement is a place for mishaps, and every commit is shown to the monitor."""
 
     stage: ServerStage
@@ -181,7 +211,10 @@ class StagedConnection(asyncpg.Connection[Any] if TYPE_CHECKING else asyncpg.Con
             self.terminate()
         # As sent by the system: it takes place, whatever becomes of the node.
         self._is_committing = True
-        commit = self.stage.loop.create_task(self._commit(), context=self.stage.world.outside.copy())
+        before = list(self.stage.commits)
+        commit = self.stage.loop.create_task(self._commit(before), context=self.stage.world.outside.copy())
+        self.stage.commits.append(commit)
+        commit.add_done_callback(self.stage.commits.remove, context=self.stage.world.outside.copy())
         if mishap is not Mishap.LATE:
             with self.stage.loop.asking(self.node):
                 await asyncio.wait([commit])
@@ -190,10 +223,12 @@ class StagedConnection(asyncpg.Connection[Any] if TYPE_CHECKING else asyncpg.Con
             raise ConnectionResetError("the connection broke during the commit")
         return str(await commit)
 
-    async def _commit(self) -> str:
+    async def _commit(self, before: list[asyncio.Task[str]]) -> str:
         try:
             with self.stage.loop.asking(""):
                 status = str(await super().execute(COMMIT))
+            if before:
+                await asyncio.wait(before)
             histories = [turn.history for turn in self.written if turn.history is not None]
             self.stage.monitor.note_commit([*(turn.row for turn in self.written), *self.replaced], histories)
             return status

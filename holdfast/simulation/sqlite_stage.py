@@ -138,6 +138,9 @@ class SqliteStage:
     def break_until(self, when: Instant) -> None:
         """One node alone has nothing to take from others."""
 
+    async def catch_up(self) -> None:
+        """The monitor sees each commit before anybody else does."""
+
     async def find_observer(self) -> Store | None:
         """Whoever owns the file, without mishaps."""
         for node in self.world.nodes.values():

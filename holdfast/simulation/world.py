@@ -49,6 +49,10 @@ class Stage(Protocol):
         """Nobody reaches the database before then."""
         ...
 
+    async def catch_up(self) -> None:
+        """Wait until the monitor has been shown every commit of which others may know already."""
+        ...
+
     async def find_observer(self) -> Store | None:
         """A handle to look from outside, if there is one now."""
         ...
@@ -208,7 +212,9 @@ class World:
             opened = self.loop.create_future()
             self._opened.append(opened)
             await opened
-        return await self._ask(self.random.choice(ready), operation)
+        answer = await self._ask(self.random.choice(ready), operation)
+        await self.stage.catch_up()
+        return answer
 
     async def _ask(self, node: Node, operation: Callable[[Engine], Awaitable[T]]) -> T:
         answer: asyncio.Future[T] = self.loop.create_future()

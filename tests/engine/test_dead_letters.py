@@ -60,7 +60,7 @@ GARBAGE = [b"", b"garbage", b"{}", b'{"type":"unheard_of"}', b'{"type":"signal",
 
 
 @pytest.mark.parametrize("body", GARBAGE, ids=range(len(GARBAGE)))
-async def test_D2_row_that_cannot_be_decoded_becomes_a_dead_letter(open_engine: OpenEngine, body: bytes) -> None:
+async def test_D1_row_that_cannot_be_decoded_becomes_a_dead_letter(open_engine: OpenEngine, body: bytes) -> None:
     engine = await open_engine(conversation, bystander, work)
     handle = await engine.start(conversation, workflow_id="c")
     await leave(engine, body, handle.execution_id or "")
@@ -75,7 +75,7 @@ async def test_D2_row_that_cannot_be_decoded_becomes_a_dead_letter(open_engine: 
     assert await handle.result() == [1, 2]
 
 
-async def test_D2_dead_letter_keeps_the_envelope_as_it_came(open_engine: OpenEngine) -> None:
+async def test_D1_dead_letter_keeps_the_envelope_as_it_came(open_engine: OpenEngine) -> None:
     engine = await open_engine(conversation)
     await engine.start(conversation, workflow_id="c")
     await leave(engine, b'{"type":"from_the_future","value":[1,2]}', workflow_id="c")
@@ -88,7 +88,7 @@ async def test_D2_dead_letter_keeps_the_envelope_as_it_came(open_engine: OpenEng
 # --- signals that do not fit ---
 
 
-async def test_D2_signal_of_a_wrong_type_is_put_aside_with_the_reason(open_engine: OpenEngine) -> None:
+async def test_D1_signal_of_a_wrong_type_is_put_aside_with_the_reason(open_engine: OpenEngine) -> None:
     engine = await open_engine(conversation, bystander, work)
     handle = await engine.start(conversation, workflow_id="c")
     await handle.signal("number", "one")
@@ -105,7 +105,7 @@ async def test_D2_signal_of_a_wrong_type_is_put_aside_with_the_reason(open_engin
     assert await handle.result() == [1, 2]
 
 
-async def test_D2_requeued_signal_wakes_its_execution(open_engine: OpenEngine) -> None:
+async def test_D1_requeued_signal_wakes_its_execution(open_engine: OpenEngine) -> None:
     @workflow
     async def choosy(ctx: Context) -> list[Any]:
         first = await ctx.wait_for_signal("value", int)
@@ -123,7 +123,7 @@ async def test_D2_requeued_signal_wakes_its_execution(open_engine: OpenEngine) -
     assert await engine.requeue_dead_letters([letter.id]) == 0
 
 
-async def test_D2_requeued_signal_that_still_does_not_fit_comes_back(open_engine: OpenEngine) -> None:
+async def test_D1_requeued_signal_that_still_does_not_fit_comes_back(open_engine: OpenEngine) -> None:
     engine = await open_engine(conversation)
     handle = await engine.start(conversation)
     await handle.signal("number", "one")
@@ -135,7 +135,7 @@ async def test_D2_requeued_signal_that_still_does_not_fit_comes_back(open_engine
     assert second.envelope == first.envelope
 
 
-async def test_D2_requeued_signal_for_a_closed_execution_comes_back_with_that_reason(open_engine: OpenEngine) -> None:
+async def test_D1_requeued_signal_for_a_closed_execution_comes_back_with_that_reason(open_engine: OpenEngine) -> None:
     engine = await open_engine(conversation)
     handle = await engine.start(conversation, workflow_id="c")
     await handle.signal("number", "one")
@@ -148,7 +148,7 @@ async def test_D2_requeued_signal_for_a_closed_execution_comes_back_with_that_re
     assert "but it is terminated" in again.reason
 
 
-async def test_D2_dead_letters_can_be_discarded_and_belong_to_their_org(open_engine: OpenEngine) -> None:
+async def test_D1_dead_letters_can_be_discarded_and_belong_to_their_org(open_engine: OpenEngine) -> None:
     engine = await open_engine(conversation)
     for org in ("default", "other"):
         await engine.start(conversation, workflow_id="c", org=org)

@@ -1,7 +1,7 @@
 """Nodes that share a schema on a real server, with the same pauses and faults as those that share memory.
 
-Points of the memory store are found again where the same has happened: locks are had, rows are written but not committed, the
-commit is durable. Wake-ups go straight from node to node, so that virtual time can wait for them.
+Points of the memory store are found again where the same has happened: locks are had, rows are written but not committed,
+the commit is durable. Wake-ups go straight from node to node, so that virtual time can wait for them.
 """
 
 from __future__ import annotations

@@ -21,6 +21,10 @@ if TYPE_CHECKING:
     from holdfast.store.postgres.urls import Address
 
 Connection: TypeAlias = "asyncpg.Connection[Any]"
+if TYPE_CHECKING:
+    DriverConnection: TypeAlias = asyncpg.Connection[Any]
+else:
+    DriverConnection = asyncpg.Connection  # to be derived from: the driver's types are not there when it runs
 
 CONNECT_TIMEOUT: Final = 10.0
 COMMAND_TIMEOUT: Final = 60.0
@@ -62,7 +66,7 @@ _BEGIN_HOLDING: Final = "; ".join([BEGIN, *(f"SET LOCAL {name} = '{value}'" for 
 class Connections:
     """A bounded number of connections of one kind."""
 
-    connection_class: type[Connection] = asyncpg.Connection
+    connection_class: type[Connection] = DriverConnection
 
     def __init__(self, address: Address, most: int, settings: Mapping[str, str] = BATCH_SETTINGS) -> None:
         self.address = address
