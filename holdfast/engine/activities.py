@@ -251,8 +251,11 @@ class ActivityRunner:
                     return
             except StoreUnavailable:
                 pause = loop.create_future()
-                self._clock.call_at(self._clock.now() + SECOND, functools.partial(pause.set_result, None))
-                await pause
+                alarm = self._clock.call_at(self._clock.now() + SECOND, functools.partial(pause.set_result, None))
+                try:
+                    await pause
+                finally:
+                    alarm.cancel()  # who was cancelled while waiting must not be woken
                 continue
             except HoldfastError as error:
                 log.info("activity '%s' of '%s' does not begin: %s", task.event.name, task.workflow_id, error)

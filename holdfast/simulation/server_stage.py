@@ -214,7 +214,7 @@ class StagedConnection(DriverConnection):
         before = list(self.stage.commits)
         commit = self.stage.loop.create_task(self._commit(before), context=self.stage.world.outside.copy())
         self.stage.commits.append(commit)
-        commit.add_done_callback(self.stage.commits.remove, context=self.stage.world.outside.copy())
+        commit.add_done_callback(self._forget, context=self.stage.world.outside.copy())
         if mishap is not Mishap.LATE:
             with self.stage.loop.asking(self.node):
                 await asyncio.wait([commit])
@@ -222,6 +222,11 @@ class StagedConnection(DriverConnection):
             self.terminate()
             raise ConnectionResetError("the connection broke during the commit")
         return str(await commit)
+
+    def _forget(self, commit: asyncio.Task[str]) -> None:
+        self.stage.commits.remove(commit)
+        if not commit.cancelled():
+            commit.exception()  # seen: a node that is dead by now asks no more
 
     async def _commit(self, before: list[asyncio.Task[str]]) -> str:
         try:

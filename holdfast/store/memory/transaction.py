@@ -275,7 +275,9 @@ class MemoryTransaction:
         for number in self._offers_ended_by(turn):
             self._changes.offers[execution_id, number] = None
         if not is_closed(turn.row):
-            self._changes.offers.update({(execution_id, offer.number): offer for offer in turn.offered})
+            for offer in turn.offered:
+                self._changes.offers.pop((execution_id, offer.number), None)  # so that it goes to the end
+                self._changes.offers[execution_id, offer.number] = offer
         self._write_common(turn)
 
     def _write_loose(self, loose: LooseWrite) -> None:
