@@ -477,7 +477,10 @@ class Store(Reader, Nodes, Offers, Protocol):
         ...
 
     async def was_committed(self, transaction: Transaction) -> bool:
-        """Whether a transaction whose outcome was unknown took place. Waits until the database can tell."""
+        """Whether a transaction whose outcome was unknown took place. Waits until the database can tell.
+
+        Raises OutcomeUnknown if it never will: the transaction wrote no turn, and the server has forgotten it.
+        """
         ...
 
     async def deliver(self, rows: Sequence[InboxRow]) -> list[bool]:

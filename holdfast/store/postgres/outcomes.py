@@ -2,7 +2,7 @@
 
 The server knows by the transaction's number. But a crash forgets what was not on disk yet, and gives its numbers to those
 who come after: whatever counts as committed by its number must also be there. What leaves nothing behind by which it could
-be known does not count as committed if the server was started anew meanwhile.
+be known stays unknown if the server was started anew meanwhile.
 """
 
 from __future__ import annotations
@@ -13,7 +13,7 @@ from typing import Any, TypeAlias
 import msgspec
 from asyncpg.exceptions import InvalidParameterValueError
 
-from holdfast.errors import StoreError
+from holdfast.errors import OutcomeUnknown, StoreError
 from holdfast.store.contract import RequestRow, TurnWrite
 
 Ask: TypeAlias = Callable[..., Awaitable[Any]]
@@ -40,7 +40,7 @@ def choose_turn(turns: Sequence[TurnWrite], lost: Collection[str]) -> TurnWrite 
 
 
 async def find_outcome(trace: Trace, ask: Ask) -> bool | None:
-    """Whether a transaction took place; None as long as the server is at it."""
+    """Whether a transaction took place; None as long as the server is at it. Raises OutcomeUnknown if nobody can tell."""
     try:
         status = await ask("read_transaction_status", trace.transaction_id, trace.server_start)
     except StoreError as error:
@@ -49,6 +49,11 @@ async def find_outcome(trace: Trace, ask: Ask) -> bool | None:
         raise
     if status == "in progress":
         return None
+    if status == "forgotten":
+        raise OutcomeUnknown(
+            "Expected to find out whether a commit took place, but the server was started anew and it left no trace. "
+            "Look whether it happened, then try again."
+        )
     return status == "committed" and await _is_there(trace, ask)
 
 

@@ -14,7 +14,7 @@ SELECT pg_current_xact_id_if_assigned()::text, extract(epoch FROM pg_postmaster_
 -- name: read_transaction_status
 -- A server that began after $2 may have forgotten the transaction, and given its number to another.
 SELECT CASE
-    WHEN $2::text <> extract(epoch FROM pg_postmaster_start_time())::text THEN 'aborted'
+    WHEN $2::text <> extract(epoch FROM pg_postmaster_start_time())::text THEN 'forgotten'
     ELSE pg_xact_status($1::text::xid8)
 END;
 

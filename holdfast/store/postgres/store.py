@@ -155,6 +155,8 @@ class PostgresStore(Reads, PostgresNodes):
         while True:
             try:
                 outcome: bool | None = await find(self._ask)
+            except OutcomeUnknown:
+                raise
             except StoreUnavailable:
                 if not self._is_open:
                     raise

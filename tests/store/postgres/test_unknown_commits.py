@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Awaitable, Callable, Iterator
+from collections.abc import Iterator
 
 import pytest
 
@@ -158,15 +158,14 @@ async def crash_in_commit(server: PostgresServer, proxy: Proxy, transaction: Tra
     server.start()
 
 
-@pytest.mark.parametrize("write", [write_turn, write_loose])
 async def test_commit_that_a_crash_forgot_did_not_happen_even_if_others_got_its_number(
-    lazy: PostgresServer, open_store: OpenStore, write: Callable[[PostgresStore], Awaitable[Transaction]]
+    lazy: PostgresServer, open_store: OpenStore
 ) -> None:
     """What was not on disk is forgotten with its number, and whoever comes next is given the number again."""
     url = lazy.url(schema="hf_crash")
     with Proxy(url) as proxy:
         store = await open_store(proxy.url)
-        transaction = await write(store)
+        transaction = await write_turn(store)
         await crash_in_commit(lazy, proxy, transaction)
         other = await open_store(url)
         for _ in range(5):
@@ -175,6 +174,18 @@ async def test_commit_that_a_crash_forgot_did_not_happen_even_if_others_got_its_
         assert await store.was_committed(transaction) is False
 
         assert set(names_of(await read_inbox(other))) == {"of another"}
+        await store.close()
+
+
+async def test_commit_without_a_turn_stays_unknown_after_a_crash(lazy: PostgresServer, open_store: OpenStore) -> None:
+    with Proxy(lazy.url(schema="hf_crash")) as proxy:
+        store = await open_store(proxy.url)
+        transaction = await write_loose(store)
+        await crash_in_commit(lazy, proxy, transaction)
+
+        with pytest.raises(OutcomeUnknown, match="left no trace"):
+            await store.was_committed(transaction)
+
         await store.close()
 
 
