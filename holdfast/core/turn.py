@@ -152,13 +152,8 @@ def take_turn(
         event = DECIDE[kind](turn, envelope)
         if place < last_held and event is not None:
             event = msgspec.structs.replace(event, held=True)
-        if (
-            kind is envelopes.Start
-            and event is not None
-            and len(arrived) > 1
-            and any(type(one) is envelopes.Cancel for one in arrived)
-        ):
-            event = msgspec.structs.replace(event, cancelled=True)  # it is closed without running any code
+        if kind is envelopes.Start and event is not None and len(arrived) > 1:
+            event = _begin_or_end(event, [type(arrived[i]) for i in order[place + 1 :]])
         if event is not None:
             _record(turn, event)
             if kind is envelopes.Signal:
@@ -183,6 +178,13 @@ def fold(execution: Execution, turns: Sequence[HistoryTurn]) -> None:
             if evolve is not None:
                 evolve(execution, event, turn.at)
     execution.details.signals = received
+
+
+def _begin_or_end(started: AnyEvent, following: Sequence[type[AnyEnvelope]]) -> AnyEvent:
+    """What ends before its first turn is closed without running any of its code, and says so, for replay."""
+    if following and following[0] is envelopes.Terminate:
+        return msgspec.structs.replace(started, held=True)
+    return msgspec.structs.replace(started, cancelled=True) if envelopes.Cancel in following else started
 
 
 def _holding_rank(envelope: AnyEnvelope) -> int:

@@ -142,6 +142,19 @@ def test_cancel_before_the_first_turn_runs_no_code() -> None:
     assert program.given[0].cancelled
 
 
+@pytest.mark.parametrize("others", [[], [envelopes.Cancel(reason="too")]], ids=["alone", "with a cancel"])
+def test_terminate_before_the_first_turn_runs_no_code(others: list[AnyEnvelope]) -> None:
+    execution, program = Execution.register("default", START, NOW), Script()
+
+    turn = take_turn(execution, program, [START, envelopes.Terminate(reason="enough"), *others], NOW)
+
+    assert [(type(event), getattr(event, "held", None)) for event in turn.events] == [
+        (events.WorkflowStarted, True),
+        (events.WorkflowTerminated, None),
+    ]
+    assert execution.status is Status.TERMINATED
+
+
 def test_what_is_open_is_folded_from_history() -> None:
     execution, _ = start(
         [RUN, commands.StartTimer(number=2, due=9), commands.StartChild(number=3, workflow="c", input=NULL)],
