@@ -86,6 +86,7 @@ class CodeProgram:
         )
         self.signals = SignalQueues(self)
         self._main: WorkflowTask[Any] | None = None
+        self._held_start: events.WorkflowStarted | None = None
         self._never_runs = False
         self._ended = False
         self._cancel_requested = False
@@ -155,8 +156,11 @@ class CodeProgram:
     # --- giving events ---
 
     def _give(self, event: AnyEvent) -> None:
+        is_held = getattr(event, "held", False)
+        if self._held_start is not None and not is_held:
+            self._begin(self._held_start)
         GIVE[type(event)](self, event)
-        if getattr(event, "held", False):
+        if is_held:
             return
         outer, hooks = self._enter()
         try:
@@ -177,7 +181,13 @@ class CodeProgram:
     def _start(self, event: events.WorkflowStarted) -> None:
         if event.cancelled:
             self._never_runs = True
-            return
+        elif event.held:
+            self._held_start = event  # no coroutine is made that may never be run
+        else:
+            self._begin(event)
+
+    def _begin(self, event: events.WorkflowStarted) -> None:
+        self._held_start = None
         info = Info(
             org=self.org,
             workflow=event.workflow,
@@ -190,7 +200,7 @@ class CodeProgram:
         try:
             args = self.definition.signature.decode_arguments(event.input)
         except HoldfastError as error:
-            coro: Any = _raise(error)  # when it is run: the start may be held
+            coro: Any = _raise(error)
         else:
             coro = self.definition.function(Context(self, info), *args)
         self._main = self.loop.create_task(coro, context=contextvars.Context())

@@ -5,6 +5,7 @@ from __future__ import annotations
 import asyncio
 import gc
 import logging
+import warnings
 from collections.abc import AsyncIterator, Callable
 from contextlib import asynccontextmanager
 from typing import Any
@@ -13,8 +14,11 @@ import pytest
 
 from holdfast import Context, activity, workflow
 from holdfast.code.definitions import Workflow
+from holdfast.code.instance import CodeProgram
 from holdfast.code.loop import MOST_CLOSINGS
-from tests.code.playing import Play
+from holdfast.core import events
+from holdfast.core.payloads import DEFAULT_LIMIT
+from tests.code.playing import EXECUTION_ID, Play
 
 SEEN: list[str] = []
 
@@ -225,6 +229,21 @@ def test_what_was_unloaded_is_replayed_to_where_it_stood() -> None:
     story.program.close()
 
     assert story.replay() is None
+
+
+def test_a_program_whose_start_is_held_may_be_dropped_without_being_run() -> None:
+    started = events.WorkflowStarted(
+        workflow="awaiting", workflow_id="w", input=awaiting.signature.encode_arguments((), {}, DEFAULT_LIMIT), held=True
+    )
+    program = CodeProgram(awaiting, "default", EXECUTION_ID)
+    program.advance(started, 1)
+
+    with warnings.catch_warnings(record=True) as caught:
+        warnings.simplefilter("always")
+        del program
+        gc.collect()
+
+    assert caught == []
 
 
 def test_closing_in_the_middle_of_a_loops_turn_leaves_that_loop_running() -> None:
