@@ -45,8 +45,8 @@ async def ends(ctx: Context) -> str:
 
 ALL: list[Workflow[..., Any]] = [starter, receiver, on_go, ends]
 UNHEARD = [Point.COMMIT, Point.COMMITTED]
-"""Before the commit; and after it, as long as the node has not heard of it. (On a server, whoever waits for a result may read
-it there as soon as it is committed.)"""
+"""Before the commit; and after it, as long as the node has not heard of it. (On a server, whoever waits for a result may
+read it there as soon as it is committed.)"""
 
 
 async def stay(times: int = 100) -> None:
