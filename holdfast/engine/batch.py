@@ -10,7 +10,7 @@ import asyncio
 import functools
 import logging
 from collections.abc import Awaitable, Callable, Sequence
-from typing import TYPE_CHECKING, Any, Final, TypeVar
+from typing import TYPE_CHECKING, Final, TypeVar
 
 from holdfast.core import codec
 from holdfast.core.effects import Limits, Turn
@@ -22,6 +22,7 @@ from holdfast.core.program import Program
 from holdfast.core.turn import fold, take_turn
 from holdfast.engine.care import Care, read_tries
 from holdfast.engine.gate import Gate
+from holdfast.engine.joining import Joining, follow
 from holdfast.engine.programs import Live, ProgramCache
 from holdfast.engine.requests import Request
 from holdfast.engine.routes import Routes
@@ -61,6 +62,8 @@ class Batch:
         routes: Routes,
         care: Care,
         may_keep: MayKeep | None = None,
+        *,
+        joins: bool = True,
     ) -> None:
         self._store = store
         self._routes = routes
@@ -76,6 +79,9 @@ class Batch:
         """Called once it is known what the batch holds."""
         self._gate = Gate(routes, care, node, now, self._limits, config.max_lost)
         self._taken = self._gate.written
+        self._joining = Joining(routes, config.batch_size if joins else 0)
+        self._more: list[Work] = []
+        """What is to be loaded and taken in the same batch."""
 
     async def run(self, requests: Sequence[Request], limit: int, skip: set[str]) -> Settled:
         """Do it all. Raises StoreUnavailable if nothing was committed."""
@@ -97,7 +103,7 @@ class Batch:
             while todo:
                 await self._load(transaction, router, todo)
                 todo = await call_plainly(functools.partial(self._take_turns, todo, router))
-            lost = await transaction.write([one.write for one in self._taken if one.write is not None], router.loose)
+            lost = await self._write(transaction, router)
             if lost:
                 await self._drop_repeated_starts(transaction, lost)
             await self._commit(transaction)
@@ -108,6 +114,17 @@ class Batch:
         settled = settle(router, self._taken, self._gate.parked, lost, self._cache)
         settled.again[:0] = self._gate.settle(self._taken, lost)
         return settled
+
+    async def _write(self, transaction: Transaction, router: Router) -> set[str]:
+        """Write the turns, parents before the children that they started in this batch. Which of them are lost."""
+        waiting = [one for one in self._taken if one.write is not None]
+        lost = await transaction.write([one.write for one in waiting if not one.work.generation], router.loose)  # type: ignore[misc]
+        for generation in range(1, self._joining.generations + 1):
+            born = [one for one in waiting if one.work.generation == generation]
+            lost.update(one.work.execution_id for one in born if one.work.parent in lost)
+            turns = [one.write for one in born if one.work.execution_id not in lost]
+            lost |= await transaction.write(turns, LooseWrite())  # type: ignore[arg-type]
+        return lost
 
     async def _drop_repeated_starts(self, transaction: Transaction, lost: set[str]) -> None:
         """A start that came by the inbox and whose execution exists was handled before: it is taken away."""
@@ -245,42 +262,41 @@ class Batch:
 
     def _take_turns(self, works: list[Work], router: Router) -> list[Work]:
         """Take every turn; what comes back has to be loaded and taken in the same batch."""
-        more: list[Work] = []
+        self._more = []
         for work in works:
             if work.live is None or not work.arrived:
                 continue
             try:
-                again = self._take_one(work, work.live, router)
+                self._take_one(work, work.live, router)
             except Exception as error:  # noqa: BLE001 - one poison envelope must not stop the others
                 self._poison(work, router, error)
-                continue
-            if again is not None:
-                more.append(again)
-        return more
+        return self._more
 
-    def _take_one(self, work: Work, live: Live, router: Router) -> Work | None:
+    def _take_one(self, work: Work, live: Live, router: Router) -> None:
         if type(live.program) is NoProgram and not work.put_terminate_first():
             self._gate.park(work, router, router.rows.get(work.execution_id))
-            return None
+            return
         if work.runs_before > self._limits.max_signals + SPARE_RUNS:
             live.program.close()
             self._fail_new(work, router, describe_exception(_never_rests(work)))
-            return None
+            return
         turn = take_turn(live.execution, live.program, work.arrived, self._now, self._limits, hold_signals=work.retaken)
         if turn.unseen_signals and not work.retaken:
             live.program.close()
             work.live, work.retaken = None, True
-            return work
+            self._more.append(work)
+            return
         if turn.blocked is not None and work.new is None and work.put_terminate_first():
             live.program.close()
             work.live, work.ends = None, True
-            return work
+            self._more.append(work)
+            return
         if turn.blocked is not None:
             self._block(work, router, turn.blocked)
-            return None
-        return self._finish_turn(work, live, turn, router)
+            return
+        self._finish_turn(work, live, turn, router)
 
-    def _finish_turn(self, work: Work, live: Live, turn: Turn, router: Router) -> Work | None:
+    def _finish_turn(self, work: Work, live: Live, turn: Turn, router: Router) -> None:
         execution = live.execution
         bury_refused(work, turn)
         if execution.details.tries:
@@ -288,28 +304,17 @@ class Batch:
         if not turn.writes:
             router.loose.consumed.extend(work.consumed)
             self._taken.append(Taken(work, live, turn, None))
-            return None
+            return
+        if turn.outgoing and self._joining.room:
+            self._more += self._joining.take_children(work, turn)
         place_activities(turn, self._node, self._may_keep)
         execution.details.last_node = self._node
         row = live.row
         expected = execution.state_version if row is not None else None
         route = row.route or None if row is not None and row.sequence else None  # its first turn may pin it
         self._taken.append(Taken(work, live, turn, make_write(work, execution, turn, expected, self._node, route)))
-        return self._follow(work, turn)
-
-    def _follow(self, work: Work, turn: Turn) -> Work | None:
-        """The next run of an execution that continues: its first turn is part of the same transaction."""
-        if turn.successor is None:
-            return None
-        following = Work(work.org, turn.successor.execution_id, turn.successor)
-        following.runs_before = work.runs_before + 1
-        following.add(turn.successor, None)
-        forwarded = [work.sources[index] for index, answer in turn.answers.items() if answer is turn.successor]
-        own = len(turn.successor_envelopes) - len(forwarded)
-        requests: list[Any] = [None] * own + [source if isinstance(source, Request) else None for source in forwarded]
-        for envelope, source in zip(turn.successor_envelopes, requests, strict=True):
-            following.add(envelope, source)
-        return following
+        if turn.successor is not None:
+            self._more.append(follow(work, turn, turn.successor))
 
     # --- what cannot take its turn ---
 
@@ -362,6 +367,8 @@ class Batch:
 
     def _set_aside(self, work: Work, router: Router, error: Exception) -> None:
         """It cannot be loaded, or not be written: who asked is told, the rest is kept; the others go on."""
+        if work.parent:
+            raise error  # it comes by the inbox next time, when the batch is smaller
         log.error("execution %s cannot take a turn", work.execution_id, exc_info=error)
         if work.new is not None:
             router.fail_rows(work.consumed, error)

@@ -14,7 +14,7 @@ if TYPE_CHECKING:
     from holdfast.engine.programs import ProgramCache
     from holdfast.engine.requests import Request
 
-SMALLEST_SHARE: Final = 128
+SMALLEST_SHARE: Final = 256
 """How many requests are worth a batch of their own: while the store works on one, the next is computed."""
 
 Name: TypeAlias = str | tuple[str, str]

@@ -36,7 +36,7 @@ FIRST_BACKOFF = SECOND // 20
 LONGEST_BACKOFF = 5 * SECOND
 LONGEST_SKIP = 30 * SECOND
 SHORTEST_PAUSE = SECOND // 1_000
-LONGEST_SKIP = SECOND // 10
+LONGEST_PAUSE = SECOND // 10
 
 
 class Pump:
@@ -234,6 +234,7 @@ class Pump:
             self._routes,
             self.care,
             may_keep,
+            joins=size == self._config.batch_size,  # not after a failure, and not with care
         )
         if not self._lanes.is_single:
             batch.on_claimed = functools.partial(self._on_claimed, lane)
@@ -326,7 +327,7 @@ class Pump:
         By the loop's time, since theirs is no matter of the engine's clock.
         """
         if self._soon is None:
-            pause = min(SHORTEST_PAUSE << min(self._skips, 10), LONGEST_SKIP)
+            pause = min(SHORTEST_PAUSE << min(self._skips, 10), LONGEST_PAUSE)
             self._skips += 1
             self._soon = asyncio.get_running_loop().call_later(pause / SECOND, self._on_soon)
 

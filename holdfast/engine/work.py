@@ -17,7 +17,19 @@ _ENDING_RANKS: Final = {Start: 0, Terminate: 1}
 class Work:
     """What a batch holds for one execution."""
 
-    __slots__ = ("arrived", "ends", "execution_id", "live", "new", "org", "retaken", "runs_before", "sources")
+    __slots__ = (
+        "arrived",
+        "ends",
+        "execution_id",
+        "generation",
+        "live",
+        "new",
+        "org",
+        "parent",
+        "retaken",
+        "runs_before",
+        "sources",
+    )
 
     def __init__(self, org: str, execution_id: str, new: Start | None = None) -> None:
         self.org = org
@@ -30,6 +42,10 @@ class Work:
         self.retaken = False
         self.runs_before = 0
         """How many runs it continues that began and ended in the same batch."""
+        self.parent = ""
+        """The execution that started it in the same batch: if that one's turn is lost, so is this one."""
+        self.generation = 0
+        """How many such parents it has, one above the other."""
         self.ends = False
         """Whether it is to be terminated without its program, which does not fit."""
 

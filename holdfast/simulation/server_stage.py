@@ -19,7 +19,8 @@ from holdfast.simulation.monitor import Monitor
 from holdfast.simulation.server_loop import ServerLoop
 from holdfast.simulation.sqlite_stage import Mishap
 from holdfast.store.contract import ExecutionRow, LooseWrite, Store, Transaction, TurnWrite
-from holdfast.store.postgres.connections import Connection, Connections, DriverConnection
+from holdfast.store.postgres.connections import Connections
+from holdfast.store.postgres.drivers import Connection, DriverConnection
 from holdfast.store.postgres.statements import quote_name
 from holdfast.store.postgres.store import PostgresStore
 from holdfast.store.postgres.transaction import PostgresTransaction

@@ -52,7 +52,7 @@ async def everything(ctx: Context, size: int) -> list[str]:
     ctx.set_state("x" * size)
     done = [await ctx.run(call, "work")]
     await ctx.sleep(60)
-    done.append(await ctx.run_child(child))
+    done.append(await ctx.run_child(child, workflow_id=f"{ctx.info.workflow_id}-child"))  # whose start is sent
     await ctx.signal_external_workflow("receiver", "hello", "short")
     await ctx.wait_for_signal("end")
     return done
@@ -217,7 +217,7 @@ async def test_X5_a_start_that_comes_again_changes_nothing(nodes: Nodes, workflo
 
 @workflow
 async def parent(ctx: Context, workflow_name: str) -> str:
-    handle: Any = ctx.start_child(workflow_name)
+    handle: Any = ctx.start_child(workflow_name, workflow_id="child")  # whose start is sent
     await ctx.wait_for_signal("end")
     return str(handle.result().done())
 

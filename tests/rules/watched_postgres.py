@@ -16,7 +16,8 @@ from holdfast.core import codec
 from holdfast.errors import OutcomeUnknown, StoreUnavailable
 from holdfast.store.contract import Claim, Claimed, LooseWrite, Store, Transaction, TurnWrite, Wake
 from holdfast.store.memory.faults import FaultAction, Point, SimulatedCrash
-from holdfast.store.postgres.connections import Connection, Connections
+from holdfast.store.postgres.connections import Connections
+from holdfast.store.postgres.drivers import Connection
 from holdfast.store.postgres.store import PostgresStore
 from holdfast.store.postgres.transaction import PostgresTransaction, State
 from holdfast.store.postgres.urls import parse_url
@@ -146,7 +147,7 @@ class WatchedTransaction(PostgresTransaction):
 
     def __init__(self, connections: Connections, connection: Connection) -> None:
         super().__init__(connections, connection)
-        self._commit_shown = Commit([], LooseWrite())
+        self._commit_shown = Commit()
 
     async def claim(self, claim: Claim) -> Claimed:
         await self._reach(Point.CLAIM_LOCK)
@@ -161,10 +162,7 @@ class WatchedTransaction(PostgresTransaction):
         lost = await super().write(turns, loose)
         for point in (Point.WRITE_INSERTS, Point.WRITE_ROWS):
             await self._reach(point)
-        if turns:
-            self._commit_shown = Commit([turn for turn in turns if turn.row.execution_id not in lost], loose)
-        elif not self._commit_shown.turns:
-            self._commit_shown = Commit([], loose)
+        self._commit_shown.add(turns, loose, lost)
         return lost
 
     async def commit(self) -> None:

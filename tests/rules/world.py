@@ -276,9 +276,15 @@ def snapshot(database: MemoryDatabase) -> dict[str, list[Any]]:
 class Commit:
     """One transaction that was committed: what it wrote, lost turns left out."""
 
-    def __init__(self, turns: Sequence[TurnWrite], loose: LooseWrite) -> None:
-        self.turns = turns
-        self.loose = loose
+    def __init__(self) -> None:
+        self.turns: list[TurnWrite] = []
+        self.loose = LooseWrite()
+
+    def add(self, turns: Sequence[TurnWrite], loose: LooseWrite, lost: set[str]) -> None:
+        """It may write several times."""
+        self.turns += [turn for turn in turns if turn.row.execution_id not in lost]
+        for name in loose.__struct_fields__:
+            getattr(self.loose, name).extend(getattr(loose, name))
 
     @property
     def is_empty(self) -> bool:
@@ -304,15 +310,12 @@ class WatchedTransaction(MemoryTransaction):
     def __init__(self, nodes: Nodes, connection: Connection) -> None:
         super().__init__(connection)
         self._nodes = nodes
-        self._commit = Commit([], LooseWrite())
+        self._commit = Commit()
 
     async def write(self, turns: Sequence[TurnWrite], loose: LooseWrite) -> set[str]:
         await self._nodes.come_by(self._session.connection.node)
         lost = await super().write(turns, loose)
-        if turns:
-            self._commit = Commit([turn for turn in turns if turn.row.execution_id not in lost], loose)
-        elif not self._commit.turns:
-            self._commit = Commit([], loose)
+        self._commit.add(turns, loose, lost)
         return lost
 
     async def commit(self) -> None:

@@ -43,7 +43,11 @@ def test_a_kept_history_has_no_gaps(name: str) -> None:
 async def test_the_golden_workflows_still_make_the_histories_that_are_kept(tmp_path: Path) -> None:
     made = {path.name: load_history(path).kinds for path in await golden.record(tmp_path)}
 
-    assert made == {path.name: load_history(path).kinds for path in FOLDER.iterdir()}
+    assert made == {path.name: load_history(path).kinds for path in FOLDER.glob("*.json")}
+
+
+def test_a_history_from_before_children_began_with_their_parents_turn_replays() -> None:
+    assert replay(FOLDER / "older" / "family.json", golden.WORKFLOWS).is_ok
 
 
 async def test_replay_takes_a_history_its_json_text_and_files(tmp_path: Path) -> None:

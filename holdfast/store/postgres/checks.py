@@ -12,7 +12,7 @@ from holdfast.errors import CorruptStore
 if TYPE_CHECKING:
     from collections.abc import Mapping
 
-    from holdfast.store.postgres.connections import Connection
+    from holdfast.store.postgres.drivers import Connection
 
 _PAGE: Final = 1_000
 _AN_HOUR: Final = 3600.0

@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING, Final, TypeAlias
 from holdfast.store.contract import Claim, Claimed, ExecutionRow, InboxRow, TimerRow
 
 if TYPE_CHECKING:
-    from holdfast.store.postgres.connections import Connection
+    from holdfast.store.postgres.drivers import Connection
 
 Address: TypeAlias = tuple[str, str, str]
 """To whom an inbox row goes: (org, execution id, ""), or (org, "", workflow id)."""

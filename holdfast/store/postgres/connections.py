@@ -9,22 +9,17 @@ from __future__ import annotations
 import asyncio
 from collections.abc import AsyncIterator, Mapping
 from contextlib import asynccontextmanager
-from typing import TYPE_CHECKING, Any, Final, TypeAlias
+from typing import TYPE_CHECKING, Any, Final
 
 import asyncpg
 
 from holdfast.errors import StoreUnavailable
+from holdfast.store.postgres.drivers import Connection, DriverConnection
 from holdfast.store.postgres.failures import DRIVER_ERRORS, translate
 from holdfast.store.postgres.statements import statements_for
 
 if TYPE_CHECKING:
     from holdfast.store.postgres.urls import Address
-
-Connection: TypeAlias = "asyncpg.Connection[Any]"
-if TYPE_CHECKING:
-    DriverConnection: TypeAlias = asyncpg.Connection[Any]
-else:
-    DriverConnection = asyncpg.Connection  # to be derived from: the driver's types are not there when it runs
 
 CONNECT_TIMEOUT: Final = 10.0
 COMMAND_TIMEOUT: Final = 60.0

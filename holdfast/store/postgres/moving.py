@@ -27,7 +27,8 @@ from holdfast.store.postgres.statements import place
 from holdfast.store.queries import load_queries
 
 if TYPE_CHECKING:
-    from holdfast.store.postgres.connections import Connection, Connections
+    from holdfast.store.postgres.connections import Connections
+    from holdfast.store.postgres.drivers import Connection
 
 _AN_HOUR: Final = 3600.0
 """Seconds for what goes through whole tables."""

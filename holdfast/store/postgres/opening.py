@@ -10,7 +10,8 @@ from holdfast.store.postgres.failures import DRIVER_ERRORS, translate
 from holdfast.store.postgres.statements import place, quote_name, read_migrations, read_schema
 
 if TYPE_CHECKING:
-    from holdfast.store.postgres.connections import Connection, Connections
+    from holdfast.store.postgres.connections import Connections
+    from holdfast.store.postgres.drivers import Connection
     from holdfast.store.postgres.urls import Address
 
 log = logging.getLogger("holdfast.store")

@@ -9,7 +9,7 @@ from holdfast.core.instants import Instant
 from holdfast.store.contract import DeadLetterRow, InboxRow, LooseWrite, RequestRow, TurnWrite
 
 if TYPE_CHECKING:
-    from holdfast.store.postgres.connections import Connection
+    from holdfast.store.postgres.drivers import Connection
 
 Sql = Mapping[str, str]
 

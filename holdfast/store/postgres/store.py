@@ -15,7 +15,8 @@ from holdfast.errors import OutcomeUnknown, StoreError, StoreUnavailable
 from holdfast.store.contract import ActivityRow, ExecutionRow, InboxRow, Once, OwnLine, Route, Transaction, Wake, Work
 from holdfast.store.moving import Movable
 from holdfast.store.postgres.checks import check_database
-from holdfast.store.postgres.connections import Connection, Connections
+from holdfast.store.postgres.connections import Connections
+from holdfast.store.postgres.drivers import Connection
 from holdfast.store.postgres.failures import DRIVER_ERRORS, is_cut
 from holdfast.store.postgres.moving import PostgresMoving
 from holdfast.store.postgres.nodes import PostgresNodes, PostgresOwnLine

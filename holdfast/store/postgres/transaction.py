@@ -23,7 +23,8 @@ from holdfast.store.postgres.reads import to_histories
 from holdfast.store.postgres.writes import BatchWriter
 
 if TYPE_CHECKING:
-    from holdfast.store.postgres.connections import Connection, Connections
+    from holdfast.store.postgres.connections import Connections
+    from holdfast.store.postgres.drivers import Connection
 
 
 class State(Enum):

@@ -26,7 +26,8 @@ from holdfast.store.postgres.reads import to_histories
 if TYPE_CHECKING:
     from asyncpg.transaction import Transaction
 
-    from holdfast.store.postgres.connections import Connection, Connections
+    from holdfast.store.postgres.connections import Connections
+    from holdfast.store.postgres.drivers import Connection
 
 T = TypeVar("T")
 

@@ -17,7 +17,8 @@ from holdfast.store.contract import Wake
 from holdfast.store.postgres.failures import DRIVER_ERRORS
 
 if TYPE_CHECKING:
-    from holdfast.store.postgres.connections import Connection, Connections
+    from holdfast.store.postgres.connections import Connections
+    from holdfast.store.postgres.drivers import Connection
 
 log = logging.getLogger("holdfast.store")
 

@@ -12,7 +12,7 @@ from holdfast.store.contract import LooseWrite, TurnWrite
 from holdfast.store.postgres.queues import write_envelopes, write_offers, write_timers
 
 if TYPE_CHECKING:
-    from holdfast.store.postgres.connections import Connection
+    from holdfast.store.postgres.drivers import Connection
 
 _PLAIN: Final[Mapping[str, str]] = {status: status.value for status in Status}
 _STATUS: Final = 6

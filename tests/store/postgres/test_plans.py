@@ -10,7 +10,7 @@ from typing import Any, Final
 
 import pytest
 
-from holdfast.store.postgres.connections import Connection
+from holdfast.store.postgres.drivers import Connection
 from holdfast.store.postgres.statements import statements_for
 from holdfast.store.postgres.store import PostgresStore
 from tests.postgres.server import PostgresServer

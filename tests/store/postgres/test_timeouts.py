@@ -9,7 +9,8 @@ import pytest
 
 from holdfast.errors import StoreError, StoreUnavailable
 from holdfast.store.contract import Claimed, LooseWrite, Work
-from holdfast.store.postgres.connections import BATCH_SETTINGS, HOLDING, Connection
+from holdfast.store.postgres.connections import BATCH_SETTINGS, HOLDING
+from holdfast.store.postgres.drivers import Connection
 from holdfast.store.postgres.store import PostgresStore
 from holdfast.store.postgres.transaction import PostgresTransaction
 from tests.postgres.proxy import Proxy, runs
