@@ -5,11 +5,11 @@ from holdfast.code.definitions import Activity, TransactionActivity, Workflow
 from holdfast.core.lifecycle import Status
 from holdfast.core.options import OnClosed, OnOpen, ParentClose
 from holdfast.core.retry import Retry
-from holdfast.engine.attempt import ActivityInfo, activity_info, heartbeat, is_cancelled
+from holdfast.engine.activities.attempt import ActivityInfo, activity_info, heartbeat, is_cancelled
 from holdfast.engine.engine import Engine
 from holdfast.engine.enlisting import TransactionWork
 from holdfast.engine.handles import SignalResponse, SignalWithStartResponse, WorkflowHandle
-from holdfast.engine.nodes import NodeInfo
+from holdfast.engine.nodes.roster import NodeInfo
 from holdfast.engine.views import ExecutionInfo, History, RecoveryReport
 from holdfast.errors import (
     ActivityCancelled,

@@ -13,7 +13,7 @@ from click.testing import CliRunner, Result
 
 from holdfast import Context, Engine, activity, workflow
 from holdfast.cli import main
-from holdfast.engine.moving import move
+from holdfast.engine.moving.moves import move
 from holdfast.errors import StoreError
 from tests.postgres.access import connect
 from tests.postgres.server import PostgresServer

@@ -95,7 +95,7 @@ async def open_database(database: Database, *, to_write: bool = False) -> AsyncI
 
     A database that was moved elsewhere, or is being moved, can be looked into and not written to.
     """
-    from holdfast.engine.marks import find_move, refuse_moved
+    from holdfast.engine.moving.marks import find_move, refuse_moved
     from holdfast.store.moving import Lasting
 
     store = database.make_store()

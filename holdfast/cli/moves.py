@@ -11,7 +11,7 @@ import click
 from holdfast.cli.databases import Database, find_database, read_name
 
 if TYPE_CHECKING:
-    from holdfast.engine.moving import MoveReport, Step
+    from holdfast.engine.moving.moves import MoveReport, Step
 
 
 @click.command()
@@ -28,14 +28,14 @@ def migrate(source: Database, target: Database, abandon: bool) -> None:
     if abandon:
         give_up(source, target)
         return
-    from holdfast.engine.moving import move
+    from holdfast.engine.moving.moves import move
 
     show_report(asyncio.run(move(source.url, target.url, watch=Progress().note)), source, target)
 
 
 def give_up(source: Database, target: Database) -> None:
     """Undo a move that is not complete."""
-    from holdfast.engine.moving import abandon
+    from holdfast.engine.moving.moves import abandon
 
     if asyncio.run(abandon(source.url, target.url)):
         click.echo(f"ok: the move was given up. {source} can be used again.")

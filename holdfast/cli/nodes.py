@@ -11,7 +11,7 @@ import click
 from holdfast.cli.databases import Database, database_argument, use_database
 
 if TYPE_CHECKING:
-    from holdfast.engine.nodes import NodeInfo
+    from holdfast.engine.nodes.roster import NodeInfo
     from holdfast.store.contract import Store
 
 COLUMNS = ("node", "state", "since", "seen", "host", "pid", "version", "running", "queues", "workflows", "activities")
@@ -33,7 +33,7 @@ def nodes(database: Database) -> None:
 
 
 async def read_nodes(store: Store) -> list[NodeInfo]:
-    from holdfast.engine.nodes import list_nodes
+    from holdfast.engine.nodes.roster import list_nodes
 
     return await list_nodes(store, time.time_ns() // 1000)
 

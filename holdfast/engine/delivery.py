@@ -15,7 +15,7 @@ from holdfast.core.ids import DEFAULT_QUEUE, check_identifier, make_execution_id
 from holdfast.core.instants import SECOND, Duration, Instant, to_micros
 from holdfast.core.options import OnClosed, OnOpen
 from holdfast.core.signals import closed_error, missing_error
-from holdfast.engine.requests import Accepted, Look, Opened, Request
+from holdfast.engine.batches.requests import Accepted, Look, Opened, Request
 from holdfast.engine.rows import from_row
 from holdfast.errors import ExecutionClosed, ExecutionNotFound, InvalidArguments, InvalidConfiguration, StoreError
 from holdfast.store.contract import ExecutionRow, InboxRow, Wake

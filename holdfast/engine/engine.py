@@ -5,7 +5,7 @@ from __future__ import annotations
 import asyncio
 import builtins
 import secrets
-from collections.abc import AsyncIterator, Awaitable, Callable, Collection, Iterable, Mapping, Sequence
+from collections.abc import AsyncIterator, Awaitable, Callable, Collection, Iterable, Mapping
 from functools import partial
 from types import TracebackType
 from typing import TYPE_CHECKING, Any, ParamSpec, Self, TypeVar, overload
@@ -13,37 +13,27 @@ from typing import TYPE_CHECKING, Any, ParamSpec, Self, TypeVar, overload
 from holdfast.code.definitions import Activity, Workflow
 from holdfast.core import events
 from holdfast.core.ids import DEFAULT_ORG, check_identifier, make_execution_id
-from holdfast.core.instants import Duration, to_micros
+from holdfast.core.instants import Duration
 from holdfast.core.lifecycle import Status
 from holdfast.core.options import OnClosed, OnOpen
-from holdfast.engine import copying
-from holdfast.engine.activities import ActivityRunner
+from holdfast.engine.batches.requests import Request
 from holdfast.engine.clock import Clock, StoreClock, SystemClock
 from holdfast.engine.config import check_node, check_queue_limits, make_config
 from holdfast.engine.delivery import Delivery
 from holdfast.engine.enlisting import TransactionWork, lend, make_row, make_start_row
 from holdfast.engine.handles import SignalResponse, SignalWithStartResponse, WorkflowHandle
-from holdfast.engine.marks import refuse_moved
-from holdfast.engine.membership import Membership
-from holdfast.engine.nodes import NodeDetails, NodeInfo, describe_node, list_nodes
-from holdfast.engine.offers import Offers
-from holdfast.engine.programs import ProgramCache
-from holdfast.engine.pump import Pump
-from holdfast.engine.recovery import Recovery
+from holdfast.engine.machinery import Machinery
+from holdfast.engine.moving import copying
+from holdfast.engine.nodes.roster import NodeInfo, list_nodes
 from holdfast.engine.registry import Registry
-from holdfast.engine.requests import Request
-from holdfast.engine.results import EndsElsewhere, Outcomes, read_closing, to_value
-from holdfast.engine.retention import Retention
+from holdfast.engine.results import read_closing, to_value
 from holdfast.engine.routes import Routes
 from holdfast.engine.rows import to_turns
-from holdfast.engine.settling import Settled
 from holdfast.engine.stopping import Stopper
 from holdfast.engine.stores import open_store
-from holdfast.engine.transactions import Transactions
 from holdfast.engine.views import DeadLetter, ExecutionInfo, History, RecoveryReport, to_dead_letter, to_info
-from holdfast.engine.watchdog import Watchdog
 from holdfast.errors import EngineClosed, InvalidArguments
-from holdfast.store.contract import Filter, InboxRow, Pulse, Wake
+from holdfast.store.contract import Filter, InboxRow
 
 if TYPE_CHECKING:
     from holdfast.store.contract import Store
@@ -87,99 +77,30 @@ class Engine:
         self.node = check_node(node) if node is not None else f"node-{make_execution_id(self.clock.now(), entropy(62))}"
         self.recovery_report: RecoveryReport | None = None
         """What was found when the engine opened."""
-        self._queue_limits = check_queue_limits(queue_limits)
-        self.routes = Routes(self.registry, queues, self._queue_limits, exclusive=self.store.exclusive)
-        self._outcomes = Outcomes()
-        self._cache = ProgramCache(self.config.max_live_programs, self.config.max_live_bytes)
-        self._pump = Pump(
-            self.store,
-            self._cache,
-            self.registry.make_program,
-            self.config,
-            self.clock,
-            self.node,
-            self.routes,
-            self._on_settled,
-        )
-        self._runner = ActivityRunner(
-            self.registry.activities,
-            self.config,
-            self.clock,
-            self._pump.submit,
-            self._queue_limits,
-            Transactions(self.store, self.clock, self.config.payload_limit, self._on_put),
-        )
+        limits = check_queue_limits(queue_limits)
+        self.routes = Routes(self.registry, queues, limits, exclusive=self.store.exclusive)
         self._delivery = Delivery(self.store, self.registry, self.config, self.clock, self._submit, entropy)
-        self._offers = Offers(
-            self.store,
-            self.registry,
-            self.routes,
-            self._runner,
-            self._delivery,
-            node=self.node,
-            submit=self._pump.submit,
-            spawn=self._spawn,
+        self._machinery = Machinery(
+            self.store, self.registry, self.routes, self.config, self.clock, self.node, self._delivery, limits
         )
-        self._pump.make_room = self._offers.make_room
-        self._pump.care.is_busy = lambda: self._runner.is_busy
-        self._pump.care.is_alive = lambda node: node in self._membership.peers.names
-        self._runner.wait_until_calm = self._pump.care.wait_until_calm
-        self._recovery = Recovery(self.store, self._pump, self.routes)
-        self._membership = Membership(
-            self.store,
-            self.clock,
-            self.config,
-            self.node,
-            describe=self._describe,
-            submit=self._pump.submit,
-            spawn=self._spawn,
-            on_pulse=self._on_pulse,
-            on_gone=self._on_gone,
-            on_chain=self._on_chain,
-        )
-        self._ends = EndsElsewhere(self.store, self._outcomes)
-        self._retention = self._make_retention()
         self._stopper = Stopper()
-        self._watchdog = Watchdog(self._pump, self.config.slow_turn)
-        self._background: set[asyncio.Task[None]] = set()
-        self._is_open = False
         self._was_closed = False
 
     # --- lifecycle ---
 
     async def open(self) -> RecoveryReport:
         """Open the store, recover what was in flight, and begin to work. Does nothing if it is open."""
-        if self._is_open and self.recovery_report is not None:
+        if self.is_open and self.recovery_report is not None:
             return self.recovery_report
         if self._was_closed:
             raise EngineClosed("Expected to open a new engine, but this one was shut down. Make another: Engine(...).")
-        await self.store.open()
-        try:
-            await refuse_moved(self.store)
-            self.store.on_wake(self._on_wake)
-            gone = await self._membership.join(self.routes.listed, self.routes.offers)
-            if not self.store.exclusive:
-                await refuse_moved(self.store)  # a move that began meanwhile has seen this node, or its mark is seen here
-            self._is_open = True
-            self.recovery_report = await self._recovery.recover(gone)
-            await self._membership.forget(gone)
-            self._pump.start()
-            self._offers.look()
-        except BaseException:
-            self._is_open = False
-            await self._pump.kill()
-            await self._membership.leave([])
-            await self.store.close()
-            raise
-        self._watchdog.start()
-        if self._retention is not None:
-            self._retention.start()
+        self.recovery_report = await self._machinery.open()
         return self.recovery_report
 
     async def recover(self) -> RecoveryReport:
         """Take over what nodes left that said goodbye, and try blocked executions again. Done by `open`; safe to repeat."""
         self._check_open()
-        return await self._recovery.recover(await self._membership.find_gone(), alive=[self.node])
+        return await self._machinery.recover()
 
     async def run_until_stopped(self) -> None:
         """Work until SIGTERM or SIGINT comes, or `stop` is called; then shut down in good order and return.
@@ -199,22 +120,14 @@ class Engine:
 
     async def shutdown(self) -> None:
         """Take no more work, let running activities finish within the grace time, commit, say goodbye, close. Idempotent."""
-        if not self._is_open:
-            return
-        self._is_open, self._was_closed = False, True
-        self._watchdog.stop()
-        if self._retention is not None:
-            self._retention.stop()
-        self._pump.drain()
-        self._offers.close()
-        await self._runner.close(self.config.shutdown_grace)
-        await self._pump.stop()
-        for task in builtins.list(self._background):
-            await task
-        await self._membership.leave(self._runner.in_hand)
-        self._cache.clear()
-        self._outcomes.fail_all(EngineClosed("Expected to wait for a result, but the engine was shut down. Ask another."))
-        await self.store.close()
+        if self.is_open:
+            self._was_closed = True
+            await self._machinery.close()
+
+    @property
+    def is_open(self) -> bool:
+        """Whether it works."""
+        return self._machinery.is_open
 
     async def __aenter__(self) -> Self:
         await self.open()
@@ -348,7 +261,7 @@ class Engine:
         """Let a blocked execution try again, after its code was mended. False if it is not blocked."""
         self._check_open()
         row = await self._delivery.find_or_raise(org, target, "retry")
-        return row.status == Status.BLOCKED and await self._recovery.retry_blocked(row)
+        return row.status == Status.BLOCKED and await self._machinery.recovery.retry_blocked(row)
 
     # --- users' transactions ---
 
@@ -372,7 +285,7 @@ class Engine:
         try:
             return await self.store.transact(lend(function, partial(TransactionWork, self, self._delivery)))
         finally:
-            self._on_put()  # whatever was raised: of a commit nobody may have been able to tell
+            self._machinery.on_put()  # whatever was raised: of a commit nobody may have been able to tell
 
     async def find_started(self, workflow_id: str, execution_id: str, *, org: str = DEFAULT_ORG) -> str:
         """The execution that a start by a caller's transaction led to; handles call this. Raises ExecutionNotFound."""
@@ -410,8 +323,8 @@ class Engine:
     async def wait_for_result(self, target: str, hint: Any = Any, *, org: str = DEFAULT_ORG) -> Any:
         """Wait until an execution ends and give its result as `hint`; `handle(…).result()` calls this."""
         self._check_open()
-        closing = self._outcomes.recall((org, target))
-        live = self._cache.get(target)
+        closing = self._machinery.outcomes.recall((org, target))
+        live = self._machinery.cache.get(target)
         if closing is None and live is not None and live.execution.org == org:
             closing = await self._wait_for_end(org, target, is_open=self.store.exclusive)
         workflow_id = execution_id = target
@@ -423,18 +336,18 @@ class Engine:
 
     async def _wait_for_end(self, org: str, execution_id: str, *, is_open: bool) -> events.AnyEvent:
         key = (org, execution_id)
-        watcher = self._outcomes.watch(key)
+        watcher = self._machinery.outcomes.watch(key)
         try:
             # Only now that it is watched: what closed before is in the store, what closes later reaches the watcher.
             if not is_open and not self.store.exclusive:
-                self._spawn(self._ends.look())  # one query for all who begin to wait at the same time
+                self._machinery.spawn(self._machinery.ends.look())  # one query for all who begin to wait at the same time
             elif not is_open:
                 row = await self.store.find_execution(org, execution_id)
                 if row is not None and row.closed_at is not None:
-                    return self._outcomes.recall(key) or await read_closing(self.store, execution_id)
+                    return self._machinery.outcomes.recall(key) or await read_closing(self.store, execution_id)
             return await self._await_end(watcher)
         finally:
-            self._outcomes.forget(key, watcher)
+            self._machinery.outcomes.forget(key, watcher)
 
     async def _await_end(self, watcher: asyncio.Future[events.AnyEvent]) -> events.AnyEvent:
         return await watcher
@@ -485,7 +398,7 @@ class Engine:
         """Try dead letters again; how many there were."""
         self._check_open()
         count = await self.store.requeue_dead_letters(org, ids)
-        self._pump.look()
+        self._machinery.pump.look()
         return count
 
     async def discard_dead_letters(self, ids: Collection[int], *, org: str = DEFAULT_ORG) -> int:
@@ -516,102 +429,15 @@ class Engine:
         try:
             return await copying.import_executions(self.store, lines, skip_existing=skip_existing)
         finally:
-            self._pump.look()
+            self._machinery.pump.look()
 
     # --- inside ---
 
     def _check_open(self) -> None:
-        if not self._is_open:
+        if not self.is_open:
             raise EngineClosed(
                 "Expected the engine to be open, but it is not. Use `async with Engine(...)`, or await open()."
             )
 
     def _submit(self, request: Request) -> None:
-        self._pump.submit(request)
-
-    def _describe(self) -> NodeDetails:
-        return describe_node(
-            0.0 if self.store.exclusive else self.config.lease,
-            queues=[] if self.routes.takes_all else sorted(self.routes.queues),
-            workflows=sorted(self.registry.workflows),
-            activities=sorted(self.registry.activities),
-            running=self._runner.running_count,
-        )
-
-    def _make_retention(self) -> Retention | None:
-        if self.config.retention is None:
-            return None
-        window = to_micros(self.config.retention, "retention=…")
-        return Retention(self.store, self.clock, self.node, window, self._spawn)
-
-    def _on_put(self) -> None:
-        """Something was put into an inbox, and committed."""
-        self._pump.look()
-        self._membership.peers.wake(Wake.WORK)
-
-    def _on_pulse(self, pulse: Pulse) -> None:
-        """A slow pulse that also notices what a lost wake-up did not tell. If there is nothing to do, nothing is asked."""
-        if pulse.has_inbox or (pulse.next_due is not None and pulse.next_due <= self.clock.now()):
-            self._pump.look()
-        elif pulse.next_due is not None:
-            self._pump.note_due(pulse.next_due)
-        self._offers.on_beat(pulse)
-        self._pump.forget_skipped()
-        if self._outcomes.watched:
-            self._spawn(self._ends.look())
-
-    def _on_wake(self, why: Wake) -> None:
-        """Another node did something that may matter here."""
-        self._membership.peers.hear()
-        if why is Wake.WORK:
-            self._pump.look()
-        elif why is Wake.OFFERS:
-            self._offers.look()
-        else:
-            self._on_end_elsewhere()
-
-    def _on_chain(self) -> None:
-        """Processes ended one after the other: perhaps by an execution."""
-        self._pump.care.begin()
-
-    def _on_gone(self) -> None:
-        """Nodes are gone: what they closed last nobody told, and what they were about to do is for others."""
-        self._on_end_elsewhere()
-        self._pump.skip.clear()
-
-    def _on_end_elsewhere(self) -> None:
-        if self._outcomes.watched:
-            self._spawn(self._ends.look())
-        if self._retention is not None:
-            self._retention.note_end(self.clock.now())
-
-    async def _deliver_elsewhere(self, requests: Sequence[tuple[Request, str]]) -> None:
-        await self._delivery.deliver_elsewhere(requests)
-        self._pump.look()  # whoever held them may have let go before it could see what arrived
-
-    def _on_settled(self, settled: Settled) -> None:
-        """A batch is committed: answer, stop and start activities, tell who waits."""
-        for request, answer in settled.answers:
-            request.resolve(answer)
-        for execution_id, number in settled.stopped:
-            self._runner.stop(execution_id, number)
-        for task in settled.dispatched:
-            self._runner.start(task)
-        for execution, closing in settled.closed:
-            self._outcomes.note((execution.org, execution.execution_id), closing)
-        if settled.elsewhere:
-            self._spawn(self._deliver_elsewhere(settled.elsewhere))
-        if settled.offered:
-            self._offers.look()
-            self._membership.peers.wake(Wake.OFFERS)
-        if settled.sent:
-            self._membership.peers.wake(Wake.WORK)
-        if settled.closed:
-            self._membership.peers.wake(Wake.ENDS)
-            if self._retention is not None:
-                self._retention.note_end(self.clock.now())
-
-    def _spawn(self, coro: Any) -> None:
-        task: asyncio.Task[None] = asyncio.get_running_loop().create_task(coro)
-        self._background.add(task)
-        task.add_done_callback(self._background.discard)
+        self._machinery.pump.submit(request)

@@ -12,7 +12,7 @@ from collections.abc import Iterable
 from holdfast.core import codec, events
 from holdfast.core.events import AnyEvent
 from holdfast.core.lifecycle import CLOSED
-from holdfast.engine.attempt import ActivityInfo
+from holdfast.engine.activities.attempt import ActivityInfo
 from holdfast.store.contract import ExecutionRow, HistoryRow
 
 

@@ -12,7 +12,7 @@ import msgspec
 
 from holdfast.code.context import Context
 from holdfast.core.retry import Retry
-from holdfast.engine.attempt import ActivityInfo, activity_info, heartbeat
+from holdfast.engine.activities.attempt import ActivityInfo, activity_info, heartbeat
 from holdfast.errors import ActivityError, ApplicationFailure, ChildWorkflowFailed, ExternalSignalFailed
 from holdfast.simulation import plans
 from holdfast.simulation.plans import FOREVER_MILLIS, SAFETY_MILLIS, AnyStep, Ending, Kind, Plan, Token

@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, Any, Final, TypeAlias
 import msgspec
 
 from holdfast.core.instants import SECOND, Instant
-from holdfast.engine.attempt import ActivityInfo
+from holdfast.engine.activities.attempt import ActivityInfo
 from holdfast.errors import StoreUnavailable
 from holdfast.simulation.monitor import Monitor
 from holdfast.simulation.server_loop import ServerLoop

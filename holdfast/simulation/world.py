@@ -10,8 +10,8 @@ from random import Random
 from typing import Any, Final, Protocol, TypeVar
 
 from holdfast.core.instants import SECOND, Instant
+from holdfast.engine.batches.watchdog import Watchdog
 from holdfast.engine.engine import Engine
-from holdfast.engine.watchdog import Watchdog
 from holdfast.errors import StoreError
 from holdfast.simulation import scripted
 from holdfast.simulation.loop import NODE, SimulatedClock
@@ -74,11 +74,11 @@ class SimulatedEngine(Engine):
 
     def __init__(self, store: Store, **options: Any) -> None:
         super().__init__(store, workflows=[scripted.scripted], activities=[scripted.work], **options)
-        self._watchdog = Unwatched(self._pump, self.config.slow_turn)
+        self._machinery.watchdog = Unwatched(self._machinery.pump, self.config.slow_turn)
 
     def forget(self) -> None:
         """Free what would have gone with the process."""
-        self._cache.clear()
+        self._machinery.cache.clear()
 
 
 class Node:

@@ -10,7 +10,7 @@ from typing import Any, Final, Protocol, TypeVar
 
 from holdfast.core.instants import Duration, Instant, from_datetime, to_datetime, to_micros
 from holdfast.engine.clock import Alarm
-from holdfast.engine.heartbeat import Heartbeat
+from holdfast.engine.nodes.heartbeat import Heartbeat
 from holdfast.errors import InvalidTime
 from holdfast.testing.skipper import Skipper
 

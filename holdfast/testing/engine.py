@@ -10,8 +10,8 @@ from weakref import WeakSet
 
 from holdfast.code.definitions import Activity, Workflow
 from holdfast.core.events import AnyEvent
+from holdfast.engine.batches.requests import Request
 from holdfast.engine.engine import Engine
-from holdfast.engine.requests import Request
 from holdfast.engine.stores import open_store
 from holdfast.engine.views import RecoveryReport
 from holdfast.errors import EngineClosed
@@ -80,7 +80,7 @@ class TestEngine(Engine):
         opened = open_store(store, clock.now)
         super().__init__(opened, workflows=self._workflows, activities=self._activities, clock=clock, **self._options)
         self._options["node"] = self.node  # who comes back under its name need not wait until its lease has run out
-        self._rest = Rest(self._pump, self._runner, self._find_tasks, self._patience)
+        self._rest = Rest(self._machinery.pump, self._machinery.runner, self._find_tasks, self._patience)
 
     # --- time ---
 
@@ -112,7 +112,7 @@ class TestEngine(Engine):
 
     async def shutdown(self) -> None:
         """As of any engine; time no longer waits for this one."""
-        if self._is_open:
+        if self.is_open:
             self._leave_clock()
         await super().shutdown()
 
@@ -122,26 +122,14 @@ class TestEngine(Engine):
         Time may pass before `restart`. Who awaits an answer or a result gets EngineClosed. Async activities are cancelled;
         what a thread does goes on unheard.
         """
-        if not self._is_open:
+        if not self.is_open:
             return
-        self._is_open = False
         self._leave_clock()
-        self._watchdog.stop()
-        await self._pump.kill()
-        await self._runner.close(0)
-        if self._retention is not None:
-            self._retention.stop()
-        await self._membership.abandon()
-        background = list(self._background)
-        for task in background:
-            task.cancel()
-        await asyncio.gather(*background, return_exceptions=True)
-        self._cache.clear()
         gone = EngineClosed("Expected an answer, but the engine crashed before it gave one. Ask again after restart().")
+        await self._machinery.crash(gone)
         for future in list(self._asked):
             if not future.done():
                 future.set_exception(gone)
-        self._outcomes.fail_all(gone)
         if isinstance(self.store, Abandonable):
             self.store.abandon()
         else:
@@ -173,7 +161,7 @@ class TestEngine(Engine):
         super()._submit(request)
 
     def _find_tasks(self) -> list[asyncio.Task[Any]]:
-        return [*self._background, *self._membership.tasks]
+        return [*self._machinery.background, *self._machinery.membership.tasks]
 
     def _leave_clock(self) -> None:
         self._rest.close()

@@ -11,8 +11,8 @@ from weakref import WeakKeyDictionary
 from holdfast.testing.clock import PASSES
 
 if TYPE_CHECKING:
-    from holdfast.engine.activities import ActivityRunner
-    from holdfast.engine.pump import Pump
+    from holdfast.engine.activities.runner import ActivityRunner
+    from holdfast.engine.batches.pump import Pump
 
 log = logging.getLogger("holdfast.testing")
 

@@ -12,7 +12,7 @@ import pytest
 from click.testing import Result
 
 from holdfast import Engine
-from holdfast.engine.moving import move
+from holdfast.engine.moving.moves import move
 from holdfast.engine.stores import hide_password, open_store
 from holdfast.errors import InvalidConfiguration
 from tests.cli.conftest import fill, waiting

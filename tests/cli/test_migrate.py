@@ -16,7 +16,7 @@ import pytest
 from click.testing import Result
 
 from holdfast import Engine
-from holdfast.engine.moving import Step, move
+from holdfast.engine.moving.moves import Step, move
 from holdfast.store.sqlite.store import SqliteStore
 from tests.cli.conftest import double, doubling, failing, waiting
 from tests.store.builders import commit, make_row, make_start, make_timer

@@ -13,7 +13,7 @@ import pytest
 from click.testing import Result
 
 from holdfast import Engine, __version__
-from holdfast.engine.nodes import NodeDetails
+from holdfast.engine.nodes.roster import NodeDetails
 from holdfast.engine.stores import open_store
 from holdfast.store.contract import NodeRow
 from holdfast.testing import TestEngine

@@ -2,11 +2,11 @@
 
 from __future__ import annotations
 
-import asyncio
 from typing import Any, Final
 
 from holdfast.code.definitions import Activity, Workflow
 from holdfast.engine.engine import Engine
+from holdfast.errors import EngineClosed
 from holdfast.store.contract import ExecutionRow, Store
 from holdfast.store.memory.database import MemoryDatabase
 from holdfast.store.memory.store import MemoryStore
@@ -41,17 +41,7 @@ class Cluster:
     async def kill(self, node: str) -> None:
         """Let a node end as a killed process does: nobody is told, and what is not committed never was."""
         engine = self.engines.pop(node)
-        engine._is_open = False
-        engine._watchdog.stop()
-        engine._offers.close()
-        await engine._pump.kill()
-        await engine._runner.close(0)
-        await engine._membership.abandon()
-        background = list(engine._background)
-        for task in background:
-            task.cancel()
-        await asyncio.gather(*background, return_exceptions=True)
-        engine._cache.clear()
+        await engine._machinery.crash(EngineClosed("Expected an answer, but the node was killed. Ask another."))
         await engine.store.close()
 
     async def shut_down(self, node: str) -> None:

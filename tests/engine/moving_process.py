@@ -5,7 +5,7 @@ from __future__ import annotations
 import asyncio
 import sys
 
-from holdfast.engine.moving import Step, move
+from holdfast.engine.moving.moves import Step, move
 
 
 def say(step: Step) -> None:

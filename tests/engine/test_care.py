@@ -13,9 +13,9 @@ from holdfast.core import codec
 from holdfast.core.envelopes import ActivityStopped
 from holdfast.core.execution import Details
 from holdfast.core.instants import SECOND
-from holdfast.engine.care import LONGEST, SHORTLY, Care, Ends, Note
-from holdfast.engine.nodes import NodeDetails
-from holdfast.engine.requests import Request
+from holdfast.engine.batches.care import LONGEST, SHORTLY, Care, Ends, Note
+from holdfast.engine.batches.requests import Request
+from holdfast.engine.nodes.roster import NodeDetails
 from holdfast.store.contract import ExecutionRow, NodeRow
 from holdfast.testing import TestEngine, VirtualClock
 from tests.engine.conftest import OpenEngine
@@ -185,8 +185,8 @@ async def story(ctx: Context, name: str) -> list[str]:
 
 async def test_everything_works_with_care_as_without(open_engine: OpenEngine) -> None:
     engine = await open_engine(story, child, work)
-    engine._pump.care.is_busy = lambda: True  # so that it does not end before the story does
-    engine._pump.care.begin()
+    engine._machinery.pump.care.is_busy = lambda: True  # so that it does not end before the story does
+    engine._machinery.pump.care.begin()
     handles = [await engine.start(story, f"s{number}", workflow_id=f"s{number}") for number in range(3)]
     again = await engine.start(story, "s0", workflow_id="s0")
     await engine.settle()
@@ -196,7 +196,7 @@ async def test_everything_works_with_care_as_without(open_engine: OpenEngine) ->
         )
         await engine.signal_workflow(f"s{number}", "word", "two")
     await engine.clock.advance(seconds=59)
-    assert engine._pump.care.is_taken
+    assert engine._machinery.pump.care.is_taken
     await engine.clock.advance(seconds=2)
     await engine.settle()
 
@@ -227,20 +227,20 @@ async def test_N3_node_that_sees_others_end_in_a_row_takes_care(nodes: Nodes) ->
     await open_node(nodes, "two")
     await nodes.take_over()
     two = nodes.engines["two"]
-    assert not two._pump.care.is_taken, "one end is no chain"
+    assert not two._machinery.pump.care.is_taken, "one end is no chain"
     await nodes.kill("two")
     three = await open_node(nodes, "three")
     await nodes.clock.advance(seconds=5)
-    assert not three._pump.care.is_taken, "it does not know yet that the second is gone"
+    assert not three._machinery.pump.care.is_taken, "it does not know yet that the second is gone"
 
     took = []
-    begin = three._pump.care.begin
+    begin = three._machinery.pump.care.begin
 
     def note_chain() -> None:
         took.append(True)
         begin()
 
-    three._membership._on_chain = note_chain
+    three._machinery.membership._on_chain = note_chain
     await nodes.take_over()
     assert took
 
@@ -250,7 +250,7 @@ async def test_N3_nodes_that_end_together_make_nobody_take_care(nodes: Nodes) ->
         await open_node(nodes, name)
     await nodes.clock.advance(seconds=10)
     took = []
-    nodes.engines["three"]._membership._on_chain = lambda: took.append(True)
+    nodes.engines["three"]._machinery.membership._on_chain = lambda: took.append(True)
     await nodes.kill("one")
     await nodes.kill("two")
     await nodes.take_over()

@@ -14,8 +14,8 @@ from holdfast import Context, Engine, Retry, activity, workflow
 from holdfast.core import codec
 from holdfast.core.envelopes import Signal
 from holdfast.core.payloads import encode as encode_payload
-from holdfast.engine.copying import import_executions
-from holdfast.engine.lines import read_line, write_line
+from holdfast.engine.moving.copying import import_executions
+from holdfast.engine.moving.lines import read_line, write_line
 from holdfast.engine.stores import open_store
 from holdfast.errors import (
     CorruptStore,

@@ -13,7 +13,7 @@ import pytest
 
 from holdfast import Context, Engine, Retry, activity, activity_info, workflow
 from holdfast.core.instants import SECOND
-from holdfast.engine.heartbeat import Card, Lease
+from holdfast.engine.nodes.heartbeat import Card, Lease
 from holdfast.errors import InvalidConfiguration, StoreUnavailable
 from holdfast.store.contract import NodeRow
 from holdfast.store.memory.database import MemoryDatabase
@@ -213,12 +213,15 @@ async def test_busy_loop_keeps_its_lease_and_hears_only_the_newest_heartbeat() -
     store = LineStore(MemoryDatabase(), "a")
     heard: list[int] = []
 
-    class Listening(Engine):
-        def _on_pulse(self, pulse: Any) -> None:
-            heard.append(store.beats)
-            super()._on_pulse(pulse)
+    engine = Engine(store, node="a", **QUICK)
+    on_beat = engine._machinery.offers.on_beat
 
-    async with Listening(store, node="a", **QUICK):
+    def listen(pulse: Any) -> None:
+        heard.append(store.beats)
+        on_beat(pulse)
+
+    engine._machinery.offers.on_beat = listen  # type: ignore[method-assign]
+    async with engine:
         await until(lambda: store.beats > 3)
         await asyncio.sleep(0)
         before, beats = len(heard), store.beats

@@ -212,7 +212,7 @@ async def test_engine_on_a_store_of_its_own_tells_whether_it_ended_in_good_order
 async def test_stop_ends_the_wait_and_shuts_down(tmp_path: Path) -> None:
     engine = Engine(f"sqlite:///{tmp_path / 'app.db'}", workflows=[waiting])
     working = asyncio.create_task(engine.run_until_stopped())
-    await until(lambda: engine._is_open)
+    await until(lambda: engine.is_open)
 
     threading.Thread(target=engine.stop).start()
     await asyncio.wait_for(working, 10)
@@ -235,7 +235,7 @@ async def test_handlers_of_signals_are_as_before_afterwards(tmp_path: Path) -> N
     before = [signal.getsignal(one) for one in (signal.SIGTERM, signal.SIGINT)]
     engine = Engine(f"sqlite:///{tmp_path / 'app.db'}")
     working = asyncio.create_task(engine.run_until_stopped())
-    await until(lambda: engine._is_open)
+    await until(lambda: engine.is_open)
 
     os.kill(os.getpid(), signal.SIGTERM)
     await asyncio.wait_for(working, 10)
@@ -246,13 +246,13 @@ async def test_handlers_of_signals_are_as_before_afterwards(tmp_path: Path) -> N
 async def test_wait_that_is_cancelled_shuts_down_too(tmp_path: Path) -> None:
     engine = Engine(f"sqlite:///{tmp_path / 'app.db'}")
     working = asyncio.create_task(engine.run_until_stopped())
-    await until(lambda: engine._is_open)
+    await until(lambda: engine.is_open)
 
     working.cancel()
     with pytest.raises(asyncio.CancelledError):
         await working
 
-    assert not engine._is_open
+    assert not engine.is_open
 
 
 # --- processes ---
@@ -324,7 +324,7 @@ async def test_worker_that_is_told_to_stop_hands_over_to_another_node_at_once(po
     async with open_here(postgres_url) as engine:
         with run_worker(postgres_url, tmp_path, 0.1, "order:one:60", "order:two:60") as worker:
             await asyncio.to_thread(worker.read_until, "open", "begun one 1", "begun two 1")
-            await until(lambda: "worker" in engine._membership.peers.names)
+            await until(lambda: "worker" in engine._machinery.membership.peers.names)
             worker.tell(signal.SIGTERM)
             code, _ = await asyncio.to_thread(worker.wait)
 

@@ -18,8 +18,8 @@ from msgspec.structs import replace
 
 from holdfast import Context, Engine, Retry, WorkflowFailed, activity, workflow
 from holdfast.code.definitions import Workflow
-from holdfast.engine.marks import MOVED_FROM, MOVED_TO, MOVING_FROM, MOVING_TO
-from holdfast.engine.moving import Step, abandon, move
+from holdfast.engine.moving.marks import MOVED_FROM, MOVED_TO, MOVING_FROM, MOVING_TO
+from holdfast.engine.moving.moves import Step, abandon, move
 from holdfast.engine.stores import open_store
 from holdfast.errors import Conflict, CorruptStore, HoldfastError, InvalidConfiguration, StoreMoved, StoreOwned
 from holdfast.store.contract import LooseWrite, NodeRow, Store

@@ -55,7 +55,7 @@ def open_here(url: str, node: str, **options: Any) -> Engine:
 
 
 async def wait_for_peer(engine: Engine, node: str) -> None:
-    await until(lambda: node in engine._membership.peers.names)
+    await until(lambda: node in engine._machinery.membership.peers.names)
 
 
 async def test_N1_process_that_is_killed_is_taken_over_within_ten_seconds(postgres_url: str, tmp_path: Path) -> None:
@@ -84,7 +84,7 @@ async def test_N1_process_that_stood_still_is_taken_over_and_its_results_are_ref
             await wait_for_peer(engine, "worker")
             worker.tell(signal.SIGSTOP)
             assert await asyncio.wait_for(engine.handle("one").result(), 15) == 2
-            await until(lambda: "worker" not in engine._membership.peers.names)
+            await until(lambda: "worker" not in engine._machinery.membership.peers.names)
 
             worker.tell(signal.SIGCONT)
             await wait_for_peer(engine, "worker")

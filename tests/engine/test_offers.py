@@ -138,11 +138,11 @@ async def test_N3_activities_beyond_the_places_of_a_node_go_to_others(cluster: C
 async def test_N3_activity_that_waits_for_a_place_goes_to_a_node_that_has_one(cluster: Cluster) -> None:
     doors = {"one": Door(), "two": Door()}
     one = await cluster.open("one", waits_for_all, make_slow(doors["one"]), max_activities=1)
-    one._pump.make_room = None  # as if several batches had given the same place away
+    one._machinery.pump.make_room = None  # as if several batches had given the same place away
     handle = await one.start(waits_for_all, 3, workflow_id="w")
     await until(lambda: doors["one"].inside == 1)
     await cluster.open("two", make_slow(doors["two"]))
-    one._pump.make_room = one._offers.make_room
+    one._machinery.pump.make_room = one._machinery.offers.make_room
 
     await until(lambda: doors["two"].inside == 2)
     assert doors["one"].came == [1]
@@ -188,7 +188,7 @@ async def test_node_takes_only_as_many_offers_as_bounds_allow(cluster: Cluster) 
     await handle.result()
     assert RAN.count("out") == 30
     assert most[0] == 2
-    assert two._runner.running_count == 0
+    assert two._machinery.runner.running_count == 0
 
 
 async def test_many_nodes_take_each_activity_once(cluster: Cluster) -> None:
@@ -248,7 +248,7 @@ async def test_offer_that_cannot_be_read_fails_the_activity(cluster: Cluster) ->
     handle = await one.start(one_by_one, 1)
     two = await cluster.open("two", double, queues=["other"])
     (row,) = await two.store.take_offers("two", ["default\tdouble"], 1)
-    two._offers._begin(ActivityRow(row.org, row.execution_id, row.number, row.attempt, row.route, b"[1, {}]"))
+    two._machinery.offers._begin(ActivityRow(row.org, row.execution_id, row.number, row.attempt, row.route, b"[1, {}]"))
 
     with pytest.raises(WorkflowFailed, match="CorruptStore"):
         await handle.result()

@@ -152,7 +152,7 @@ async def test_programs_that_ended_are_not_kept(open_engine: OpenEngine) -> None
     for _ in range(20):
         await (await engine.start(quick)).result()
 
-    assert len(engine._cache) == 0
+    assert len(engine._machinery.cache) == 0
 
 
 async def test_bare_except_does_not_hold_up_the_engine_when_it_is_unloaded(open_engine: OpenEngine) -> None:

@@ -57,7 +57,7 @@ async def open_two(nodes: Nodes, **options: Any) -> tuple[TestEngine, TestEngine
 async def ask(engine: Engine, target: str) -> asyncio.Task[Any]:
     """Somebody waits for a result by now."""
     task = asyncio.create_task(engine.handle(target).result())
-    await until(lambda: engine._outcomes.watched)
+    await until(lambda: engine._machinery.outcomes.watched)
     return task
 
 
@@ -146,7 +146,7 @@ async def test_ends_are_asked_for_with_one_query_for_all(nodes: Nodes) -> None:
     for number in range(50):
         await a.start(waiting, workflow_id=f"w-{number}")
     answers = [asyncio.create_task(b.handle(f"w-{number}").result()) for number in range(50)]
-    await until(lambda: len(b._outcomes.watched) == 50)
+    await until(lambda: len(b._machinery.outcomes.watched) == 50)
     await nodes.clock.settle()
     store.calls.clear()
 
@@ -191,7 +191,7 @@ async def test_node_that_is_alone_wakes_nobody(nodes: Nodes) -> None:
 
 async def test_results_are_heard_of_on_a_database(postgres_url: str) -> None:
     async with Engine(postgres_url, workflows=WORKFLOWS) as a, Engine(postgres_url, workflows=WORKFLOWS) as b:
-        await until(lambda: a._membership.peers.names and b._membership.peers.names)
+        await until(lambda: a._machinery.membership.peers.names and b._machinery.membership.peers.names)
         await a.start(waiting, workflow_id="w")
         answer = await ask(b, "w")
         await a.signal_workflow("w", "go", "went")

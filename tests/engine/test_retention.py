@@ -11,7 +11,7 @@ import pytest
 
 from holdfast import Context, Engine, ExecutionInfo, workflow
 from holdfast.core.instants import Instant
-from holdfast.engine.retention import BATCH
+from holdfast.engine.nodes.retention import BATCH
 from holdfast.errors import ExecutionNotFound, InvalidConfiguration
 from holdfast.store.memory.faults import FaultAction, Point
 from holdfast.store.memory.store import MemoryStore
@@ -184,7 +184,7 @@ async def test_D3_one_node_at_a_time_removes(nodes: Nodes) -> None:
     await nodes.clock.advance(hours=1, minutes=2)
 
     assert await find_ids(engines[0]) == []
-    assert sum(engine._retention.removed for engine in engines if engine._retention is not None) == 15
+    assert sum(engine._machinery.retention.removed for engine in engines if engine._machinery.retention is not None) == 15
     assert "retention" not in nodes.database.tables.host_locks
 
 

@@ -10,7 +10,7 @@ from typing import Any
 import pytest
 
 from holdfast import ApplicationFailure, Context, Engine, Status, WorkflowCancelled, WorkflowTerminated, activity, workflow
-from holdfast.engine.copying import export_executions, import_executions, require_sound
+from holdfast.engine.moving.copying import export_executions, import_executions, require_sound
 from holdfast.errors import ExternalSignalFailed, HoldfastError, InvalidConfiguration, InvalidIdentifier
 from holdfast.store.memory.store import MemoryStore
 from holdfast.testing import TestEngine
@@ -76,7 +76,7 @@ async def answers(ctx: Context) -> str:
 async def is_at_rest(engine: Engine) -> bool:
     for _ in range(20):
         await asyncio.sleep(0)
-    return engine._pump.is_idle and not engine._background
+    return engine._machinery.pump.is_idle and not engine._machinery.background
 
 
 # --- workflows that only some nodes have ---
@@ -94,7 +94,7 @@ async def test_N3_node_passes_on_what_is_for_a_workflow_that_it_does_not_have(cl
     assert await handle.result() == ["one", "two"]
     assert await has_not.handle("c").result() == ["one", "two"]
     assert RAN.count("collect began") == 1, "nobody else loaded it"
-    assert len(has_not._cache) == 0
+    assert len(has_not._machinery.cache) == 0
 
 
 async def test_N3_child_runs_on_the_node_that_has_its_workflow(cluster: Cluster) -> None:
@@ -162,7 +162,7 @@ async def test_N3_what_nobody_can_take_waits_and_keeps_nobody_busy(cluster: Clus
 
     assert (await sender.status()).status is Status.SUSPENDED, "its signal has not been answered"
     assert (await other.store.count()).inbox == 2
-    assert other._pump.skip == set()
+    assert other._machinery.pump.skip == set()
     assert await (await other.start(nap, 0.01)).result() == "slept"
     again = await cluster.open("owner-again", collect, note)
     assert await again.handle("c").result() == []
@@ -174,11 +174,11 @@ async def test_N3_timers_concern_only_nodes_that_have_the_workflow(cluster: Clus
     two = await cluster.open("two", collect, note)
     handle = await one.start(nap, 3600)
     await until(lambda: is_at_rest(one))
-    two._pump.look()
+    two._machinery.pump.look()
     await until(lambda: is_at_rest(two))
 
-    assert one._pump.next_due is not None
-    assert two._pump.next_due is None
+    assert one._machinery.pump.next_due is not None
+    assert two._machinery.pump.next_due is None
     await handle.cancel()
 
 

@@ -13,8 +13,8 @@ from holdfast import ActivityFailed, Context, Retry, activity_info, transaction,
 from holdfast.code.definitions import Workflow
 from holdfast.core import events
 from holdfast.core.envelopes import Redispatch
+from holdfast.engine.batches.requests import Request
 from holdfast.engine.engine import Engine
-from holdfast.engine.requests import Request
 from holdfast.store.memory.faults import FaultAction, Point
 from holdfast.store.sqlite.connections import Connections
 from tests.engine.cluster import Cluster
@@ -102,13 +102,13 @@ class Steps:
         b = await cluster.open("b", self.flow, self.note, **CALM)
         for name in names:
             execution_id = (await b.query_status(name)).execution_id
-            b._pump.submit(Request("default", Redispatch(node="a"), execution_id=execution_id))
+            b._machinery.pump.submit(Request("default", Redispatch(node="a"), execution_id=execution_id))
         await until(lambda: len(self.begun) == 2 * len(names))
         return a, b
 
 
 def all_ended(*engines: Engine) -> Callable[[], bool]:
-    return lambda: all(engine._runner.running_count == 0 for engine in engines)
+    return lambda: all(engine._machinery.runner.running_count == 0 for engine in engines)
 
 
 # --- attempts ---

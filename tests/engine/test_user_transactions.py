@@ -247,7 +247,7 @@ async def test_committed_start_survives_the_end_of_the_engine(place: Place) -> N
 
     def order(connection: Any, work: TransactionWork) -> Any:
         work.start(ship, "x", workflow_id="x")
-        engine._pump._stopping = True  # it takes no more, as if it had died at the commit
+        engine._machinery.pump._stopping = True  # it takes no more, as if it had died at the commit
         return place.notes.write(connection, "x", "")
 
     await engine.transaction(place.function(order))

@@ -132,9 +132,9 @@ async def test_N3_pinned_execution_waits_for_a_node_with_its_version(cluster: Cl
     new = await cluster.open("new", define("2", "pinned"), work)
     await cluster.kill("old")
     await new.signal_workflow("o", "word", "end")
-    await until(lambda: new._pump.is_idle and not new._background)
+    await until(lambda: new._machinery.pump.is_idle and not new._machinery.background)
     assert await has_status(new, Status.SUSPENDED)
-    assert len(new._cache) == 0
+    assert len(new._machinery.cache) == 0
 
     again = await cluster.open("old-again", define("1", "pinned"), work)
     assert await again.handle("o").result() == ["1 begun"]
@@ -216,7 +216,7 @@ async def test_N3_execution_that_one_version_blocked_is_tried_by_another(cluster
     again = await cluster.open("again", define_broken("2"), work)
     assert again.recovery_report is not None
     assert again.recovery_report.blocked == 1
-    await until(lambda: again._pump.is_idle)
+    await until(lambda: again._machinery.pump.is_idle)
     assert await has_status(again, Status.BLOCKED), "the same code would fail in the same way"
     await cluster.shut_down("new")
     await cluster.shut_down("again")
@@ -265,7 +265,7 @@ async def test_N3_node_that_skips_a_blocked_execution_takes_it_once_another_has_
         first = await nodes.open("first", [define_broken("2")], [work])
         await first.signal_workflow("o", "word", "next")
         await nodes.clock.settle()
-        assert first._pump.skip
+        assert first._machinery.pump.skip
         await nodes.open("mended", [define("3")], [work])
         await nodes.clock.settle()
         assert await has_status(first, Status.SUSPENDED)

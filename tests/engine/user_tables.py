@@ -73,7 +73,7 @@ class Place:
     async def close(self) -> None:
         """The test is over: what it left must be whole."""
         for engine in self._engines:
-            if engine._is_open:
+            if engine.is_open:
                 problems = await engine.store.check()
                 await engine.shutdown()
                 assert problems == []

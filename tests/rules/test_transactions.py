@@ -261,7 +261,7 @@ async def test_X2_a_failed_commit_leaves_the_envelope_visible_and_the_turn_is_ta
     one = msgspec.structs.replace(NULL, data=msgspec.Raw(b"1"))
     await nodes.put_into_inbox(str(handle.execution_id), Signal(name="x", value=one))
     before = await nodes.snapshot()
-    await eventually(lambda: engine._pump._backoff > 0)
+    await eventually(lambda: engine._machinery.pump._backoff > 0)
     failed = await nodes.snapshot()
 
     await nodes.clock.advance(seconds=1)

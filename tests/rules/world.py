@@ -70,7 +70,7 @@ class World:
     async def close(self) -> None:
         """The test is over: what it left must be whole."""
         for engine in self._engines:
-            if not engine._is_open:
+            if not engine.is_open:
                 continue
             problems = await engine.store.check()
             await engine.shutdown()
@@ -172,7 +172,7 @@ class Nodes:
 
     async def died(self, node: str) -> None:
         """Wait until a node has met a fault that it does not survive."""
-        lanes = [lane.task for lane in self.engines[node]._pump._lanes.all if lane.task is not None]
+        lanes = [lane.task for lane in self.engines[node]._machinery.pump._lanes.all if lane.task is not None]
         ended, _ = await asyncio.wait(lanes, timeout=PATIENCE, return_when=asyncio.FIRST_COMPLETED)
         assert [type(task.exception()) for task in ended] == [SimulatedCrash]
 

@@ -13,7 +13,7 @@ from pathlib import Path
 
 import msgspec
 
-from holdfast.engine.attempt import activity_info
+from holdfast.engine.activities.attempt import activity_info
 
 FILE = "ledger.jsonl"
 

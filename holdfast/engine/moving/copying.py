@@ -15,7 +15,7 @@ from holdfast.core.execution import OFFERED
 from holdfast.core.ids import check_identifier
 from holdfast.core.lifecycle import Status
 from holdfast.core.turn import fold
-from holdfast.engine.lines import read_line, write_line
+from holdfast.engine.moving.lines import read_line, write_line
 from holdfast.engine.rows import from_row, to_turns
 from holdfast.errors import (
     CorruptStore,

@@ -24,7 +24,7 @@ from holdfast.store.contract import HistoryRow, InboxRow, Once, RequestRow
 
 if TYPE_CHECKING:
     from holdfast.code.definitions import TransactionActivity
-    from holdfast.engine.attempt import Attempt
+    from holdfast.engine.activities.attempt import Attempt
     from holdfast.engine.clock import Clock
     from holdfast.store.contract import Store, Work
 

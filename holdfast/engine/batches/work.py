@@ -5,8 +5,8 @@ from __future__ import annotations
 from typing import Final
 
 from holdfast.core.envelopes import AnyEnvelope, Start, Terminate
-from holdfast.engine.programs import Live
-from holdfast.engine.requests import Request
+from holdfast.engine.batches.programs import Live
+from holdfast.engine.batches.requests import Request
 
 Source = Request | int | None
 """Where an envelope came from: a request of this node, an inbox row by its id, or a timer."""

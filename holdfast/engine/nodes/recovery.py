@@ -8,14 +8,14 @@ from typing import TYPE_CHECKING
 
 from holdfast.core import codec
 from holdfast.core.failures import PROCESS_LOST
+from holdfast.engine.nodes.take_over import Gone, find_left
 from holdfast.engine.rows import from_row, to_row
-from holdfast.engine.take_over import Gone, find_left
 from holdfast.engine.views import RecoveryReport
 from holdfast.errors import CorruptStore
 from holdfast.store.contract import ExecutionRow
 
 if TYPE_CHECKING:
-    from holdfast.engine.pump import Pump
+    from holdfast.engine.batches.pump import Pump
     from holdfast.engine.routes import Routes
     from holdfast.store.contract import Store
 

@@ -11,7 +11,6 @@ from typing import Final
 import msgspec
 
 from holdfast.core import codec, envelopes
-from holdfast.core.children import refuse_child
 from holdfast.core.closing import find_next_run
 from holdfast.core.envelopes import (
     AnyEnvelope,
@@ -23,24 +22,23 @@ from holdfast.core.envelopes import (
     Terminate,
     TimerDue,
 )
-from holdfast.core.failures import Failure, describe_exception
+from holdfast.core.failures import describe_exception
 from holdfast.core.instants import Instant
 from holdfast.core.options import OnClosed, OnOpen
 from holdfast.core.signals import closed_error, missing_error
-from holdfast.engine.keys import Keys, answer_from, key_lock, make_request_row
-from holdfast.engine.lanes import Name
-from holdfast.engine.programs import ProgramCache
-from holdfast.engine.requests import Look, Opened, Request
+from holdfast.engine.batches.keys import Keys, answer_from, key_lock, make_request_row
+from holdfast.engine.batches.lanes import Name
+from holdfast.engine.batches.loose import Loose
+from holdfast.engine.batches.programs import ProgramCache
+from holdfast.engine.batches.requests import Look, Opened, Request
+from holdfast.engine.batches.work import Source, Work
 from holdfast.engine.rows import from_row
-from holdfast.engine.work import Source, Work
 from holdfast.errors import CorruptStore, ExecutionClosed, HoldfastError, WorkflowAlreadyClosed, WorkflowAlreadyOpen
 from holdfast.store.contract import (
     Claim,
     Claimed,
-    DeadLetterRow,
     ExecutionRow,
     InboxRow,
-    LooseWrite,
     Route,
     TimerRow,
     Transaction,
@@ -77,11 +75,10 @@ class Router:
         self._guessed: dict[tuple[str, str], str] = {}
         """Which execution was open under a workflow id when this node last saw it."""
         self._routed: set[int] = set()
-        self._rows_by_id: dict[int, InboxRow] = {}
         self._keys = Keys(transaction, now)
         self.rows: dict[str, ExecutionRow] = {}
         self.work: dict[str, Work] = {}
-        self.loose = LooseWrite()
+        self.loose = Loose(node, now, max_attempts)
         self.answers: list[tuple[Request, object]] = []
         """What to answer after the commit to requests that no turn answers."""
         self.followers: list[tuple[Request, Request]] = []
@@ -193,13 +190,13 @@ class Router:
             try:
                 envelope = codec.decode_envelope(row.body)
             except CorruptStore as error:
-                self._bury(row, error.message)
+                self.loose.bury(row, error.message)
                 continue
             if row.attempts >= self._max_attempts:
-                self._bury(row, f"handling it failed {row.attempts} times")
+                self.loose.bury(row, f"handling it failed {row.attempts} times")
                 continue
             decoded.append((row, envelope))
-            self._rows_by_id[row.id] = row
+            self.loose.know(row)
             key = (row.org, row.workflow_id)
             is_own_id = type(envelope) is Start and envelope.workflow_id == envelope.execution_id
             if not row.execution_id and not is_own_id and key not in self._open and key not in self._asked:
@@ -224,7 +221,7 @@ class Router:
             execution_id = self._open[key] or ""
         if execution_id in self.work or execution_id in self._held:
             if type(envelope) is Signal and await self._keys.is_used(row.org, envelope.request, execution_id):
-                self.loose.consumed.append(row.id)
+                self.loose.consume(row.id)
             else:
                 self._work_for(row.org, execution_id).add(envelope, row.id)
             return
@@ -246,39 +243,29 @@ class Router:
 
     async def _settle_row(self, row: InboxRow, envelope: AnyEnvelope, closed: ExecutionRow | None) -> None:
         """Nobody takes it any more: its next run does, if its receiver continued; else whoever sent a signal hears of it."""
-        self.loose.consumed.append(row.id)
+        self.loose.consume(row.id)
         if closed is not None and closed.closed_at is not None and closed.status == "continued":
             if isinstance(envelope, envelopes.CARRIED):
-                self._send(row.org, find_next_run(closed.execution_id, closed.closed_at), envelope)
+                self.loose.send(row.org, find_next_run(closed.execution_id, closed.closed_at), envelope)
         elif type(envelope) is Signal:
             error = await self._refusal(row.org, row.execution_id, row.workflow_id, "signal")
             if envelope.sender is not None:
                 answer = envelopes.SignalAnswered(number=envelope.sender.number, failure=describe_exception(error))
-                self._send(row.org, envelope.sender.execution_id, answer)
+                self.loose.send(row.org, envelope.sender.execution_id, answer)
             else:
-                self._bury(row, error.message, consume=False)
+                self.loose.bury(row, error.message, consume=False)
         elif isinstance(envelope, Cancel | Terminate) and not row.execution_id:
             error = await self._refusal(row.org, "", row.workflow_id, "cancel")
             if not isinstance(error, ExecutionClosed):
-                self._bury(row, error.message, consume=False)
+                self.loose.bury(row, error.message, consume=False)
 
     async def _route_first(self, row: InboxRow, start: Start) -> None:
         """The first turn of an execution that is registered: others left it to this node."""
         found = await self._find_row(row.execution_id)
         if found is None or found.closed_at is not None or found.sequence > 0:
-            self.loose.consumed.append(row.id)  # it was handled before
+            self.loose.consume(row.id)  # it was handled before
         elif row.execution_id in self._held:
             self._work_for(row.org, row.execution_id).add(start, row.id)
-
-    def bury_rows(self, row_ids: Sequence[int], reason: str) -> None:
-        """These go to the dead letters."""
-        for row_id in row_ids:
-            self._bury(self._rows_by_id[row_id], reason)
-
-    def reroute(self, row_id: int, route: Route) -> None:
-        """An inbox row is for others: they will find it on that route."""
-        if self._rows_by_id[row_id].route != route:
-            self.loose.rerouted.append((row_id, route))
 
     async def _look_for_start(self, key: tuple[str, str]) -> bool:
         """Route a start that may still be waiting under this workflow id; False if another node is at it."""
@@ -288,27 +275,6 @@ class Router:
             self._absorb(claimed)
             await self._route_inbox(claimed.inbox)
         return key in self._open
-
-    def fail_rows(self, row_ids: Sequence[int], error: Exception) -> None:
-        """Handling these failed: they are tried again some times, then buried."""
-        for row_id in row_ids:
-            row = self._rows_by_id[row_id]
-            failures = row.attempts + 1
-            if failures < self._max_attempts:
-                self.loose.failed.append(row_id)
-            else:
-                reason = f"handling it failed {failures} times, at last with {type(error).__name__}: {error}"
-                self._bury(msgspec.structs.replace(row, attempts=failures), reason)
-
-    def _bury(self, row: InboxRow, reason: str, *, consume: bool = True) -> None:
-        if consume:
-            self.loose.consumed.append(row.id)
-        self.loose.dead_letters.append(
-            DeadLetterRow(row.org, row.execution_id, row.workflow_id, row.body, reason, self._node, self._now, row.attempts)
-        )
-
-    def _send(self, org: str, execution_id: str, envelope: AnyEnvelope) -> None:
-        self.loose.outgoing.append(InboxRow(org, execution_id, "", codec.encode(envelope)))
 
     # --- starts ---
 
@@ -321,7 +287,7 @@ class Router:
             return
         existing = self._open.get(key)
         if existing == start.execution_id and type(source) is int:
-            self.loose.consumed.append(source)  # it was handled before
+            self.loose.consume(source)  # it was handled before
             return
         if type(source) is int and start.request is not None and await self._is_repeated_start(start, org, source):
             return
@@ -347,7 +313,7 @@ class Router:
         signal = start.signal if request is None else request.signal
         if signal is not None and request is None:
             if await self._keys.is_used(org, signal.request, start.execution_id):
-                self.loose.consumed.extend([source] if type(source) is int else [])
+                self.loose.consume(*([source] if type(source) is int else []))
                 return
             start = msgspec.structs.replace(start, signal=None)
         work = self.work[start.execution_id] = Work(org, start.execution_id, start)
@@ -370,12 +336,12 @@ class Router:
         elif source is not None and start.signal is None:
             if existing in self.work and self.work[existing].new is not None:
                 return  # it is being started in this very batch, which may yet be lost
-            self.loose.consumed.append(source)
+            self.loose.consume(source)
             if start.request is not None:
-                self.loose.requests.append(make_request_row(org, start.request, existing, None))
+                self.loose.write.requests.append(make_request_row(org, start.request, existing, None))
         elif source is not None and start.signal is not None and (existing in self.work or existing in self._held):
             if await self._keys.is_used(org, start.signal.request, existing):
-                self.loose.consumed.append(source)
+                self.loose.consume(source)
             else:
                 self._work_for(org, existing).add(start.signal, source)
 
@@ -396,21 +362,8 @@ class Router:
             self.answers.append((source, error))
             return
         if source is not None:
-            self.refuse_row(source, start, error)
-        self.refuse_child(start, org, describe_exception(error))
-
-    def refuse_row(self, row_id: int, envelope: AnyEnvelope, error: HoldfastError) -> None:
-        """What came by the inbox for an execution that is not made: a parent hears of it; else there is nobody to tell."""
-        if type(envelope) is Start and envelope.parent is not None:
-            self.loose.consumed.append(row_id)
-        else:
-            self._bury(self._rows_by_id[row_id], error.message)
-
-    def refuse_child(self, start: Start, org: str, failure: Failure) -> None:
-        """Tell a parent that its child could not be started."""
-        refused = refuse_child(start, failure)
-        if refused is not None:
-            self._send(org, *refused)
+            self.loose.refuse_row(source, start, error)
+        self.loose.refuse_child(start, org, describe_exception(error))
 
     # --- requests ---
 
@@ -486,12 +439,12 @@ class Router:
             return True
         if not await self._keys.is_used(org, start.request, start.execution_id):
             return False
-        self.loose.consumed.append(row_id)
+        self.loose.consume(row_id)
         return True
 
     def _remember(self, request: Request, execution_id: str, sequence: int | None) -> None:
         if request.key is not None:
-            self.loose.requests.append(make_request_row(request.org, request.key, execution_id, sequence))
+            self.loose.write.requests.append(make_request_row(request.org, request.key, execution_id, sequence))
 
     async def _find_row(self, execution_id: str) -> ExecutionRow | None:
         row = self.rows.get(execution_id)

@@ -5,8 +5,8 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Any
 
 from holdfast.core.envelopes import Start
-from holdfast.engine.requests import Request
-from holdfast.engine.work import Work
+from holdfast.engine.batches.requests import Request
+from holdfast.engine.batches.work import Work
 
 if TYPE_CHECKING:
     from holdfast.core.effects import Outgoing, Turn

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from holdfast.engine.requests import Accepted, Opened, Request
+from holdfast.engine.batches.requests import Accepted, Opened, Request
 from holdfast.store.contract import RequestRow
 
 if TYPE_CHECKING:

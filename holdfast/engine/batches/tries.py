@@ -5,15 +5,15 @@ from __future__ import annotations
 from holdfast.core.effects import Limits, Turn
 from holdfast.core.envelopes import ActivityStopped
 from holdfast.core.instants import Instant
-from holdfast.engine.care import blame
-from holdfast.engine.leaving import keep_requests
-from holdfast.engine.programs import Live
-from holdfast.engine.requests import Request
-from holdfast.engine.routing import Router
+from holdfast.engine.batches.care import blame
+from holdfast.engine.batches.leaving import keep_requests
+from holdfast.engine.batches.programs import Live
+from holdfast.engine.batches.requests import Request
+from holdfast.engine.batches.routing import Router
+from holdfast.engine.batches.settling import Taken
+from holdfast.engine.batches.stand_ins import NoProgram
+from holdfast.engine.batches.work import Work
 from holdfast.engine.rows import from_row, to_row
-from holdfast.engine.settling import Taken
-from holdfast.engine.stand_ins import NoProgram
-from holdfast.engine.work import Work
 from holdfast.store.contract import ExecutionRow, TurnWrite
 
 
@@ -46,7 +46,7 @@ def give_up(work: Work, router: Router, row: ExecutionRow, now: Instant, limits:
     execution = from_row(row)
     failure = blame(execution, execution.details.tries)
     execution.block(failure, version)
-    router.bury_rows(work.consumed, failure.message)
+    router.loose.bury_rows(work.consumed, failure.message)
     keep_requests(work, router, row.route)
     return _make_taken(work, Turn(execution, now, limits), row)
 

@@ -13,13 +13,13 @@ from typing import TYPE_CHECKING, Final, NamedTuple, TypeAlias
 
 from holdfast.core.envelopes import Redispatch
 from holdfast.core.instants import SECOND, Micros
-from holdfast.engine.nodes import read_details
-from holdfast.engine.requests import Request
+from holdfast.engine.batches.requests import Request
+from holdfast.engine.nodes.roster import read_details
 from holdfast.errors import HoldfastError, StoreError
 
 if TYPE_CHECKING:
     from holdfast.engine.clock import Clock
-    from holdfast.engine.heartbeat import Beat
+    from holdfast.engine.nodes.heartbeat import Beat
     from holdfast.store.contract import NodeRow, Store
 
 log = logging.getLogger("holdfast.engine")

@@ -15,17 +15,17 @@ import msgspec
 from holdfast.core import codec
 from holdfast.core.envelopes import ActivityRaised, Redispatch
 from holdfast.core.failures import describe_exception
-from holdfast.engine.limits import Rate, Room, Slots, is_suspect
-from holdfast.engine.requests import Request
+from holdfast.engine.activities.limits import Rate, Room, Slots, is_suspect
+from holdfast.engine.activities.unwanted import Key, Unwanted, key_of
+from holdfast.engine.batches.requests import Request
 from holdfast.engine.routes import Routes, make_route
-from holdfast.engine.unwanted import Key, Unwanted, key_of
 from holdfast.errors import CorruptStore, StoreError
 
 if TYPE_CHECKING:
     from holdfast.core.effects import ActivityTask
     from holdfast.core.events import ActivityScheduled
     from holdfast.core.placing import MayKeep
-    from holdfast.engine.activities import ActivityRunner
+    from holdfast.engine.activities.runner import ActivityRunner
     from holdfast.engine.delivery import Delivery
     from holdfast.engine.registry import Registry
     from holdfast.store.contract import ActivityRow, Pulse, Route, Store

@@ -12,7 +12,6 @@ import logging
 from collections.abc import Awaitable, Callable, Sequence
 from typing import TYPE_CHECKING, Final, TypeVar
 
-from holdfast.core import codec
 from holdfast.core.effects import Limits, Turn
 from holdfast.core.execution import Execution
 from holdfast.core.failures import Failure, describe_exception
@@ -20,21 +19,21 @@ from holdfast.core.instants import Instant
 from holdfast.core.placing import MayKeep, place_activities
 from holdfast.core.program import Program
 from holdfast.core.turn import fold, take_turn
-from holdfast.engine.care import Care, read_tries
-from holdfast.engine.gate import Gate
-from holdfast.engine.joining import Joining, follow
-from holdfast.engine.programs import Live, ProgramCache
-from holdfast.engine.requests import Request
+from holdfast.engine.batches.care import Care, read_tries
+from holdfast.engine.batches.gate import Gate
+from holdfast.engine.batches.joining import Joining, follow
+from holdfast.engine.batches.programs import Live, ProgramCache
+from holdfast.engine.batches.requests import Request
+from holdfast.engine.batches.routing import Router
+from holdfast.engine.batches.settling import Settled, Taken, settle
+from holdfast.engine.batches.stand_ins import FailingProgram, NoProgram
+from holdfast.engine.batches.tries import clear_tries
+from holdfast.engine.batches.work import Work
+from holdfast.engine.batches.writing import bury_refused, make_write
 from holdfast.engine.routes import Routes
-from holdfast.engine.routing import Router
 from holdfast.engine.rows import from_row, to_row, to_turns
-from holdfast.engine.settling import Settled, Taken, settle
-from holdfast.engine.stand_ins import FailingProgram, NoProgram
-from holdfast.engine.tries import clear_tries
-from holdfast.engine.work import Work
-from holdfast.engine.writing import bury_refused, make_write
 from holdfast.errors import HoldfastError, OutcomeUnknown, StoreUnavailable, TurnTooLong, UnknownWorkflow
-from holdfast.store.contract import HistoryRow, InboxRow, LooseWrite, Store, Transaction, TurnWrite
+from holdfast.store.contract import HistoryRow, LooseWrite, Store, Transaction, TurnWrite
 
 if TYPE_CHECKING:
     from holdfast.engine.config import Config
@@ -117,13 +116,13 @@ class Batch:
 
     async def _write(self, transaction: Transaction, router: Router) -> set[str]:
         """Write the turns, parents before the children that they started in this batch. Which of them are lost."""
-        waiting = [one for one in self._taken if one.write is not None]
-        lost = await transaction.write([one.write for one in waiting if not one.work.generation], router.loose)  # type: ignore[misc]
+        writes = [(one.work, one.write) for one in self._taken if one.write is not None]
+        lost = await transaction.write([write for work, write in writes if not work.generation], router.loose.write)
         for generation in range(1, self._joining.generations + 1):
-            born = [one for one in waiting if one.work.generation == generation]
-            lost.update(one.work.execution_id for one in born if one.work.parent in lost)
-            turns = [one.write for one in born if one.work.execution_id not in lost]
-            lost |= await transaction.write(turns, LooseWrite())  # type: ignore[arg-type]
+            born = [(work, write) for work, write in writes if work.generation == generation]
+            lost.update(work.execution_id for work, _ in born if work.parent in lost)
+            turns = [write for work, write in born if work.execution_id not in lost]
+            lost |= await transaction.write(turns, LooseWrite())
         return lost
 
     async def _drop_repeated_starts(self, transaction: Transaction, lost: set[str]) -> None:
@@ -211,12 +210,12 @@ class Batch:
     def _refuse_new(self, work: Work, router: Router, error: UnknownWorkflow) -> None:
         """A start whose workflow is not known here: callers were told before; a parent hears of it now."""
         assert work.new is not None  # noqa: S101 - asked only for new ones
-        router.refuse_child(work.new, work.org, describe_exception(error))
+        router.loose.refuse_child(work.new, work.org, describe_exception(error))
         for envelope, source in zip(work.arrived, work.sources, strict=True):
             if isinstance(source, Request):
                 router.answers.append((source, error))
             elif source is not None:
-                router.refuse_row(source, envelope, error)
+                router.loose.refuse_row(source, envelope, error)
         work.clear()
 
     def _replay_all(self, cold: dict[str, Work], router: Router, histories: dict[str, list[HistoryRow]]) -> None:
@@ -302,7 +301,7 @@ class Batch:
         if execution.details.tries:
             execution.details.tries, execution.details.trying, turn.changed = 0, "", True
         if not turn.writes:
-            router.loose.consumed.extend(work.consumed)
+            router.loose.consume(*work.consumed)
             self._taken.append(Taken(work, live, turn, None))
             return
         if turn.outgoing and self._joining.room:
@@ -360,7 +359,7 @@ class Batch:
         live.program.close()
         if live.row is not None and read_tries(live.row):
             self._taken.append(clear_tries(work, live.row, self._now, self._limits))
-        router.fail_rows(work.consumed, error)
+        router.loose.fail_rows(work.consumed, error)
         router.again.extend(source for source in work.sources if isinstance(source, Request))
         work.arrived.clear()
         work.sources.clear()
@@ -371,12 +370,12 @@ class Batch:
             raise error  # it comes by the inbox next time, when the batch is smaller
         log.error("execution %s cannot take a turn", work.execution_id, exc_info=error)
         if work.new is not None:
-            router.fail_rows(work.consumed, error)
+            router.loose.fail_rows(work.consumed, error)
         for envelope, source in zip(work.arrived, work.sources, strict=True):
             if isinstance(source, Request) and source.future is not None:
                 router.answers.append((source, error))
             elif isinstance(source, Request):
-                router.loose.outgoing.append(InboxRow(work.org, work.execution_id, "", codec.encode(envelope)))
+                router.loose.send(work.org, work.execution_id, envelope)
         work.arrived.clear()
         work.sources.clear()
 

@@ -18,13 +18,13 @@ from holdfast.core import codec
 from holdfast.core.failures import PROCESS_LOST, Failure
 from holdfast.core.instants import SECOND, Instant, Micros
 from holdfast.core.signals import describe
-from holdfast.engine.nodes import read_details
+from holdfast.engine.nodes.roster import read_details
 from holdfast.errors import CorruptStore
 
 if TYPE_CHECKING:
     from holdfast.core.execution import Details, Execution
+    from holdfast.engine.batches.requests import Request
     from holdfast.engine.clock import Alarm, Clock
-    from holdfast.engine.requests import Request
     from holdfast.store.contract import ExecutionRow, NodeRow
 
 log = logging.getLogger("holdfast.engine")

@@ -15,19 +15,19 @@ from typing import TYPE_CHECKING
 
 from holdfast.core.instants import SECOND, Instant
 from holdfast.core.placing import MayKeep
-from holdfast.engine.batch import Batch, MakeProgram
-from holdfast.engine.care import Care
-from holdfast.engine.lanes import Lane, Lanes
-from holdfast.engine.programs import ProgramCache
-from holdfast.engine.requests import Request
+from holdfast.engine.batches.batch import Batch, MakeProgram
+from holdfast.engine.batches.care import Care
+from holdfast.engine.batches.lanes import Lane, Lanes
+from holdfast.engine.batches.programs import ProgramCache
+from holdfast.engine.batches.requests import Request
+from holdfast.engine.batches.settling import Settled
 from holdfast.engine.routes import Routes
-from holdfast.engine.settling import Settled
 from holdfast.errors import EngineClosed, HoldfastError, StoreError
 
 if TYPE_CHECKING:
+    from holdfast.engine.batches.routing import Router
     from holdfast.engine.clock import Alarm, Clock
     from holdfast.engine.config import Config
-    from holdfast.engine.routing import Router
     from holdfast.store.contract import Store
 
 log = logging.getLogger("holdfast.engine")

@@ -8,11 +8,11 @@ from holdfast.core import codec
 from holdfast.core.effects import DeadLetter, Outgoing, Turn, make_task
 from holdfast.core.envelopes import Signal, Start
 from holdfast.core.execution import Execution
-from holdfast.engine.keys import make_request_row
-from holdfast.engine.requests import Request
+from holdfast.engine.batches.keys import make_request_row
+from holdfast.engine.batches.requests import Request
+from holdfast.engine.batches.work import Work
 from holdfast.engine.routes import make_route
 from holdfast.engine.rows import to_row
-from holdfast.engine.work import Work
 from holdfast.errors import HoldfastError
 from holdfast.store.contract import (
     ActivityRow,

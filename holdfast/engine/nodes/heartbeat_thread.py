@@ -9,7 +9,7 @@ from collections.abc import Callable
 from typing import TYPE_CHECKING, Final
 
 from holdfast.core.instants import SECOND, Micros
-from holdfast.engine.heartbeat import Beat, Lease, OnBeat
+from holdfast.engine.nodes.heartbeat import Beat, Lease, OnBeat
 from holdfast.errors import StoreUnavailable
 
 if TYPE_CHECKING:

@@ -15,9 +15,9 @@ from typing import TYPE_CHECKING, Final, TypeAlias
 
 import msgspec
 
-from holdfast.engine.checksums import Tally, make_portable
-from holdfast.engine.marks import MOVED_FROM, MOVED_TO, MOVING_FROM, MOVING_TO, Mark, read_mark
-from holdfast.engine.nodes import read_details
+from holdfast.engine.moving.checksums import Tally, make_portable
+from holdfast.engine.moving.marks import MOVED_FROM, MOVED_TO, MOVING_FROM, MOVING_TO, Mark, read_mark
+from holdfast.engine.nodes.roster import read_details
 from holdfast.engine.stores import hide_password, name_database, open_store
 from holdfast.errors import Conflict, CorruptStore, InvalidConfiguration, NotOurDatabase, StoreMoved, StoreUnavailable
 from holdfast.store.moving import FROM_THE_START, Cursor, Kind, Lasting, MarkChange, Movable

@@ -21,16 +21,16 @@ from holdfast.core.failures import PROCESS_LOST, Failure, describe_exception
 from holdfast.core.instants import SECOND, Instant
 from holdfast.core.options import TimeoutKind
 from holdfast.core.payloads import Payload
-from holdfast.engine.attempt import Attempt, current
-from holdfast.engine.limits import Admission, is_suspect
-from holdfast.engine.processes import Processes, RaisedElsewhere
-from holdfast.engine.requests import Request
+from holdfast.engine.activities.attempt import Attempt, current
+from holdfast.engine.activities.limits import Admission, is_suspect
+from holdfast.engine.activities.processes import Processes, RaisedElsewhere
+from holdfast.engine.batches.requests import Request
 from holdfast.errors import HoldfastError, InvalidArguments, PayloadError, StoreUnavailable
 
 if TYPE_CHECKING:
+    from holdfast.engine.activities.transactions import Transactions
     from holdfast.engine.clock import Alarm, Clock
     from holdfast.engine.config import Config
-    from holdfast.engine.transactions import Transactions
 
 log = logging.getLogger("holdfast.activities")
 

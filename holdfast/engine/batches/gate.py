@@ -6,18 +6,18 @@ from collections.abc import Iterable
 from typing import TYPE_CHECKING
 
 from holdfast.core.lifecycle import Status
-from holdfast.engine.care import Care, Note, read_tries
-from holdfast.engine.leaving import keep_requests, leave, register
-from holdfast.engine.tries import find_next, give_up, note_try, put_off
+from holdfast.engine.batches.care import Care, Note, read_tries
+from holdfast.engine.batches.leaving import keep_requests, leave, register
+from holdfast.engine.batches.tries import find_next, give_up, note_try, put_off
 
 if TYPE_CHECKING:
     from holdfast.core.effects import Limits
     from holdfast.core.instants import Instant
-    from holdfast.engine.requests import Request
+    from holdfast.engine.batches.requests import Request
+    from holdfast.engine.batches.routing import Router
+    from holdfast.engine.batches.settling import Taken
+    from holdfast.engine.batches.work import Work
     from holdfast.engine.routes import Routes
-    from holdfast.engine.routing import Router
-    from holdfast.engine.settling import Taken
-    from holdfast.engine.work import Work
     from holdfast.store.contract import ExecutionRow
 
 

@@ -13,19 +13,19 @@ import msgspec
 from holdfast.core import codec
 from holdfast.core.effects import ActivityTask
 from holdfast.core.instants import SECOND, Instant, Micros
-from holdfast.engine.care import Ends
+from holdfast.engine.batches.care import Ends
 from holdfast.engine.clock import Clock, StoreClock
-from holdfast.engine.heartbeat import Beat, Card, Heartbeat, Lease, Pulsing
-from holdfast.engine.heartbeat_thread import HeartbeatThread
-from holdfast.engine.nodes import NodeDetails, Peers
-from holdfast.engine.take_over import Left, TakeOver
+from holdfast.engine.nodes.heartbeat import Beat, Card, Heartbeat, Lease, Pulsing
+from holdfast.engine.nodes.heartbeat_thread import HeartbeatThread
+from holdfast.engine.nodes.roster import NodeDetails, Peers
+from holdfast.engine.nodes.take_over import Left, TakeOver
 from holdfast.errors import StoreError
 from holdfast.store.contract import InboxRow, NodeRow, Pulse, Wake
 
 if TYPE_CHECKING:
+    from holdfast.engine.batches.requests import Request
     from holdfast.engine.config import Config
-    from holdfast.engine.requests import Request
-    from holdfast.engine.take_over import Gone
+    from holdfast.engine.nodes.take_over import Gone
     from holdfast.store.contract import Route, Store
 
 log = logging.getLogger("holdfast.engine")

@@ -10,7 +10,7 @@ import traceback
 from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
-    from holdfast.engine.pump import Pump
+    from holdfast.engine.batches.pump import Pump
 
 log = logging.getLogger("holdfast.engine")
 

@@ -9,14 +9,14 @@ from holdfast.core.effects import Limits, Turn
 from holdfast.core.envelopes import AnyEnvelope, Cancel, Signal, Start, Terminate
 from holdfast.core.execution import Execution
 from holdfast.core.instants import Instant
-from holdfast.engine.programs import Live
-from holdfast.engine.requests import Accepted, Opened, Request
-from holdfast.engine.routing import Router
+from holdfast.engine.batches.programs import Live
+from holdfast.engine.batches.requests import Accepted, Opened, Request
+from holdfast.engine.batches.routing import Router
+from holdfast.engine.batches.settling import Taken
+from holdfast.engine.batches.stand_ins import NoProgram
+from holdfast.engine.batches.work import Work
+from holdfast.engine.batches.writing import make_request_rows
 from holdfast.engine.rows import to_row
-from holdfast.engine.settling import Taken
-from holdfast.engine.stand_ins import NoProgram
-from holdfast.engine.work import Work
-from holdfast.engine.writing import make_request_rows
 from holdfast.store.contract import InboxRow, Route, TurnWrite
 
 
@@ -26,7 +26,7 @@ def keep_requests(work: Work, router: Router, route: Route) -> None:
         if not isinstance(source, Request):
             continue
         kept = source.keyed_envelope if type(envelope) is Signal else envelope
-        router.loose.outgoing.append(InboxRow(work.org, work.execution_id, "", codec.encode(kept), route=route))
+        router.loose.write.outgoing.append(InboxRow(work.org, work.execution_id, "", codec.encode(kept), route=route))
         if isinstance(envelope, Cancel | Terminate):
             router.answers.append((source, True))
         elif source.is_start:
@@ -39,7 +39,7 @@ def keep_requests(work: Work, router: Router, route: Route) -> None:
 def leave(work: Work, router: Router, route: Route) -> None:
     """Leave everything that arrived for an execution to whoever takes its turns."""
     for row_id in work.consumed:
-        router.reroute(row_id, route)
+        router.loose.reroute(row_id, route)
     keep_requests(work, router, route)
 
 

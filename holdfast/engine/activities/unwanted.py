@@ -16,7 +16,7 @@ if TYPE_CHECKING:
     from collections.abc import Iterable
 
     from holdfast.core.effects import ActivityTask
-    from holdfast.engine.activities import ActivityRunner
+    from holdfast.engine.activities.runner import ActivityRunner
     from holdfast.store.contract import ExecutionRow, Store
 
 Key: TypeAlias = tuple[str, int, int]

@@ -11,8 +11,8 @@ from collections.abc import Sequence
 from typing import TYPE_CHECKING, Final, TypeAlias
 
 if TYPE_CHECKING:
-    from holdfast.engine.programs import ProgramCache
-    from holdfast.engine.requests import Request
+    from holdfast.engine.batches.programs import ProgramCache
+    from holdfast.engine.batches.requests import Request
 
 SMALLEST_SHARE: Final = 256
 """How many requests are worth a batch of their own: while the store works on one, the next is computed."""

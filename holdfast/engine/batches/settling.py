@@ -10,11 +10,11 @@ from holdfast.core.envelopes import Signal, Start, Terminate
 from holdfast.core.events import AnyEvent
 from holdfast.core.execution import Execution
 from holdfast.core.instants import Instant
-from holdfast.engine.programs import Live, ProgramCache
-from holdfast.engine.requests import Accepted, Opened, Request
-from holdfast.engine.routing import Router
-from holdfast.engine.stand_ins import NoProgram
-from holdfast.engine.work import Work
+from holdfast.engine.batches.programs import Live, ProgramCache
+from holdfast.engine.batches.requests import Accepted, Opened, Request
+from holdfast.engine.batches.routing import Router
+from holdfast.engine.batches.stand_ins import NoProgram
+from holdfast.engine.batches.work import Work
 from holdfast.errors import ExecutionClosed, HoldfastError
 from holdfast.store.contract import TurnWrite
 
@@ -83,7 +83,7 @@ def settle(router: Router, taken: Sequence[Taken], parked: list[str], lost: set[
     settled.parked = parked
     settled.took = router.took
     settled.skipped = router.skipped
-    settled.sent = bool(router.loose.outgoing)
+    settled.sent = bool(router.loose.write.outgoing)
     for one in taken:
         if one.write is not None and one.work.execution_id in lost:
             one.live.program.close()

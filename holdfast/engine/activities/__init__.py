@@ -1,0 +1,1 @@
+"""Running activities: here or for others, with limits, timeouts and transactions."""

@@ -1,0 +1,1 @@
+"""Everything, or some executions, from one database to another."""
