@@ -1,5 +1,7 @@
 -- Every statement of the PostgreSQL store. `holdfast` stands for the schema's name. Rows of a batch come as one array per
 -- column: one statement per table and batch. Lists that are walked by an index come first in a join, see `connections`.
+-- `(… ) IS TRUE` keeps a condition from the planner: for tables that were empty when it looked, it would else take an index for it
+-- that goes through all rows of an org, or all that are open, and stay with that while they grow.
 
 -- === transactions =======================================================================================================
 
@@ -56,12 +58,14 @@ FROM unnest($1::text[], $2::text[]) AS asked (org, workflow_id)
 WHERE pg_try_advisory_xact_lock(hashtextextended(org || chr(10) || workflow_id, 2));
 
 -- name: resolve_workflow_ids
-SELECT executions.org, executions.workflow_id, executions.execution_id
+SELECT asked.org, asked.workflow_id, found.execution_id
 FROM unnest($1::text[], $2::text[]) AS asked (org, workflow_id)
-JOIN holdfast.executions
-    ON executions.org = asked.org
-    AND executions.workflow_id = asked.workflow_id
-    AND executions.closed_at IS NULL;
+CROSS JOIN LATERAL (
+    SELECT executions.execution_id
+    FROM holdfast.executions
+    WHERE executions.org = asked.org AND executions.workflow_id = asked.workflow_id AND executions.closed_at IS NULL
+    LIMIT 1
+) AS found;
 
 -- name: list_routes
 -- Walks from one route to the next by the index, however many rows each has.
@@ -178,7 +182,7 @@ WHERE org = $1 AND kind = $2 AND key = $3 AND expires_at > $4;
 SELECT org, execution_id, workflow_id, workflow, code_version, queue, status, state_version, sequence, node, parent_id,
        created_at, updated_at, closed_at, details, route
 FROM holdfast.executions
-WHERE org = $1 AND execution_id = $2;
+WHERE execution_id = $2 AND (org = $1) IS TRUE;
 
 -- name: list_executions
 -- Walks down the index of execution ids, which are ordered by time, until the page is full.
@@ -197,7 +201,7 @@ SELECT org, execution_id, workflow_id, workflow, code_version, queue, status, st
        created_at, updated_at, closed_at, details, route
 FROM holdfast.executions
 WHERE org = $1
-    AND closed_at IS NULL
+    AND (closed_at IS NULL) IS TRUE
     AND ($2::text IS NULL OR execution_id < $2)
     AND ($3::text[] IS NULL OR status = ANY ($3))
     AND ($4::text IS NULL OR workflow = $4)
@@ -234,7 +238,7 @@ LIMIT $5;
 SELECT org, execution_id, workflow_id, workflow, code_version, queue, status, state_version, sequence, node, parent_id,
        created_at, updated_at, closed_at, details, route
 FROM holdfast.executions
-WHERE closed_at IS NULL
+WHERE (closed_at IS NULL) IS TRUE
     AND execution_id > $3
     AND node IS NOT NULL
     AND NOT string_to_array(node, ',') <@ $1::text[]
@@ -278,7 +282,7 @@ SELECT min(closed_at) FROM holdfast.executions WHERE closed_at IS NOT NULL;
 -- name: count_open
 SELECT status, count(*)
 FROM holdfast.executions
-WHERE closed_at IS NULL
+WHERE (closed_at IS NULL) IS TRUE
 GROUP BY status;
 
 -- name: count_queued
@@ -320,7 +324,7 @@ WITH won AS (
     )
     WHERE stored.execution_id = new.execution_id
         AND stored.state_version = new.expected
-        AND stored.org = new.org
+        AND (stored.org = new.org) IS TRUE
         AND (
             new.closed_at IS NULL
             OR (
@@ -453,7 +457,7 @@ WHERE activities.execution_id = ended.execution_id AND activities.number = ended
 -- Waits for a turn that is about to close, for nothing else; then sees whether it is open.
 SELECT org, execution_id, route
 FROM holdfast.executions
-WHERE execution_id = ANY ($1::text[]) AND closed_at IS NULL
+WHERE execution_id = ANY ($1::text[]) AND (closed_at IS NULL) IS TRUE
 ORDER BY execution_id
 FOR KEY SHARE;
 
@@ -462,7 +466,7 @@ UPDATE holdfast.executions
 SET workflow_id = $4, workflow = $5, code_version = $6, queue = $7, status = $8, state_version = $9, sequence = $10, node = $11,
     parent_id = $12, created_at = $13, updated_at = $14, closed_at = $15, details = $16, route = $17,
     is_blocked = $8::text = 'blocked'
-WHERE org = $1 AND execution_id = $2 AND state_version = $3
+WHERE execution_id = $2 AND state_version = $3 AND (org = $1) IS TRUE
 RETURNING execution_id;
 
 -- name: take_dead_letters
@@ -489,7 +493,8 @@ WITH chosen AS (
     UPDATE holdfast.activities
     SET node = $1
     FROM chosen
-    WHERE activities.execution_id = chosen.execution_id AND activities.number = chosen.number AND activities.node IS NULL
+    WHERE activities.execution_id = chosen.execution_id AND activities.number = chosen.number
+        AND (activities.node IS NULL) IS TRUE
     RETURNING activities.org, activities.execution_id, activities.number, activities.attempt, activities.route,
         activities.body, activities.node, activities.id
 ), watched AS (
@@ -584,7 +589,7 @@ DELETE FROM holdfast.locks WHERE name = $1 AND node = $2;
 -- As a batch holds it, but waits for whoever does: nobody waits for what this transaction has.
 SELECT true
 FROM holdfast.executions
-WHERE org = $1 AND execution_id = $2 AND closed_at IS NULL
+WHERE execution_id = $2 AND (closed_at IS NULL) IS TRUE AND (org = $1) IS TRUE
 FOR NO KEY UPDATE;
 
 -- name: enlist

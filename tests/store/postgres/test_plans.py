@@ -105,6 +105,9 @@ OTHERS: Final[dict[str, tuple[Any, ...]]] = {
     "hold_execution": ("default", IDS[0]),
     "put_request_once": ("default", "start", "new", "e", None, 1),
 }
+OFTEN: Final = [
+    *BATCH, "beat", "share_executions", "hold_execution", "take_offers", "find_next_due", "find_closed", "find_execution", "purge",
+]  # fmt: skip
 SMALL: Final = {"nodes", "locks", "schema_version", "marks"}
 """As many rows as there are nodes."""
 MAY_READ: Final = {"list_orphans": 20_000, "list_lost_offers": 10_000}
@@ -138,6 +141,19 @@ async def large(server: PostgresServer) -> AsyncIterator[Connection]:
         yield connection
 
 
+def to_literal(value: Any) -> str:
+    """A value as it is written in SQL."""
+    if value is None:
+        return "NULL"
+    if isinstance(value, list):
+        return "'{" + ",".join("NULL" if one is None else f'"{to_plain(one)}"' for one in value) + "}'"
+    return str(value) if isinstance(value, int) else f"'{to_plain(value)}'"
+
+
+def to_plain(value: str | int | bytes) -> str:
+    return f"\\x{value.hex()}" if isinstance(value, bytes) else str(value)
+
+
 @pytest.fixture
 async def guessing(server: PostgresServer) -> AsyncIterator[Connection]:
     async with fill(server, "hf_guess", analyze=False) as connection:
@@ -150,7 +166,7 @@ def list_steps(plan: dict[str, Any]) -> Iterator[dict[str, Any]]:
         yield from list_steps(inner)
 
 
-async def explain(connection: Connection, store_sql: str, values: tuple[Any, ...]) -> list[dict[str, Any]]:
+async def explain(connection: Connection, store_sql: str, values: tuple[Any, ...] = ()) -> list[dict[str, Any]]:
     """The plan as it is run, with numbers of rows; given up again."""
     transaction = connection.transaction()
     await transaction.start()
@@ -187,9 +203,7 @@ async def test_statement_reads_only_what_it_needs(large: Connection, name: str) 
     assert all(rows <= MAY_READ.get(name, USUAL) for rows in count_read(steps).values()), count_read(steps)
 
 
-@pytest.mark.parametrize(
-    "name", [*BATCH, "beat", "share_executions", "take_offers", "find_next_due", "find_closed", "purge"]
-)
+@pytest.mark.parametrize("name", OFTEN)
 async def test_statement_reads_no_more_if_the_planner_can_only_guess(guessing: Connection, name: str) -> None:
     """As for a table that was empty when it was looked at last."""
     values = BATCH[name] if name in BATCH else OTHERS[name]
@@ -198,6 +212,27 @@ async def test_statement_reads_no_more_if_the_planner_can_only_guess(guessing: C
 
     assert {step["Relation Name"] for step in steps if step["Node Type"] == "Seq Scan"} - SMALL == set()
     assert all(rows <= USUAL for rows in count_read(steps).values()), count_read(steps)
+
+
+async def test_statements_planned_for_empty_tables_read_no_more_when_they_have_grown(server: PostgresServer) -> None:
+    """A connection keeps a plan for as long as it lives, unless the tables are analyzed."""
+    store = PostgresStore.from_url(server.url(schema="hf_grown"))
+    await store.open()
+    calls = {name: f"EXECUTE {name} ({', '.join(map(to_literal, (BATCH | OTHERS)[name]))})" for name in OFTEN}
+    wrong: dict[str, dict[str, float]] = {}
+    async with store._batches.use("plan in") as connection, store._batches.use("fill") as other:
+        await connection.execute("SET plan_cache_mode = force_generic_plan")
+        for name, call in calls.items():
+            await connection.execute(f"PREPARE {name} AS {statement('hf_grown', name)}")
+            await connection.execute(f"EXPLAIN {call.removesuffix(' ()')}")
+        await other.execute(FILL.replace("holdfast.", "hf_grown."))
+        for name, call in calls.items():
+            read = count_read(await explain(connection, call.removesuffix(" ()")))
+            if any(rows > USUAL for rows in read.values()):
+                wrong[name] = read
+    await store.close()
+
+    assert wrong == {}
 
 
 async def test_what_waits_on_other_routes_costs_nothing(large: Connection) -> None:
