@@ -106,7 +106,8 @@ OTHERS: Final[dict[str, tuple[Any, ...]]] = {
     "put_request_once": ("default", "start", "new", "e", None, 1),
 }
 OFTEN: Final = [
-    *BATCH, "beat", "share_executions", "hold_execution", "take_offers", "find_next_due", "find_closed", "find_execution", "purge",
+    *BATCH, "beat", "share_executions", "hold_execution", "take_offers", "find_next_due", "find_closed",
+    "find_execution", "purge",
 ]  # fmt: skip
 SMALL: Final = {"nodes", "locks", "schema_version", "marks"}
 """As many rows as there are nodes."""
