@@ -42,7 +42,7 @@ async def _show_plans(url: str, store_url: str) -> None:
         "lock_executions": (wanted,),
         "find_work": (["", "default\nchain"], [], 2048, 0, 1_000),
         "read_waiting": (wanted, wanted, 1_000, [], []),
-        "beat": ("bench", 0, b"{}", ["", "default\nchain"], [""]),
+        "beat": ("bench", 0, b"{}", ["", "default\nchain"], [""], None),
     }.items():
         async with connection.transaction():
             begin = time.perf_counter()
@@ -51,7 +51,7 @@ async def _show_plans(url: str, store_url: str) -> None:
             plan = "\n".join(line for (line,) in await connection.fetch("EXPLAIN " + _inline(sql[name], values)))
         scans = sorted(set(re.findall(r"(?:Seq|Index Only|Index|Bitmap Heap|Function) Scan(?: using \w+)?", plan)))
         report(f"postgres plan: {name}", ms=first * 1e3, scans="; ".join(scans))
-        print(plan, flush=True)
+        print(re.sub(r"'\{[^}]{40,}\}'", "'{…}'", plan), flush=True)
     await connection.close()
 
 
@@ -79,6 +79,8 @@ def _inline(statement: str, values: tuple[Any, ...]) -> str:
             return "ARRAY[" + ",".join(map(write, value)) + "]" + ("::text[]" if not value else "")
         if isinstance(value, bytes):
             return f"'\\x{value.hex()}'::bytea"
+        if value is None:
+            return "NULL"
         return str(value) if isinstance(value, int) else "E'" + value.replace("\n", "\\n") + "'"
 
     return re.sub(r"\$(\d+)", lambda found: write(values[int(found[1]) - 1]), statement)

@@ -128,12 +128,14 @@ SELECT org, execution_id, '', NULL, due, attempt, route, number
 FROM holdfast.timers
 WHERE execution_id = ANY ($2::text[]) AND due <= $3
 UNION ALL
-SELECT inbox.org, inbox.execution_id, inbox.workflow_id, inbox.body, inbox.id, inbox.attempts, inbox.route, 0
+SELECT mine.org, '', mine.workflow_id, mine.body, mine.id, mine.attempts, mine.route, 0
 FROM unnest($4::text[], $5::text[]) AS asked (org, workflow_id)
-JOIN holdfast.inbox
-    ON inbox.execution_id = ''
-    AND inbox.workflow_id = asked.workflow_id
-    AND inbox.org = asked.org;
+CROSS JOIN LATERAL (
+    SELECT inbox.org, inbox.workflow_id, inbox.body, inbox.id, inbox.attempts, inbox.route
+    FROM holdfast.inbox
+    WHERE inbox.execution_id = '' AND inbox.workflow_id = asked.workflow_id AND inbox.org = asked.org
+    OFFSET 0  -- one walk for each: the planner must not turn them into one through all that wait under workflow ids
+) AS mine;
 
 -- === reading ============================================================================================================
 

@@ -32,6 +32,8 @@ INSERT INTO holdfast.timers (org, execution_id, number, due, attempt, route)
 SELECT 'default', 'e' || lpad((n * 4)::text, 8, '0'), 1, {NOW} + n, 0, 'r' || n % 3 FROM generate_series(1, {TIMERS}) AS n;
 INSERT INTO holdfast.inbox (org, execution_id, workflow_id, body, attempts, route)
 SELECT 'default', 'e' || lpad((n * 10)::text, 8, '0'), '', '', 0, 'r' || n % 3 FROM generate_series(1, 20000) AS n;
+INSERT INTO holdfast.inbox (org, execution_id, workflow_id, body, attempts, route)
+SELECT 'default', '', 'w' || n, '', 0, 'r' || n % 3 FROM generate_series(1, 20000) AS n;
 INSERT INTO holdfast.activities (org, execution_id, number, attempt, route, body, node)
 SELECT 'default', 'e' || lpad((n * 10)::text, 8, '0'), 1, 1, 'r' || n % 3, '', CASE WHEN n % 2 = 0 THEN 'b' END
 FROM generate_series(1, 20000) AS n;
