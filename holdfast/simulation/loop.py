@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import asyncio
 import heapq
+from abc import abstractmethod
 from collections import deque
 from collections.abc import Callable, Coroutine
 from contextvars import Context, ContextVar, copy_context
@@ -57,23 +58,80 @@ class InstantFuture(asyncio.Future[T]):
             super().add_done_callback(fn, context=context)
 
 
-class SimulationLoop(asyncio.AbstractEventLoop):
-    """Runs callbacks in the order in which they became ready; when none is, time jumps to the next one arranged."""
+class NodesLoop(asyncio.AbstractEventLoop):
+    """What loops of simulated worlds have in common: virtual time, and nodes that die or stand still."""
 
     def __init__(self, start: Instant, most_callbacks: int) -> None:
         self.now = start
         self.on_error: Callable[[BaseException], None] = lambda _error: None
         """Told of exceptions that nobody handled."""
         self.steps = 0
-        """How many callbacks ran: the same for the same seed."""
+        """How many callbacks ran."""
         self._start = start
         self._most = most_callbacks
-        self._ready: deque[SimulatedHandle | SimulatedTimerHandle] = deque()
-        self._later: list[tuple[Instant, int, SimulatedTimerHandle]] = []
-        self._order = 0
         self._dead: set[str] = set()
         self._frozen: dict[str, Instant] = {}
         self._tasks: list[tuple[str, asyncio.Task[Any]]] = []
+
+    def kill(self, node: str) -> None:
+        """Never again run anything of a node."""
+        self._dead.add(node)
+
+    def freeze(self, node: str, until: Instant) -> None:
+        """Run nothing of a node for a while; then everything that was held up, in its order."""
+        self._frozen[node] = until
+
+    def time(self) -> float:
+        """Virtual seconds since the world began."""
+        return (self.now - self._start) / SECOND
+
+    @abstractmethod
+    def call_at_instant(self, when: Instant, callback: Callable[..., object], *args: Any) -> asyncio.TimerHandle:
+        """Call back at an instant; a past one is now."""
+
+    async def pause(self, micros: int) -> None:
+        """Let virtual time pass."""
+        future = self.create_future()
+        self.call_at_instant(self.now + micros, _wake, future)
+        await future
+
+    def sweep(self) -> None:
+        """Forget the tasks that are done; `on_error` is told of those that failed and were not asked why."""
+        done = [(node, task) for node, task in self._tasks if task.done()]
+        self._tasks = [(node, task) for node, task in self._tasks if not task.done()]
+        for node, task in done:
+            if not task.cancelled() and task._log_traceback and node not in self._dead:
+                self.on_error(task.exception() or AssertionError("a task that failed has an exception"))
+
+    def _remember(self, task: asyncio.Task[Any], context: Context | None) -> asyncio.Task[Any]:
+        """Keep a task, so that its coroutine can be ended with the world."""
+        self._tasks.append((NODE.get() if context is None else context.get(NODE, ""), task))
+        if len(self._tasks) > MOST_TASKS:
+            self.sweep()
+        return task
+
+    def _unwind_all(self) -> None:
+        """End what is left of every coroutine, without effect on anything."""
+        asyncio._set_running_loop(self)
+        try:
+            for _, task in self._tasks:
+                _unwind(task)
+        finally:
+            asyncio._set_running_loop(None)
+            self._tasks.clear()
+
+
+class SimulationLoop(NodesLoop):
+    """Runs callbacks in the order in which they became ready; when none is, time jumps to the next one arranged.
+
+    The same seed gives the same steps.
+    """
+
+    def __init__(self, start: Instant, most_callbacks: int) -> None:
+        super().__init__(start, most_callbacks)
+        self._ready: deque[SimulatedHandle | SimulatedTimerHandle] = deque()
+        self._later: list[tuple[Instant, int, SimulatedTimerHandle]] = []
+        self._order = 0
         self._closed = False
 
     # --- for the simulation ---
@@ -90,26 +148,12 @@ class SimulationLoop(asyncio.AbstractEventLoop):
         finally:
             asyncio._set_running_loop(None)
 
-    def kill(self, node: str) -> None:
-        """Never again run anything of a node."""
-        self._dead.add(node)
-
-    def freeze(self, node: str, until: Instant) -> None:
-        """Run nothing of a node for a while; then everything that was held up, in its order."""
-        self._frozen[node] = until
-
     def close(self) -> None:
         """End what is left of every coroutine, without effect on anything."""
         self._closed = True
         self._ready.clear()
         self._later.clear()
-        asyncio._set_running_loop(self)
-        try:
-            for _, task in self._tasks:
-                unwind(task)
-        finally:
-            asyncio._set_running_loop(None)
-            self._tasks.clear()
+        self._unwind_all()
 
     def call_at_instant(self, when: Instant, callback: Callable[..., object], *args: Any) -> asyncio.TimerHandle:
         """Call back at an instant; a past one is now."""
@@ -119,20 +163,6 @@ class SimulationLoop(asyncio.AbstractEventLoop):
             self._order += 1
             heapq.heappush(self._later, (max(when, self.now), self._order, handle))
         return handle
-
-    def sweep(self) -> None:
-        """Forget the tasks that are done; `on_error` is told of those that failed and were not asked why."""
-        done = [(node, task) for node, task in self._tasks if task.done()]
-        self._tasks = [(node, task) for node, task in self._tasks if not task.done()]
-        for node, task in done:
-            if not task.cancelled() and task._log_traceback and node not in self._dead:
-                self.on_error(task.exception() or AssertionError("a task that failed has an exception"))
-
-    async def pause(self, micros: int) -> None:
-        """Let virtual time pass."""
-        future = self.create_future()
-        self.call_at_instant(self.now + micros, wake, future)
-        await future
 
     def _run_next(self) -> None:
         if not self._ready:
@@ -161,10 +191,6 @@ class SimulationLoop(asyncio.AbstractEventLoop):
         raise LoopIsDry("nothing is ready, and no alarm is set")
 
     # --- for asyncio ---
-
-    def time(self) -> float:
-        """Virtual seconds since the world began."""
-        return (self.now - self._start) / SECOND
 
     def call_soon(  # type: ignore[override]
         self, callback: Callable[..., object], *args: Any, context: Context | None = None
@@ -209,11 +235,7 @@ class SimulationLoop(asyncio.AbstractEventLoop):
         """A task of this loop; it is remembered, so that its coroutine can be ended with the world."""
         options.pop("eager_start", None)
         task: asyncio.Task[Any] = asyncio.Task(coro, loop=self, **options)
-        context: Context | None = options.get("context")
-        self._tasks.append((NODE.get() if context is None else context.get(NODE, ""), task))
-        if len(self._tasks) > MOST_TASKS:
-            self.sweep()
-        return task
+        return self._remember(task, options.get("context"))
 
     def run_in_executor(self, _executor: Any, func: Callable[..., T], *args: Any) -> asyncio.Future[T]:  # type: ignore[override]
         """There is one thread: the function is called at once."""
@@ -275,12 +297,12 @@ class SimulatedClock:
         return self._loop.call_at_instant(when - self._error, callback)
 
 
-def wake(future: asyncio.Future[None]) -> None:
+def _wake(future: asyncio.Future[None]) -> None:
     if not future.done():
         future.set_result(None)
 
 
-def unwind(task: asyncio.Task[Any]) -> None:
+def _unwind(task: asyncio.Task[Any]) -> None:
     if task.done():
         if not task.cancelled():
             task.exception()  # seen: nobody else asks any more

@@ -16,7 +16,7 @@ from contextvars import Context, copy_context
 from typing import Any, Final, TypeAlias, TypeVar
 
 from holdfast.core.instants import SECOND, Instant
-from holdfast.simulation.loop import MOST_TASKS, NODE, LoopIsDry, LoopIsSpinning, SimulationLoop, unwind, wake
+from holdfast.simulation.loop import NODE, LoopIsDry, LoopIsSpinning, NodesLoop, SimulationLoop
 
 T = TypeVar("T")
 
@@ -27,24 +27,16 @@ _TOLERANCE: Final = 5e-4
 """Microseconds: what is lost when instants become seconds and back."""
 
 
-class ServerLoop(asyncio.SelectorEventLoop):
+class ServerLoop(NodesLoop, asyncio.SelectorEventLoop):
     """As `SimulationLoop`, for nodes that wait for a server."""
 
     def __init__(self, start: Instant, most_callbacks: int) -> None:
-        self.now = start
-        self.on_error: Callable[[BaseException], None] = lambda _error: None
-        """Told of exceptions that nobody handled."""
-        self.steps = 0
-        self._start = start
-        self._most = most_callbacks
-        self._dead: set[str] = set()
+        NodesLoop.__init__(self, start, most_callbacks)
         self._is_over = False
-        self._frozen: dict[str, Instant] = {}
         self._held: dict[str, list[tuple[Context, Callable[..., object], tuple[Any, ...]]]] = {}
         """What frozen nodes would have done."""
         self._asking: dict[object, str] = {}
-        self._tasks: list[tuple[str, asyncio.Task[Any]]] = []
-        super().__init__(_Selector(self))
+        asyncio.SelectorEventLoop.__init__(self, _Selector(self))
         self.set_exception_handler(lambda _loop, context: self._note_error(context))
 
     # --- for the simulation ---
@@ -52,14 +44,6 @@ class ServerLoop(asyncio.SelectorEventLoop):
     def run(self, main: Coroutine[Any, Any, T]) -> T:
         """Run until `main` ends. Raises LoopIsDry or LoopIsSpinning if it cannot."""
         return self.run_until_complete(main)
-
-    def kill(self, node: str) -> None:
-        """Never again run anything of a node."""
-        self._dead.add(node)
-
-    def freeze(self, node: str, until: Instant) -> None:
-        """Run nothing of a node for a while; then everything that was held up, in its order."""
-        self._frozen[node] = until
 
     @contextmanager
     def asking(self, node: str) -> Iterator[None]:
@@ -80,30 +64,10 @@ class ServerLoop(asyncio.SelectorEventLoop):
         """Call back at an instant; a past one is now."""
         return self.call_at((max(when, self.now) - self._start) / SECOND, callback, *args)
 
-    def sweep(self) -> None:
-        """Forget the tasks that are done; `on_error` is told of those that failed and were not asked why."""
-        done = [(node, task) for node, task in self._tasks if task.done()]
-        self._tasks = [(node, task) for node, task in self._tasks if not task.done()]
-        for node, task in done:
-            if not task.cancelled() and task._log_traceback and node not in self._dead:
-                self.on_error(task.exception() or AssertionError("a task that failed has an exception"))
-
-    async def pause(self, micros: int) -> None:
-        """Let virtual time pass."""
-        future = self.create_future()
-        self.call_at_instant(self.now + micros, wake, future)
-        await future
-
     def close(self) -> None:
         """End what is left of every coroutine, without effect on anything, and cut what is left of connections."""
         self._is_over = True
-        asyncio._set_running_loop(self)
-        try:
-            for _, task in self._tasks:
-                unwind(task)
-        finally:
-            asyncio._set_running_loop(None)
-            self._tasks.clear()
+        self._unwind_all()
         Context().run(self._cut_all)
         super().close()
 
@@ -113,10 +77,6 @@ class ServerLoop(asyncio.SelectorEventLoop):
         self.run_until_complete(_go_round())
 
     # --- for asyncio ---
-
-    def time(self) -> float:
-        """Virtual seconds since the world began."""
-        return (self.now - self._start) / SECOND
 
     def call_soon(  # type: ignore[override]
         self, callback: Callable[..., object], *args: Any, context: Context | None = None
@@ -137,11 +97,7 @@ class ServerLoop(asyncio.SelectorEventLoop):
     def create_task(self, coro: Any, **options: Any) -> asyncio.Task[Any]:
         """A task of this loop; it is remembered, so that its coroutine can be ended with the world."""
         task: asyncio.Task[Any] = super().create_task(coro, **options)
-        context: Context | None = options.get("context")
-        self._tasks.append((NODE.get() if context is None else context.get(NODE, ""), task))
-        if len(self._tasks) > MOST_TASKS:
-            self.sweep()
-        return task
+        return self._remember(task, options.get("context"))
 
     async def sock_connect(self, sock: Any, address: Any) -> None:
         """In the system's context: a node that dies meanwhile must not leave a socket that is ready for ever."""
