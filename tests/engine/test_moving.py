@@ -261,7 +261,7 @@ async def begin_stories(engine: Engine) -> None:
     with pytest.raises(WorkflowFailed):
         await (await engine.start(break_down, workflow_id="broken")).result()
     await engine.signal_workflow("words", "word", {"not": "a word"})
-    await until(lambda: sorted(begun) == ["ann", "bob"], "the activities to have begun")
+    await until(lambda: set(begun) == {"ann", "bob"}, "the activities to have begun")  # one of them more than once, perhaps
     await until(engine.dead_letters, "the dead letter")
 
 

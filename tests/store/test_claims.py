@@ -39,6 +39,15 @@ async def test_a_wanted_execution_is_held_with_its_row_and_its_inbox(store: Stor
     assert claimed.busy == set()
 
 
+async def test_what_waits_for_a_wanted_execution_that_does_not_exist_is_found(store: Store) -> None:
+    await commit(store, loose=LooseWrite(outgoing=[make_signal("x", 1)]))
+
+    claimed = await look(store, Claim(wanted=want(1).wanted, limit=10))
+
+    assert claimed.held == set()
+    assert [row.execution_id for row in claimed.inbox] == [id_of(1)]
+
+
 async def test_with_its_workflow_id_a_wanted_execution_brings_what_is_addressed_by_that(store: Store) -> None:
     await commit(store, make_start(make_row(1, workflow_id="order")), make_start(make_row(2, workflow_id="other")))
     await commit_loose(

@@ -132,7 +132,12 @@ class _Taker:
         claim, left = self._claim, self._claim.limit
         routes = ["", *claim.routes] if claim.routes is not None else await self._list_routes()
         skip, window = list(claim.skip), claim.limit * _ROWS_PER_EXECUTION
-        seen: set[Address] = {(one.org, one.execution_id, "") for one in claim.wanted}
+        # What waits for a wanted one that does not exist is found like anything else that is for nobody.
+        seen: set[Address] = {
+            (one.org, one.execution_id, "")
+            for one in claim.wanted
+            if (one.org, one.execution_id) in self._addressed or one.execution_id in self._claimed.busy
+        }
         room, sizes = _MOST_BYTES, Counter[Address]()
         for number in range(_MOST_WINDOWS):
             rows = await self._connection.fetch(
