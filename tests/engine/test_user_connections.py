@@ -306,6 +306,26 @@ async def test_open_transaction_holds_up_nobody(engine: Engine, user: User) -> N
     assert await second.result() == "shipped x", "the one before had closed"
 
 
+@pytest.mark.parametrize("starts", [False, True])
+async def test_what_comes_by_a_workflow_id_goes_behind_what_waits_under_it(
+    engine: Engine, user: User, postgres_url: str, starts: bool
+) -> None:
+    waiting = await engine.start(collect, workflow_id="waiting")
+    async with by_asyncpg(postgres_url) as another:  # as a batch that has found the envelope, and is about to look whose it is
+        await another.connection.execute(
+            "SELECT pg_advisory_xact_lock(hashtextextended('default' || chr(10) || 'waiting', 2))"
+        )
+        await engine.signal_workflow("waiting", "word", "first", connection=user.connection)
+        await user.commit()
+        if starts:
+            await engine.signal_with_start_workflow("waiting", collect, signal_name="word", signal_value="end")
+        else:
+            await engine.signal_workflow("waiting", "word", "end")
+        await another.commit()
+
+    assert await waiting.result() == ["first"]
+
+
 @pytest.mark.parametrize("level", ["REPEATABLE READ", "SERIALIZABLE"])
 async def test_isolation_of_the_transaction_does_not_matter(engine: Engine, user: User, level: str) -> None:
     await user.run(f"SET TRANSACTION ISOLATION LEVEL {level}")

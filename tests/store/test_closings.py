@@ -9,6 +9,7 @@ from holdfast.store.contract import Claim, LooseWrite, Store
 from tests.store.builders import (
     NOW,
     ORG,
+    OTHER,
     commit,
     commit_loose,
     id_of,
@@ -60,6 +61,31 @@ async def test_a_closing_turn_that_took_everything_is_written(store: Store, stat
     assert await read_inbox(store) == []
 
 
+@pytest.mark.parametrize("status", CLOSED)
+async def test_a_closing_turn_is_lost_if_something_waits_under_its_workflow_id_unless_it_is_terminated(
+    store: Store, status: Status
+) -> None:
+    row = make_row(1)
+    await commit(store, make_start(row))
+    waiting = make_signal("by its workflow id", None, workflow_id=row.workflow_id)
+    await commit_loose(store, waiting)
+
+    lost = await commit(store, make_closing(row, status))
+
+    assert lost == (set() if status is Status.TERMINATED else {id_of(1)})
+
+
+async def test_a_closing_turn_may_leave_what_waits_under_its_workflow_id_for_others(store: Store) -> None:
+    row = make_row(1)
+    await commit(store, make_start(row))
+    on_a_route = make_signal("for others", None, workflow_id=row.workflow_id, route="elsewhere")
+    another = make_signal("another's", None, workflow_id="another")
+    other_org = make_signal("of another org", None, workflow_id=row.workflow_id, org=OTHER)
+    await commit_loose(store, on_a_route, another, other_org)
+
+    assert await commit(store, make_closing(row, Status.COMPLETED)) == set()
+
+
 async def test_a_turn_that_does_not_close_may_leave_envelopes(store: Store) -> None:
     row = make_row(1)
     await commit(store, make_start(row))
@@ -97,7 +123,7 @@ async def test_what_the_batch_takes_beside_its_turns_does_not_hinder_a_closing(s
 async def test_envelopes_of_others_do_not_hinder_a_closing(store: Store) -> None:
     row = make_row(1, workflow_id="order")
     await commit(store, make_start(row), make_start(make_row(2)))
-    await commit_loose(store, make_signal("hello", 2), make_signal("later", None, workflow_id="order"))
+    await commit_loose(store, make_signal("hello", 2), make_signal("later", None, workflow_id="another order"))
 
     lost = await commit(store, make_closing(row))
 

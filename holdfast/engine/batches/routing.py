@@ -152,15 +152,13 @@ class Router:
         wanted[execution_id] = Wanted(key[0], execution_id, version, key[1])
 
     async def _check_guesses(self, busy: set[str]) -> None:
-        """Those that are held are open, so they are right. The others may have closed meanwhile: the database knows."""
-        wrong: list[tuple[str, str]] = []
-        for key, execution_id in self._guessed.items():
-            if execution_id in self._held:
-                self._open[key] = execution_id
-            else:
-                wrong.append(key)
+        """Those that are held are open, so they are right. The others may have closed meanwhile: the database knows.
+
+        Who holds the execution, but not its id, does not see what waits under that: whatever comes by the id goes behind it.
+        """
+        wrong = [key for key, execution_id in self._guessed.items() if execution_id not in self._held]
+        self._asked.update(self._guessed)
         if wrong:
-            self._asked.update(wrong)
             claimed = await self._transaction.claim(Claim(workflow_ids=wrong))
             self._absorb(claimed)
             busy |= claimed.busy
@@ -407,6 +405,8 @@ class Router:
         if row is None or row.closed_at is not None:
             self.again.append(request)
         elif not isinstance(request.envelope, Start):
+            self.elsewhere.append((request, row.execution_id))
+        elif request.envelope.on_open is OnOpen.USE_EXISTING and request.signal is not None:
             self.elsewhere.append((request, row.execution_id))
         elif request.envelope.on_open is OnOpen.USE_EXISTING:
             self._answer_existing(request, request.org, row.execution_id)

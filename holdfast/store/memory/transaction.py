@@ -22,6 +22,7 @@ from itertools import chain, islice, zip_longest
 from msgspec.structs import replace
 
 from holdfast.core.instants import Instant
+from holdfast.core.lifecycle import Status
 from holdfast.errors import StoreUnavailable
 from holdfast.store.contract import (
     Claim,
@@ -221,6 +222,9 @@ class MemoryTransaction:
         taken = set(loose.consumed).union(*(turn.consumed for turn in turns))
         for turn in closings:
             waiting = self._view.inbox_for([(turn.row.org, turn.row.execution_id, "")])
+            if turn.expected_version is not None and turn.row.status != Status.TERMINATED:
+                under_id = self._view.inbox_for([(turn.row.org, "", turn.row.workflow_id)])
+                waiting = [*waiting, *(row for row in under_id if not row.route)]
             if any(row.id not in taken for row in waiting):
                 lost.add(turn.row.execution_id)
         return lost

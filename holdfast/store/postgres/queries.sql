@@ -330,11 +330,23 @@ WITH won AS (
         AND (
             new.closed_at IS NULL
             OR (
-                SELECT inbox.id
-                FROM holdfast.inbox
-                WHERE inbox.execution_id = new.execution_id AND inbox.org = new.org AND inbox.id <> ALL ($18::bigint[])
-                LIMIT 1
-            ) IS NULL  -- not EXISTS, for which the planner may choose to read the whole inbox
+                (
+                    SELECT inbox.id
+                    FROM holdfast.inbox
+                    WHERE inbox.execution_id = new.execution_id AND inbox.org = new.org AND inbox.id <> ALL ($18::bigint[])
+                    LIMIT 1
+                ) IS NULL  -- not EXISTS, for which the planner may choose to read the whole inbox
+                AND (
+                    new.status = 'terminated'
+                    OR (
+                        SELECT inbox.id
+                        FROM holdfast.inbox
+                        WHERE inbox.execution_id = '' AND inbox.workflow_id = stored.workflow_id AND inbox.org = new.org
+                            AND inbox.route = '' AND inbox.id <> ALL ($18::bigint[])
+                        LIMIT 1
+                    ) IS NULL
+                )
+            )
         )
     RETURNING stored.id, stored.execution_id, new.closed_at, new.first, new.count, new.at, new.schema, new.body
 ), written AS (

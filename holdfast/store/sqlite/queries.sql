@@ -121,6 +121,11 @@ SELECT id, org, execution_id
 FROM inbox
 WHERE execution_id IN (SELECT value FROM json_each(?));
 
+-- name: read_inbox_ids_by_workflow_id
+SELECT id, org, workflow_id
+FROM inbox
+WHERE execution_id = '' AND workflow_id IN (SELECT value FROM json_each(?)) AND route = '';
+
 -- === reading ============================================================================================================
 
 -- name: read_events

@@ -76,12 +76,22 @@ class BatchWriter:
     # --- turns on stored executions ---
 
     def _lose_closings(self, turns: Sequence[TurnWrite], loose: LooseWrite) -> None:
-        """Those that leave something in their inbox."""
-        closing = {turn.row.execution_id: turn.row.org for turn in turns if turn.row.closed_at is not None}
-        if closing:
-            taken = set(loose.consumed).union(*(turn.consumed for turn in turns))
-            waiting = self._connection.execute(SQL["read_inbox_ids"], (as_json(list(closing)),))
-            self._lost.update(key for row_id, org, key in waiting if row_id not in taken and org == closing[key])
+        """Those that leave something in their inbox, or under their workflow id."""
+        closing = {turn.row.execution_id: turn.row for turn in turns if turn.row.closed_at is not None}
+        if not closing:
+            return
+        taken = set(loose.consumed).union(*(turn.consumed for turn in turns))
+        waiting = self._connection.execute(SQL["read_inbox_ids"], (as_json(list(closing)),))
+        self._lost.update(key for row_id, org, key in waiting if row_id not in taken and org == closing[key].org)
+        by_id = {
+            (turn.row.org, turn.row.workflow_id): turn.row.execution_id
+            for turn in turns
+            if turn.expected_version is not None and turn.row.closed_at is not None and turn.row.status != Status.TERMINATED
+        }
+        asked = as_json([workflow_id for _, workflow_id in by_id])
+        for row_id, org, workflow_id in self._connection.execute(SQL["read_inbox_ids_by_workflow_id"], (asked,)):
+            if row_id not in taken and (org, workflow_id) in by_id:
+                self._lost.add(by_id[org, workflow_id])
 
     def _look_up(self, turns: Iterable[TurnWrite]) -> dict[str, Place]:
         asked = as_json([turn.row.execution_id for turn in turns])
