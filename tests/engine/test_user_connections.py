@@ -311,7 +311,7 @@ async def test_what_comes_by_a_workflow_id_goes_behind_what_waits_under_it(
     engine: Engine, user: User, postgres_url: str, starts: bool
 ) -> None:
     waiting = await engine.start(collect, workflow_id="waiting")
-    async with by_asyncpg(postgres_url) as another:  # as a batch that has found the envelope, and is about to look whose it is
+    async with by_asyncpg(postgres_url) as another:  # as a batch that looks whose envelopes wait under the id
         await another.connection.execute(
             "SELECT pg_advisory_xact_lock(hashtextextended('default' || chr(10) || 'waiting', 2))"
         )
