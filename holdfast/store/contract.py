@@ -310,9 +310,9 @@ class Transaction(Protocol):
         """Write the turns; returns the executions whose turn was not written, not even in part.
 
         A turn is lost if the stored version is not the expected one, if a new execution's workflow id is open already, or
-        if it closes an execution for which the inbox holds rows that it did not take. Unless it is terminated, that counts also
-        for what waits under its workflow id and no route: signals that were accepted. Closings come before inserts, and end
-        all timers and offers of their executions. Never raises for a lost turn: a batch stands or falls by turns.
+        if it closes an execution for which the inbox holds rows that it did not take. Unless it is terminated, that counts
+        also for what waits under its workflow id and no route: signals that were accepted. Closings come before inserts, and
+        end all timers and offers of their executions. Never raises for a lost turn: a batch stands or falls by turns.
         """
         ...
 

@@ -402,16 +402,13 @@ class Router:
     async def _pass_on(self, request: Request) -> None:
         """Another node holds the workflow id: whoever is open under it is reached by its inbox; else it is being started."""
         row = await self._transaction.read_latest(request.org, request.workflow_id)
-        if row is None or row.closed_at is not None:
+        start = request.envelope if isinstance(request.envelope, Start) else None
+        if row is None or row.closed_at is not None or (start is not None and start.on_open is not OnOpen.USE_EXISTING):
             self.again.append(request)
-        elif not isinstance(request.envelope, Start):
+        elif start is None or request.signal is not None:
             self.elsewhere.append((request, row.execution_id))
-        elif request.envelope.on_open is OnOpen.USE_EXISTING and request.signal is not None:
-            self.elsewhere.append((request, row.execution_id))
-        elif request.envelope.on_open is OnOpen.USE_EXISTING:
-            self._answer_existing(request, request.org, row.execution_id)
         else:
-            self.again.append(request)
+            self._answer_existing(request, request.org, row.execution_id)
 
     async def _is_repeated(self, request: Request) -> bool:
         """Whether the request was answered before, or is repeated within this batch."""
