@@ -69,6 +69,7 @@ class ServerLoop(NodesLoop, asyncio.SelectorEventLoop):
         self._is_over = True
         self._unwind_all()
         Context().run(self._cut_all)
+        self._unwind_all()  # what began meanwhile
         super().close()
 
     def _cut_all(self) -> None:

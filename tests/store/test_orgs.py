@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import pytest
 
+from holdfast.core.lifecycle import Status
 from holdfast.store.contract import Claim, Filter, Store
 from tests.store.builders import (
     NOW,
@@ -77,7 +78,7 @@ async def test_workflow_ids_resolve_within_their_org(twins: Store) -> None:
 
 
 async def test_closing_in_one_org_frees_nothing_in_the_other(twins: Store) -> None:
-    await commit(twins, make_closing(ours))
+    await commit(twins, make_closing(ours, Status.TERMINATED))
 
     again = make_row(3, workflow_id="order"), make_row(4, workflow_id="order", org=OTHER)
     lost = await commit(twins, *[make_start(row) for row in again])
@@ -95,7 +96,7 @@ async def test_an_envelope_under_the_wrong_org_is_for_nobody(twins: Store) -> No
     await commit_loose(twins, make_signal("lost", 1, org=OTHER))
 
     claimed = await look(twins, want(1))
-    lost = await commit(twins, make_closing(ours))
+    lost = await commit(twins, make_closing(ours, Status.TERMINATED))
 
     assert claimed.inbox == []
     assert lost == set()
