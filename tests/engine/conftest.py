@@ -14,7 +14,7 @@ from holdfast.testing import TestEngine
 from tests.engine.cluster import Cluster
 from tests.places import make_url
 
-LONGEST_TEST: Final = 30
+LONGEST_TEST: Final = 120
 """Seconds."""
 
 

@@ -65,6 +65,8 @@ class Proxy:
         self.refuse()
         self.cut()
         self._do(self._end_rest)
+        self._do(_go_round)  # a connection may have been accepted, and not yet been handed over
+        self._do(self._end_rest)
         self._loop.call_soon_threadsafe(self._loop.stop)
         self._thread.join()
         self._loop.close()
@@ -202,3 +204,8 @@ class Proxy:
             writer.transport.abort()
             with suppress(OSError):
                 await writer.wait_closed()
+
+
+async def _go_round() -> None:
+    for _ in range(10):
+        await asyncio.sleep(0)

@@ -14,7 +14,7 @@ from tests.rules.steps import forget_steps
 from tests.rules.watched_postgres import PostgresNodes
 from tests.rules.world import Nodes, World
 
-LONGEST_TEST: Final = 60
+LONGEST_TEST: Final = 120
 """Seconds."""
 
 

@@ -13,7 +13,7 @@ from holdfast.testing import TestEngine
 from tests.places import make_url
 from tests.testing import flows
 
-LONGEST_TEST: Final = 30
+LONGEST_TEST: Final = 120
 """Seconds."""
 
 
