@@ -11,6 +11,10 @@
     │   ├── InvalidConfiguration    an engine option
     │   ├── UnknownWorkflow
     │   ├── UnknownActivity
+    │   ├── FeelError               an expression that cannot be evaluated at all
+    │   │   ├── FeelSyntaxError     it cannot be parsed: line, column and what was expected
+    │   │   └── FeelLimitExceeded   it would take too many steps, or too much memory
+    │   ├── DmnError                a decision model that cannot be used; all that is wrong with it
     │   └── PayloadError
     │       ├── EncodingError       a value that JSON cannot hold
     │       ├── DecodingError       JSON that does not fit the type hint
@@ -64,7 +68,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
-    from collections.abc import Mapping
+    from collections.abc import Mapping, Sequence
 
 
 class HoldfastError(Exception):
@@ -113,6 +117,33 @@ class UnknownWorkflow(InvalidRequest):
 
 class UnknownActivity(InvalidRequest):
     """No activity of that name is registered here."""
+
+
+class FeelError(InvalidRequest):
+    """A FEEL expression cannot be evaluated at all. (Most errors inside an expression give null and a warning.)"""
+
+
+class FeelSyntaxError(FeelError):
+    """A FEEL expression cannot be parsed. `line` and `column` begin with 1; `shown` is the line with a caret below it."""
+
+    def __init__(self, message: str, *, line: int = 1, column: int = 1, shown: str = "", expected: str = "") -> None:
+        super().__init__(message)
+        self.line = line
+        self.column = column
+        self.shown = shown
+        self.expected = expected
+
+
+class FeelLimitExceeded(FeelError):
+    """A FEEL expression would take more steps, depth or memory than it may."""
+
+
+class DmnError(InvalidRequest):
+    """A decision model cannot be used. `problems` lists everything that is wrong with it."""
+
+    def __init__(self, message: str, problems: Sequence[str] = ()) -> None:
+        super().__init__(message)
+        self.problems = tuple(problems)
 
 
 class PayloadError(InvalidRequest):

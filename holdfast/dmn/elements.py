@@ -1,0 +1,117 @@
+"""How the elements of a DMN file are asked: by local name, in DMN's own namespace. What is unknown becomes a problem."""
+
+from __future__ import annotations
+
+from collections.abc import Collection
+from typing import Final
+
+from lxml import etree
+
+from holdfast.dmn.problems import Problems, refuse
+
+VERSIONS: Final = {
+    "http://www.omg.org/spec/DMN/20151101/dmn.xsd": "1.1",
+    "http://www.omg.org/spec/DMN/20151101/": "1.1",
+    "http://www.omg.org/spec/DMN/20180521/MODEL/": "1.2",
+    "https://www.omg.org/spec/DMN/20191111/MODEL/": "1.3",
+    "https://www.omg.org/spec/DMN/20211108/MODEL/": "1.4",
+    "https://www.omg.org/spec/DMN/20230324/MODEL/": "1.5",
+}
+"""The version of DMN, by its namespace."""
+_FEEL: Final = frozenset(
+    (
+        "",
+        "feel",
+        "s-feel",
+        "http://www.omg.org/spec/FEEL/20140401",
+        "http://www.omg.org/spec/DMN/20151101/FEEL/",
+        "http://www.omg.org/spec/DMN/20180521/FEEL/",
+        "https://www.omg.org/spec/DMN/20191111/FEEL/",
+        "https://www.omg.org/spec/DMN/20211108/FEEL/",
+        "https://www.omg.org/spec/DMN/20230324/FEEL/",
+    )
+)
+_ANYWHERE: Final = frozenset(("description", "extensionElements"))
+"""DMN 6.3.1: every element may have them."""
+
+
+class Elements:
+    """Reads elements of one file."""
+
+    def __init__(self, root: etree._Element, problems: Problems) -> None:
+        name = etree.QName(root)
+        namespace = name.namespace or ""
+        if name.localname != "definitions" or namespace not in VERSIONS:
+            raise refuse(
+                f"Expected the root element 'definitions' of DMN 1.1 to 1.5, but the file has {name.localname!r} of the "
+                f"namespace {namespace!r}. Export the model as DMN 1.3."
+            )
+        self.root = root
+        self.problems = problems
+        self.version = VERSIONS[namespace]
+        self._prefix = f"{{{namespace}}}"
+        self._language = self._is_feel(root.get("expressionLanguage", ""))
+
+    def children(self, element: etree._Element, *names: str) -> list[etree._Element]:
+        """Its children of these names, in their order."""
+        tags = [self._prefix + name for name in names]
+        return [child for child in element if child.tag in tags]
+
+    def child(self, element: etree._Element, name: str) -> etree._Element | None:
+        """Its first child of that name."""
+        return element.find(self._prefix + name)
+
+    def name_of(self, element: etree._Element) -> str:
+        """Its local name, if it is DMN's own, else ""."""
+        tag = element.tag
+        return tag.removeprefix(self._prefix) if isinstance(tag, str) and tag.startswith(self._prefix) else ""
+
+    def check_children(self, element: etree._Element, place: str, known: Collection[str]) -> None:
+        """Name those that nobody will look at. Elements of other namespaces are extensions, and nobody has to."""
+        for child in element:
+            name = self.name_of(child)
+            if name and name not in known and name not in _ANYWHERE:
+                self.problems.add(
+                    place,
+                    f"Expected no element {name!r} here, but there is one in line {child.sourceline}. Take it out; "
+                    f"what may stand here is {', '.join(sorted(known)) or 'nothing'}.",
+                )
+
+    def text(self, element: etree._Element | None) -> str:
+        """What stands in its `text` child or, if it has none, in itself, as in a description."""
+        if element is None:
+            return ""
+        inner = self.child(element, "text")
+        return "".join(map(str, (element if inner is None else inner).itertext())).strip()
+
+    def check_language(self, element: etree._Element, place: str) -> None:
+        """Texts have to be FEEL: by what the element says, or else the whole file."""
+        own = element.get("expressionLanguage")
+        if not (self._language if own is None else self._is_feel(own)):
+            language = own if own is not None else self.root.get("expressionLanguage", "")
+            self.problems.add(place, f"Expected an expression in FEEL, but its language is {language!r}. Write it in FEEL.")
+        if self.child(element, "importedValues") is not None:
+            self.problems.add(place, "Expected a text, but it imports its values. Write them out: there are no imports.")
+
+    @staticmethod
+    def _is_feel(language: str) -> bool:
+        return language in _FEEL or language.lower() in _FEEL
+
+
+def clean_name(name: str | None) -> str:
+    """A name with single spaces between its words, as expressions see it."""
+    return " ".join((name or "").split())
+
+
+def clean_type(type_ref: str | None) -> str:
+    """The name of a type, without the prefix that DMN 1.1 puts before it (`feel:string`)."""
+    return clean_name(type_ref).rpartition(":")[2]
+
+
+def describe(kind: str, element: etree._Element, inside: str = "") -> str:
+    """Where an element stands, for a person: "decision 'Risk' (id risk, line 12)"."""
+    name = clean_name(element.get("name"))
+    marks = [f"id {element.get('id')}"] if element.get("id") else []
+    marks.append(f"line {element.sourceline}")
+    text = f"{kind} {name!r}" if name else kind
+    return f"{inside + ', ' if inside else ''}{text} ({', '.join(marks)})"

@@ -1,0 +1,154 @@
+"""What an evaluation did, for a person to look at: which decisions, with which inputs, by which rules."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass
+from datetime import datetime
+from typing import Any, Final
+
+from holdfast.errors import FeelError
+from holdfast.feel.json_values import to_json
+from holdfast.feel.running import MOST_STEPS, FeelWarning, Run
+from holdfast.feel.values import Function, Value
+
+MOST_TRACED: Final = 1_000
+"""Decisions, and tables of one decision, that are kept. The others are counted."""
+MOST_RULES: Final = 20_000
+"""Matched rules of all tables that are kept: a table whose rules would be more is left out."""
+
+
+@dataclass(frozen=True, slots=True)
+class TracedRule:
+    """A rule that matched. The outputs have their names; a single one may have none."""
+
+    number: int
+    id: str
+    outputs: tuple[tuple[str, Value], ...]
+    annotations: tuple[tuple[str, str], ...]
+
+    def to_json(self) -> dict[str, Any]:
+        """As JSON."""
+        return {
+            "number": self.number,
+            "id": self.id,
+            "outputs": [{"name": name, "value": _to_json(value)} for name, value in self.outputs],
+            "annotations": [{"name": name, "text": text} for name, text in self.annotations],
+        }
+
+
+@dataclass(frozen=True, slots=True)
+class TracedTable:
+    """A decision table that was evaluated: of the decision itself, of a part of it, or of knowledge that it called."""
+
+    name: str
+    hit_policy: str
+    inputs: tuple[tuple[str, Value], ...]
+    """Labels and values."""
+    rules: tuple[TracedRule, ...]
+    value: Value
+
+    def to_json(self) -> dict[str, Any]:
+        """As JSON."""
+        return {
+            "name": self.name,
+            "hit_policy": self.hit_policy,
+            "inputs": [{"name": name, "value": _to_json(value)} for name, value in self.inputs],
+            "rules": [rule.to_json() for rule in self.rules],
+            "value": _to_json(self.value),
+        }
+
+
+@dataclass(frozen=True, slots=True)
+class TracedDecision:
+    """A decision that was evaluated."""
+
+    name: str
+    id: str
+    value: Value
+    tables: tuple[TracedTable, ...]
+
+    def to_json(self) -> dict[str, Any]:
+        """As JSON."""
+        tables = [table.to_json() for table in self.tables]
+        return {"name": self.name, "id": self.id, "value": _to_json(self.value), "tables": tables}
+
+
+@dataclass(frozen=True, slots=True)
+class Trace:
+    """All decisions that were evaluated, each behind those that it needed."""
+
+    decisions: tuple[TracedDecision, ...]
+    left_out: int = 0
+    """How many decisions and tables were too many to be kept."""
+
+    def __iter__(self) -> Iterator[TracedDecision]:
+        return iter(self.decisions)
+
+    def __len__(self) -> int:
+        return len(self.decisions)
+
+    def __getitem__(self, index: int) -> TracedDecision:
+        return self.decisions[index]
+
+    def to_json(self) -> list[dict[str, Any]]:
+        """As JSON: dates and durations are texts, functions and ranges are shown."""
+        return [decision.to_json() for decision in self.decisions]
+
+
+class DecisionRun(Run):
+    """One evaluation of a model: a run that keeps a trace, and names the decision in its warnings."""
+
+    __slots__ = ("decisions", "left_out", "now_in", "rules_left", "tables")
+
+    def __init__(
+        self,
+        warnings: list[FeelWarning] | None = None,
+        clock: Callable[[], datetime] | None = None,
+        random: Callable[[int], int] | None = None,
+        steps: int = MOST_STEPS,
+    ) -> None:
+        super().__init__(warnings, clock, random, steps)
+        self.decisions: list[TracedDecision] = []
+        self.tables: list[TracedTable] = []
+        self.now_in = ""
+        self.left_out = 0
+        self.rules_left = MOST_RULES
+
+    def warn(self, message: str) -> None:
+        """As of any run, with the name of the decision before it."""
+        if self.warnings is not None:
+            super().warn(f"{self.now_in}: {message}" if self.now_in else message)
+
+    def keep_table(self, table: TracedTable) -> None:
+        """A table was evaluated for the decision that is being made."""
+        if len(self.tables) < MOST_TRACED and len(table.rules) <= self.rules_left:
+            self.rules_left -= len(table.rules)
+            self.tables.append(table)
+        else:
+            self.left_out += 1
+
+    def keep_decision(self, decision: TracedDecision) -> None:
+        """A decision was made."""
+        if len(self.decisions) < MOST_TRACED:
+            self.decisions.append(decision)
+        else:
+            self.left_out += 1
+
+
+def _to_json(value: Value) -> Any:
+    """As `to_json`; functions, which JSON has no form for, are shown."""
+    try:
+        return to_json(value)
+    except FeelError:
+        return to_json(_show_functions(value))
+
+
+def _show_functions(value: Value) -> Value:
+    if isinstance(value, Function):
+        return f"function({', '.join(value.parameters)})"
+    if isinstance(value, list):
+        return [_show_functions(item) for item in value]
+    if isinstance(value, dict):
+        return {key: _show_functions(inner) for key, inner in value.items()}
+    return value

@@ -1,0 +1,122 @@
+"""From item definitions to types."""
+
+from __future__ import annotations
+
+from typing import Final
+
+from holdfast.dmn.model import Definitions, ItemDefinition, UnaryTests
+from holdfast.dmn.problems import Problems
+from holdfast.dmn.texts import TextCompiler, Visible
+from holdfast.dmn.types import ANY, AnyFunction, BuiltIn, ListOf, Reference, Restricted, Structure, Type, to_syntax
+from holdfast.feel import syntax
+
+_BUILT_IN: Final = {
+    name: BuiltIn(name)
+    for name in (
+        "number",
+        "string",
+        "boolean",
+        "date",
+        "time",
+        "date and time",
+        "days and time duration",
+        "years and months duration",
+        "list",
+        "context",
+        "range",
+        "function",
+    )
+}
+_ALIASES: Final = {
+    "": ANY,
+    "Any": ANY,
+    "any": ANY,
+    "<Undefined>": ANY,
+    # DMN 7.3.3 and DMN 1.1 write these without spaces.
+    "dateTime": _BUILT_IN["date and time"],
+    "dayTimeDuration": _BUILT_IN["days and time duration"],
+    "days and time": _BUILT_IN["days and time duration"],
+    "yearMonthDuration": _BUILT_IN["years and months duration"],
+    # Camunda 7.
+    "integer": _BUILT_IN["number"],
+    "long": _BUILT_IN["number"],
+    "double": _BUILT_IN["number"],
+}
+_MOST_ALIASES: Final = 50
+
+
+class TypeDefinitions:
+    """The types of one model, by name. `texts` compiles the tests that restrict them."""
+
+    def __init__(self, definitions: Definitions, problems: Problems) -> None:
+        self._definitions = definitions.types
+        self._problems = problems
+        self.types: dict[str, Type] = {}
+        self.syntax: dict[str, syntax.Type] = {}
+        """For `instance of`; filled by `define`."""
+        self.component_names: list[str] = sorted(
+            {name for definition in definitions.types.values() for name in _list_components(definition)}
+        )
+
+    def define(self, texts: TextCompiler) -> None:
+        """Make every type of the model."""
+        for name, definition in self._definitions.items():
+            self.types[name] = ANY if self._is_only_itself(definition) else self._make(definition, texts)
+        self.syntax.update((name, to_syntax(kind)) for name, kind in self.types.items())
+
+    def find(self, type_ref: str, place: str) -> Type:
+        """The type of that name. A name that nobody knows is a problem."""
+        if type_ref in self._definitions:
+            return Reference(type_ref, self.types)
+        known = _BUILT_IN.get(type_ref) or _ALIASES.get(type_ref)
+        if known is None:
+            self._problems.add(
+                place,
+                f"Expected a type that is known, but {type_ref!r} is not. Add an item definition, or correct the typeRef.",
+            )
+            return ANY
+        return known
+
+    def _make(self, definition: ItemDefinition, texts: TextCompiler) -> Type:
+        made: Type
+        if definition.is_function:
+            made = AnyFunction()
+        elif definition.components:
+            components = tuple((inner.name, self._make(inner, texts)) for inner in definition.components)
+            made = Structure(definition.name, components)
+        else:
+            made = self.find(definition.type_ref, definition.place)
+        # DMN 7.3.3: allowed values are those of the items, a type constraint is one of the whole.
+        made = _restrict(made, definition.allowed_values, texts)
+        if definition.is_collection:
+            made = ListOf(made)
+        return _restrict(made, definition.type_constraint, texts)
+
+    def _is_only_itself(self, definition: ItemDefinition) -> bool:
+        """A type may hold itself in its components, but not be nothing but itself."""
+        seen: list[str] = []
+        inner: ItemDefinition | None = definition
+        while inner is not None and not inner.components:
+            if inner.name in seen:
+                names = " -> ".join([*seen, inner.name])
+                self._problems.add(
+                    definition.place, f"Expected a type of something, but it is only itself: {names}. Change one."
+                )
+                return True
+            seen.append(inner.name)
+            if len(seen) > _MOST_ALIASES:
+                self._problems.add(
+                    definition.place,
+                    f"Expected at most {_MOST_ALIASES} types behind each other, but there are more. Use fewer.",
+                )
+                return True
+            inner = self._definitions.get(inner.type_ref)
+        return False
+
+
+def _restrict(of: Type, tests: UnaryTests | None, texts: TextCompiler) -> Type:
+    return of if tests is None else Restricted(of, texts.compile_tests(tests.text, tests.place, Visible()), tests.text)
+
+
+def _list_components(definition: ItemDefinition) -> list[str]:
+    return [name for inner in definition.components for name in (inner.name, *_list_components(inner))]

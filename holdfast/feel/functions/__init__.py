@@ -1,0 +1,1 @@
+"""The built-in functions, one file per topic; `table` has them all."""

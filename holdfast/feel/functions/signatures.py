@@ -1,0 +1,38 @@
+"""How a built-in function is declared: its forms, each with named and typed parameters."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass
+from typing import Any
+
+
+@dataclass(frozen=True, slots=True)
+class Parameter:
+    """A parameter. `type` is a name from `types.ACCEPTS`; with a `?` behind it, null is welcome too."""
+
+    name: str
+    type: str
+
+
+@dataclass(frozen=True, slots=True)
+class Form:
+    """One way to call a function: `call(run, *arguments)`, with those that are left out left out.
+
+    `call` is given arguments of the declared types, in the form that `values` describes, and returns a value; it raises Fail
+    where there is none, and calls `run.spend(n)` before it looks at n items.
+    """
+
+    call: Callable[..., Any]
+    parameters: tuple[Parameter, ...]
+    required: int
+    is_variadic: bool = False
+    """Whether the last parameter takes all that follow: `sum(1, 2, 3)`. A single list is taken for its items."""
+
+
+def form(
+    call: Callable[..., Any], *parameters: tuple[str, str], required: int | None = None, is_variadic: bool = False
+) -> Form:
+    """A form; all its parameters are required unless told otherwise."""
+    named = tuple(Parameter(name, type_name) for name, type_name in parameters)
+    return Form(call, named, len(named) if required is None else required, is_variadic)

@@ -1,0 +1,137 @@
+"""Functions of strings. DMN 10.3.4.3, and Camunda's additions. A character is a code point of Unicode."""
+
+from __future__ import annotations
+
+from base64 import b64encode
+from collections.abc import Mapping
+from decimal import Decimal
+from typing import Final
+
+from holdfast.feel import regexes
+from holdfast.feel.functions.signatures import Form, form
+from holdfast.feel.running import Fail, Run
+from holdfast.feel.values import Value
+
+
+def get_substring(run: Run, text: str, start: Decimal, length: Decimal | None = None) -> str:
+    """So many characters from a position on, or all; positions count from 1, and from -1 backwards."""
+    run.check_text(len(text))
+    position = int(start)
+    if position == 0:
+        raise Fail("the start position is 0: the first position is 1, the last one is -1")
+    if abs(position) > len(text):
+        return ""
+    first = position - 1 if position > 0 else len(text) + position
+    return text[first:] if length is None else text[first : first + max(int(length), 0)]
+
+
+def _count_characters(_run: Run, text: str) -> Decimal:
+    return Decimal(len(text))
+
+
+def _to_upper(run: Run, text: str) -> str:
+    run.check_text(len(text))
+    return text.upper()
+
+
+def _to_lower(run: Run, text: str) -> str:
+    run.check_text(len(text))
+    return text.lower()
+
+
+def _get_before(run: Run, text: str, match: str) -> str:
+    run.check_text(len(text))
+    return text[: max(text.find(match), 0)]
+
+
+def _get_after(run: Run, text: str, match: str) -> str:
+    run.check_text(len(text))
+    found = text.find(match)
+    return "" if found < 0 else text[found + len(match) :]
+
+
+def _contains(_run: Run, text: str, match: str) -> bool:
+    return match in text
+
+
+def _starts_with(_run: Run, text: str, match: str) -> bool:
+    return text.startswith(match)
+
+
+def _ends_with(_run: Run, text: str, match: str) -> bool:
+    return text.endswith(match)
+
+
+def _matches(run: Run, text: str, pattern: str, flags: str | None = None) -> bool:
+    return regexes.matches(run, text, pattern, flags or "")
+
+
+def _replace(run: Run, text: str, pattern: str, replacement: str, flags: str | None = None) -> str:
+    return regexes.replace(run, text, pattern, replacement, flags or "")
+
+
+def join(run: Run, items: list[Value], delimiter: str | None = None, prefix: str = "", suffix: str = "") -> str:
+    """The strings of a list one behind the other; nulls are left out. Raises Fail if there is anything else in the list."""
+    run.spend(len(items))
+    texts = [item for item in items if item is not None]
+    for text in texts:
+        if type(text) is not str:
+            raise Fail("the list has something in it that is no string")
+    between = delimiter or ""
+    run.check_text(sum(map(len, texts)) + len(between) * len(texts) + len(prefix) + len(suffix))
+    return f"{prefix}{between.join(texts)}{suffix}"
+
+
+def _trim(run: Run, text: str) -> str:
+    run.check_text(len(text))
+    return text.strip()
+
+
+def _is_blank(_run: Run, text: str) -> bool:
+    return not text or text.isspace()
+
+
+def make_uuid(run: Run) -> str:
+    """A random UUID, of version 4 and the variant of RFC 9562."""
+    digits = f"{run.random_bits(128):032x}"
+    variant = "89ab"[int(digits[16], 16) % 4]
+    return f"{digits[:8]}-{digits[8:12]}-4{digits[13:16]}-{variant}{digits[17:20]}-{digits[20:]}"
+
+
+def _to_base64(run: Run, text: str) -> str:
+    run.check_text(2 * len(text))
+    return b64encode(regexes.encode(text)).decode("ascii")
+
+
+_STRING: Final = ("string", "string")
+_MATCH: Final = ("match", "string")
+_INPUT: Final = ("input", "string")
+_PATTERN: Final = ("pattern", "string")
+_FLAGS: Final = ("flags", "string?")
+_LIST: Final = ("list", "list")
+_DELIMITER: Final = ("delimiter", "string?")
+
+STRINGS: Final[Mapping[str, tuple[Form, ...]]] = {
+    "substring": (form(get_substring, _STRING, ("start position", "number"), ("length", "number"), required=2),),
+    "string length": (form(_count_characters, _STRING),),
+    "upper case": (form(_to_upper, _STRING),),
+    "lower case": (form(_to_lower, _STRING),),
+    "substring before": (form(_get_before, _STRING, _MATCH),),
+    "substring after": (form(_get_after, _STRING, _MATCH),),
+    "contains": (form(_contains, _STRING, _MATCH),),
+    "starts with": (form(_starts_with, _STRING, _MATCH),),
+    "ends with": (form(_ends_with, _STRING, _MATCH),),
+    "matches": (form(_matches, _INPUT, _PATTERN, _FLAGS, required=2),),
+    "replace": (form(_replace, _INPUT, _PATTERN, ("replacement", "string"), _FLAGS, required=3),),
+    "split": (form(regexes.split, _STRING, ("delimiter", "string")),),
+    "string join": (
+        form(join, _LIST, _DELIMITER, required=1),
+        # Camunda's; with three arguments there is none.
+        form(join, _LIST, _DELIMITER, ("prefix", "string"), ("suffix", "string")),
+    ),
+    "extract": (form(regexes.extract, _STRING, _PATTERN),),
+    "trim": (form(_trim, _STRING),),
+    "is blank": (form(_is_blank, _STRING),),
+    "uuid": (form(make_uuid),),
+    "to base64": (form(_to_base64, ("value", "string")),),
+}

@@ -1,0 +1,198 @@
+"""Calling functions: which form of a built-in one is meant, how arguments find parameters, what a definition makes."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from typing import Final
+
+from holdfast.errors import FeelLimitExceeded
+from holdfast.feel.functions.signatures import Form
+from holdfast.feel.operators import Evaluate
+from holdfast.feel.running import DEEPEST, Fail, Run
+from holdfast.feel.scopes import CONTEXT, RUN, Frame
+from holdfast.feel.syntax import NamedType, Type
+from holdfast.feel.types import MISMATCH, Types, convert, is_instance, name_type
+from holdfast.feel.values import Function, Value
+
+_LEFT_OUT: Final = object()
+
+
+# --- built-in functions ---
+
+
+def call_built_in(run: Run, name: str, forms: Sequence[Form], arguments: Sequence[Value]) -> Value:
+    """Call the first form that the arguments fit. Null, with a warning, if none does or it fails."""
+    return _call_first(run, name, [(form, arguments) for form in forms])
+
+
+def _call_first(run: Run, name: str, calls: Sequence[tuple[Form, Sequence[Value]]]) -> Value:
+    reason = ""
+    for form, arguments in calls:
+        found = _fit(form, arguments)
+        if isinstance(found, str):
+            reason = reason or found
+            continue
+        try:
+            return form.call(run, *found)
+        except Fail as error:
+            run.warn(f"{name}(): {error}")
+            return None
+    run.warn(f"{name}(): {reason}")
+    return None
+
+
+def _fit(form: Form, arguments: Sequence[Value]) -> Sequence[Value] | str:
+    """The arguments as a form takes them, or why it does not."""
+    parameters = form.parameters
+    is_variadic = form.is_variadic and len(arguments) > 0
+    if is_variadic:
+        arguments = _spread(form, arguments)
+        last = parameters[-1]
+        parameters = (*parameters, *(last for _ in range(len(arguments) - len(parameters))))
+    count = len(arguments)
+    if not form.required <= count <= len(parameters) and not (is_variadic and count == 0):
+        wanted = str(form.required) if form.required == len(parameters) else f"{form.required} to {len(parameters)}"
+        return f"it takes {wanted} arguments, not {count}"
+    fitting = []
+    for parameter, argument in zip(parameters, arguments, strict=False):
+        value = convert(argument, parameter.type)
+        if value is MISMATCH:
+            return f"its {parameter.name} is a {parameter.type.removesuffix('?')}, not a {name_type(argument)}"
+        fitting.append(value)
+    return fitting
+
+
+def _spread(form: Form, arguments: Sequence[Value]) -> Sequence[Value]:
+    """`sum([1, 2])` is `sum(1, 2)`: a single list stands for its items, unless lists are what is wanted."""
+    is_list = len(arguments) == 1 and type(arguments[0]) is list
+    return arguments[0] if is_list and len(form.parameters) == 1 and form.parameters[0].type != "list" else arguments
+
+
+def order_named(forms: Sequence[Form], named: Mapping[str, Value]) -> list[tuple[Form, Sequence[Value]]]:
+    """The forms that have parameters of these names, each with the arguments in its order.
+
+    Of two with the same names, `before(point, range)` and `before(range, point)`, the one in the written order comes first.
+    """
+    found: list[tuple[bool, Form, Sequence[Value]]] = []
+    for form in forms:
+        names = [parameter.name for parameter in form.parameters]
+        if not named.keys() <= set(names):
+            continue
+        arguments = [named.get(name, _LEFT_OUT) for name in names]
+        while arguments and arguments[-1] is _LEFT_OUT:
+            arguments.pop()
+        if _LEFT_OUT not in arguments[: form.required] and len(arguments) >= form.required:
+            is_as_written = [name for name in names if name in named] == list(named)
+            found.append((not is_as_written, form, [None if one is _LEFT_OUT else one for one in arguments]))
+    found.sort(key=lambda one: one[0])
+    return [(form, arguments) for _, form, arguments in found]
+
+
+def make_built_in_call(
+    name: str, forms: Sequence[Form], positional: Sequence[Evaluate], named: Sequence[tuple[str, Evaluate]]
+) -> Evaluate:
+    """A call of a built-in function by its name; the context may have a function of that name, which comes first."""
+
+    def call(frame: Frame) -> Value:
+        run: Run = frame[RUN]
+        own = frame[CONTEXT].get(name)
+        if type(own) is Function:
+            return call_function(run, own, [one(frame) for one in positional], {key: one(frame) for key, one in named})
+        if not named:
+            return call_built_in(run, name, forms, [one(frame) for one in positional])
+        calls = order_named(forms, {key: one(frame) for key, one in named})
+        if not calls:
+            run.warn(f"{name}(): it has no parameters of these names: {', '.join(key for key, _ in named)}")
+            return None
+        return _call_first(run, name, calls)
+
+    return call
+
+
+def as_function(name: str, forms: Sequence[Form]) -> Function:
+    """A built-in function as a value."""
+    names = tuple(parameter.name for parameter in forms[0].parameters)
+    return Function(name, names, lambda run, arguments: call_built_in(run, name, forms, arguments))
+
+
+# --- functions as values ---
+
+
+def make_call(function: Evaluate, positional: Sequence[Evaluate], named: Sequence[tuple[str, Evaluate]]) -> Evaluate:
+    """A call of whatever the expression before the parenthesis gives."""
+
+    def call(frame: Frame) -> Value:
+        run: Run = frame[RUN]
+        value = function(frame)
+        if type(value) is not Function:
+            run.warn(f"a {name_type(value)} cannot be called")
+            return None
+        return call_function(run, value, [one(frame) for one in positional], {key: one(frame) for key, one in named})
+
+    return call
+
+
+def call_function(run: Run, function: Function, arguments: Sequence[Value], named: Mapping[str, Value]) -> Value:
+    """Call a function. Null, with a warning, if the arguments do not fit or it fails."""
+    shown = function.name or "the function"
+    if named:
+        if named.keys() != set(function.parameters):
+            run.warn(f"{shown}: its parameters are {', '.join(function.parameters)}, not {', '.join(named)}")
+            return None
+        arguments = [named[name] for name in function.parameters]
+    try:
+        return function.call(run, arguments)
+    except Fail as error:
+        run.warn(f"{shown}: {error}")
+        return None
+
+
+def make_function(parameters: Sequence[tuple[str, int, Type | None]], body: Evaluate, types: Types | None) -> Evaluate:
+    """`function(a, b: number) body`: what it sees of its surroundings, it sees as they are when it is called."""
+    names = tuple(name for name, _, _ in parameters)
+
+    def define(surroundings: Frame) -> Function:
+        def call(run: Run, arguments: Sequence[Value]) -> Value:
+            if len(arguments) != len(names):
+                raise Fail(f"it takes {len(names)} arguments, not {len(arguments)}")
+            frame = surroundings[:]
+            frame[RUN] = run
+            for (name, place, wanted), argument in zip(parameters, arguments, strict=True):
+                frame[place] = argument if wanted is None else _to_type(name, argument, wanted, types)
+            return call_deeper(run, body, frame)
+
+        return Function("", names, call)
+
+    return define
+
+
+def call_deeper(run: Run, body: Evaluate, frame: Frame) -> Value:
+    """Evaluate the body of a function, not too deep inside of others."""
+    run.spend(1)
+    run.depth += 1
+    if run.depth > DEEPEST:
+        raise FeelLimitExceeded(
+            f"Expected functions to call each other at most {DEEPEST} deep, but they go deeper. Let the recursion end."
+        )
+    try:
+        return body(frame)
+    finally:
+        run.depth -= 1
+
+
+def _to_type(name: str, value: Value, wanted: Type, types: Types | None) -> Value:
+    """An argument as a typed parameter takes it. Raises Fail."""
+    if value is None or is_instance(value, wanted, types) is not False:
+        return value
+    if isinstance(wanted, NamedType):
+        try:
+            converted = convert(value, wanted.name)
+        except KeyError:
+            converted = MISMATCH
+        if converted is not MISMATCH:
+            return converted
+    elif type(value) is list and len(value) == 1 and is_instance(value[0], wanted, types):
+        return value[0]
+    elif type(value) is not list and is_instance([value], wanted, types):
+        return [value]
+    raise Fail(f"its parameter {name} is of another type than a {name_type(value)}")

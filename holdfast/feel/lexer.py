@@ -1,0 +1,297 @@
+"""From text to tokens, one at a time: what is a name depends on the names that are known by then."""
+
+from __future__ import annotations
+
+import re
+from bisect import insort
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass
+from decimal import Decimal
+from enum import Enum, auto
+from typing import Final
+
+from holdfast.errors import FeelLimitExceeded, FeelSyntaxError
+from holdfast.feel.values import NUMBERS
+
+LONGEST_TEXT: Final = 200_000
+"""Characters of an expression."""
+
+KEYWORDS: Final = frozenset(
+    [
+        "if",
+        "then",
+        "else",
+        "for",
+        "in",
+        "return",
+        "some",
+        "every",
+        "satisfies",
+        "and",
+        "or",
+        "between",
+        "instance",
+        "of",
+        "function",
+        "external",
+        "true",
+        "false",
+        "null",
+    ]
+)
+_ENDING: Final = frozenset(["and", "or", "between", "in", "instance", "then", "else", "return", "satisfies"])
+"""Keywords that can follow an expression, and so end a name of several words."""
+
+# DMN 10.3.1.2, grammar rules 27 to 29: name start char and name part char.
+_START: Final = (
+    r"?A-Z_a-z\u00C0-\u00D6\u00D8-\u00F6\u00F8-\u02FF\u0370-\u037D\u037F-\u1FFF\u200C-\u200D\u2070-\u218F\u2C00-\u2FEF"
+    r"\u3001-\uD7FF\uF900-\uFDCF\uFDF0-\uFFFD\U00010000-\U000EFFFF"
+)
+_PART: Final = _START + r"0-9\u00B7\u0300-\u036F\u203F-\u2040"
+_WORD: Final = re.compile(f"[{_START}][{_PART}]*")
+_PARTS: Final = re.compile(f"[{_PART}]+")
+_PART_AT: Final = re.compile(f"[{_PART}]")
+_NUMBER: Final = re.compile(r"(?:[0-9]+(?:\.[0-9]+)?|\.[0-9]+)(?:[eE][+-]?[0-9]+)?")
+_OPERATOR: Final = re.compile(r"\*\*|\.\.|->|!=|<=|>=|[-+*/=<>()\[\]{},:.@]")
+_GAP: Final = re.compile(r"\s+")
+_SPACE: Final = re.compile(r"(?:[\s\u0085\u180E\u200B\uFEFF]+|//[^\n\r]*|/\*.*?\*/)+", re.DOTALL)
+_STRING: Final = re.compile(r'"((?:[^"\\]|\\.)*)"', re.DOTALL)
+_ESCAPE: Final = re.compile(r"\\(?:u([0-9a-fA-F]{4})|U([0-9a-fA-F]{6})|(.))", re.DOTALL)
+_ESCAPED: Final = {'"': '"', "'": "'", "\\": "\\", "n": "\n", "r": "\r", "t": "\t"}
+_SURROGATES: Final = re.compile("[\ud800-\udbff][\udc00-\udfff]")
+_QUOTED: Final = re.compile(r"`([^`]+)`")
+_KEY: Final = re.compile(rf"[{_START}][{_PART}\s\-+*/'\u2019.]*?(?=\s*:)")
+
+
+_BUILT_IN: Final[Mapping[str, Sequence[str]]] = {
+    name.split()[0]: (name,)
+    for name in ("date and time", "days and time duration", "years and months duration", "get or else")
+}
+"""Names of the language with keywords in them, by their first words."""
+
+
+class Kind(Enum):
+    """What a token is."""
+
+    NUMBER = auto()
+    STRING = auto()
+    NAME = auto()
+    KEYWORD = auto()
+    OPERATOR = auto()
+    END = auto()
+
+
+@dataclass(frozen=True, slots=True)
+class Token:
+    """A token: `text` is its name or sign; `value` that of a literal. `at` to `end` is where it stands."""
+
+    kind: Kind
+    text: str
+    at: int
+    end: int
+    value: Decimal | str | None = None
+
+
+class Lexer:
+    """Reads one text. `at` is where it stands."""
+
+    def __init__(self, text: str, names: Iterable[str] = ()) -> None:
+        if len(text) > LONGEST_TEXT:
+            raise FeelLimitExceeded(
+                f"Expected an expression of at most {LONGEST_TEXT:,} characters, but it has {len(text):,}. Make it shorter."
+            )
+        self.text = text
+        self.at = 0
+        self._special: dict[str, list[str]] = {}
+        self._known: set[str] = set()
+        for name in names:
+            self.learn(name)
+        self._peeked: Token | None = None
+
+    def learn(self, name: str) -> None:
+        """From now on this is a name, also with spaces, signs or keywords in it."""
+        words = name.split()
+        if name in self._known or not words or name in KEYWORDS or _WORD.fullmatch(name):
+            return
+        self._known.add(name)
+        first = _WORD.match(words[0])
+        if first is not None:
+            candidates = self._special.setdefault(first.group(), list(_BUILT_IN.get(first.group(), ())))
+            insort(candidates, " ".join(words), key=lambda one: -len(one))
+        self._peeked = None
+
+    # --- tokens ---
+
+    def peek(self) -> Token:
+        """The next token."""
+        if self._peeked is None:
+            self._peeked = self._read()
+        return self._peeked
+
+    def next(self) -> Token:
+        """The next token, and go on behind it."""
+        token = self.peek()
+        self.at, self._peeked = token.end, None
+        return token
+
+    def move_to(self, at: int) -> None:
+        """Go on there."""
+        self.at, self._peeked = at, None
+
+    def skip_space(self) -> int:
+        """Where the next token begins."""
+        found = _SPACE.match(self.text, self.at)
+        return found.end() if found else self.at
+
+    def _read(self) -> Token:
+        at = self.skip_space()
+        text = self.text
+        if at >= len(text):
+            return Token(Kind.END, "", at, at)
+        found = _WORD.match(text, at)
+        if found is not None:
+            return self._read_word(at, found.group(), found.end())
+        found = _NUMBER.match(text, at)
+        if found is not None:
+            return self._read_number(at, found)
+        char = text[at]
+        if char == '"':
+            return self._read_string(at)
+        if char == "`":
+            found = _QUOTED.match(text, at)
+            if found is not None:
+                return Token(Kind.NAME, found.group(1), at, found.end())
+        if text.startswith("/*", at):
+            raise self.error(at, "*/", "the comment does not end")
+        found = _OPERATOR.match(text, at)
+        if found is None:
+            raise self.error(at, "an expression", f"{char!r} is no part of one")
+        return Token(Kind.OPERATOR, found.group(), at, found.end())
+
+    def _read_number(self, at: int, found: re.Match[str]) -> Token:
+        digits = found.group()
+        if digits.endswith(".") or self.text.startswith("..", found.end() - 1):
+            digits = digits.rstrip(".")
+        value = NUMBERS.create_decimal(digits)
+        if not value.is_finite():
+            raise self.error(at, "a number below 10**6145", f"{digits[:40]} is larger")
+        return Token(Kind.NUMBER, digits, at, found.end(), value)
+
+    def _read_string(self, at: int) -> Token:
+        found = _STRING.match(self.text, at)
+        if found is None:
+            raise self.error(at, 'a closing "', "the string does not end")
+        return Token(Kind.STRING, found.group(), at, found.end(), unescape(found.group(1)))
+
+    def _read_word(self, at: int, word: str, end: int) -> Token:
+        for name in self._special.get(word) or _BUILT_IN.get(word, ()):
+            behind = self._match_name(name, at)
+            if behind is not None:
+                return Token(Kind.NAME, name, at, behind)
+        if word in KEYWORDS:
+            return Token(Kind.KEYWORD, word, at, end)
+        return self._join_words(at, word, end)
+
+    def _match_name(self, name: str, at: int) -> int | None:
+        """Where a name ends that stands here, with whatever space between its words; None if another stands here."""
+        text = self.text
+        for number, word in enumerate(name.split(" ")):
+            if number:
+                gap = _GAP.match(text, at)
+                if gap is None:
+                    return None
+                at = gap.end()
+            if not text.startswith(word, at):
+                return None
+            at += len(word)
+        is_cut = _PART_AT.match(name[-1]) is not None and _PART_AT.match(text, at) is not None
+        return None if is_cut else at
+
+    def _join_words(self, at: int, word: str, end: int) -> Token:
+        """Two words without a sign between them are one name, whoever knows it."""
+        if word == "?":
+            return Token(Kind.NAME, word, at, end)
+        words = [word]
+        while True:
+            gap = _SPACE.match(self.text, end)
+            found = _PARTS.match(self.text, gap.end()) if gap is not None else None
+            if found is None or found.group() in _ENDING or found.group() == "?":
+                return Token(Kind.NAME, " ".join(words), at, end)
+            words.append(found.group())
+            end = found.end()
+
+    def read_property(self) -> Token:
+        """The name behind a dot: keywords are names here too."""
+        at = self.skip_space()
+        found = _WORD.match(self.text, at)
+        if found is None:
+            token = self.peek()
+            if token.kind is Kind.NAME:
+                return self.next()
+            raise self.error(token.at, "a name", f"there is {describe(token)}")
+        token = self._read_word(at, found.group(), found.end())
+        self.move_to(token.end)
+        return Token(Kind.NAME, token.text, token.at, token.end)
+
+    def read_key(self) -> Token | None:
+        """A name or string with a colon behind it, whatever the name is made of; None if there is none."""
+        at = self.skip_space()
+        found: re.Match[str] | None = _STRING.match(self.text, at)
+        if found is not None:
+            name = unescape(found.group(1))
+        else:
+            found = _QUOTED.match(self.text, at) or _KEY.match(self.text, at)
+            if found is None:
+                return None
+            name = " ".join(found.group(found.lastindex or 0).split())
+        behind = _SPACE.match(self.text, found.end())
+        colon = behind.end() if behind else found.end()
+        if not self.text.startswith(":", colon):
+            return None
+        self.move_to(colon + 1)
+        return Token(Kind.NAME, name, at, found.end())
+
+    # --- errors ---
+
+    def error(self, at: int, expected: str, found: str) -> FeelSyntaxError:
+        """What is wrong at an offset, with the line and a caret below it."""
+        before = self.text[:at]
+        line = before.count("\n") + 1
+        begin = before.rfind("\n") + 1
+        stop = self.text.find("\n", at)
+        column = at - begin + 1
+        shown = self.text[begin : len(self.text) if stop < 0 else stop]
+        if len(shown) > 160:  # of a very long line, what is near
+            cut = max(0, column - 80)
+            shown, offset = shown[cut : cut + 160], column - 1 - cut
+        else:
+            offset = column - 1
+        picture = f"{shown}\n{' ' * offset}^"
+        return FeelSyntaxError(
+            f"Expected {expected} at line {line}, column {column}, but {found}. Correct the expression:\n{picture}",
+            line=line,
+            column=column,
+            shown=picture,
+            expected=expected,
+        )
+
+
+def describe(token: Token) -> str:
+    """A token, in words."""
+    return "it ends there" if token.kind is Kind.END else f"there is {token.text[:40]!r}"
+
+
+def unescape(text: str) -> str:
+    r"""The characters of a string: `\n`, `\u0041`, `\U01F40E` and the like; other backslashes stay."""
+    if "\\" not in text:
+        return text
+    plain = _ESCAPE.sub(_unescape_one, text)
+    return _SURROGATES.sub(lambda pair: pair.group().encode("utf-16", "surrogatepass").decode("utf-16"), plain)
+
+
+def _unescape_one(found: re.Match[str]) -> str:
+    four, six, other = found.groups()
+    if other is not None:
+        return _ESCAPED.get(other, found.group())
+    code = int(four or six, 16)
+    return chr(code) if code < 0x110000 else found.group()

@@ -1,0 +1,110 @@
+"""Tests of a value: what stands behind `in`, in cells of decision tables, and in `is defined`. DMN 7.3.3 and 10.3.2.14."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+from holdfast.feel.comparing import compare, equal, is_in
+from holdfast.feel.operators import ORDERS, Evaluate, compare_by
+from holdfast.feel.paths import MISSING
+from holdfast.feel.running import Fail
+from holdfast.feel.scopes import CONTEXT, RUN, Frame
+from holdfast.feel.types import name_type
+from holdfast.feel.values import Range, Value
+
+
+def make_range(start: Value, end: Value, start_included: bool, end_included: bool) -> Range:
+    """A range. Raises Fail if there is no order between its ends."""
+    if start is not None and end is not None and compare(start, end) is None:
+        raise Fail(f"there is no range from a {name_type(start)} to a {name_type(end)}")
+    return Range(start, end, start_included, end_included)
+
+
+def range_of(operator: str, value: Value) -> Range:
+    """`< 5` and the like, as a range."""
+    if operator in (">", ">="):
+        return Range(value, None, start_included=operator == ">=", end_included=False, has_end=False)
+    if operator in ("<", "<="):
+        return Range(None, value, start_included=False, end_included=operator == "<=", has_start=False)
+    return Range(value, None, start_included=operator == "=", end_included=False, has_start=False, has_end=False)
+
+
+def make_comparison_test(operator: str, operand: Evaluate, place: int) -> Evaluate:
+    """`< 5`, of what stands at the place."""
+    if operator in ("=", "!="):
+        is_negated = operator == "!="
+
+        def equality_test(frame: Frame) -> bool | None:
+            same = equal(frame[place], operand(frame), frame[RUN])
+            return None if same is None else same is not is_negated
+
+        return equality_test
+    holds = ORDERS[operator]
+    return lambda frame: compare_by(frame[RUN], holds, frame[place], operand(frame))
+
+
+def make_value_test(value: Evaluate, place: int, *, asks: bool) -> Evaluate:
+    """Whether what stands at the place equals a value, or is in it. An expression that `asks` about `?` answers itself."""
+
+    def value_test(frame: Frame) -> bool | None:
+        found, tested = value(frame), frame[place]
+        if type(found) is bool and (asks or (type(tested) is not bool and tested is not None)):
+            return found
+        return is_in(tested, found, frame[RUN])
+
+    return value_test
+
+
+def make_tests(tests: Sequence[Evaluate], *, is_negated: bool) -> Evaluate:
+    """Whether one of the tests is met; without tests, always."""
+
+    def all_tests(frame: Frame) -> bool | None:
+        result: bool | None = not tests
+        for test in tests:
+            met = test(frame)
+            if met is True:
+                result = True
+                break
+            if met is None:
+                result = None
+        return result if not is_negated or result is None else not result
+
+    return all_tests
+
+
+def make_in(operand: Evaluate, tests: Sequence[Evaluate], place: int) -> Evaluate:
+    """`operand in (tests)`."""
+    any_test = make_tests(tests, is_negated=False)
+
+    def is_met(frame: Frame) -> bool | None:
+        frame[place] = operand(frame)
+        answer: bool | None = any_test(frame)
+        return answer
+
+    return is_met
+
+
+# --- is defined ---
+
+
+def make_is_defined(name: str, items: Sequence[int], place: int | None) -> Evaluate:
+    """Whether there is a variable of that name."""
+
+    def is_defined(frame: Frame) -> bool:
+        return (
+            place is not None
+            or name in frame[CONTEXT]
+            or any(name == "item" or (type(frame[item]) is dict and name in frame[item]) for item in items)
+        )
+
+    return is_defined
+
+
+def make_has_entry(source: Evaluate, name: str) -> Evaluate:
+    """Whether a context has an entry of that name."""
+
+    def has_entry(frame: Frame) -> bool:
+        value = source(frame)
+        return type(value) is dict and value.get(name, MISSING) is not MISSING
+
+    return has_entry

@@ -1,0 +1,135 @@
+"""Variables, and what is inside of them: entries of contexts, properties of dates, the same of each item of a list."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Final
+
+from holdfast.feel.json_values import to_feel
+from holdfast.feel.operators import Evaluate
+from holdfast.feel.running import Fail, Run
+from holdfast.feel.scopes import CONTEXT, RUN, Frame
+from holdfast.feel.temporal.properties import get_property
+from holdfast.feel.types import name_type
+from holdfast.feel.values import Function, Range, Value
+
+MISSING: Final = object()
+_FINE: Final = frozenset({str, bool, type(None)})
+"""Python types that need no look on their way in."""
+_RANGE_PROPERTIES: Final = {
+    "start": "start",
+    "end": "end",
+    "start included": "start_included",
+    "end included": "end_included",
+}
+
+
+# --- variables ---
+
+
+def take_in(run: Run, value: object) -> Value:
+    """A value of the context as FEEL has it. What is large is looked through once in an evaluation."""
+    if type(value) is not list and type(value) is not dict:
+        return to_feel(value)
+    found = run.taken_in.get(id(value), MISSING)
+    if found is MISSING:
+        found = run.taken_in[id(value)] = to_feel(value)
+    return found
+
+
+def make_local(place: int) -> Evaluate:
+    """A name that the expression itself gives a value to."""
+
+    def local(frame: Frame) -> Value:
+        return frame[place]
+
+    return local
+
+
+def make_variable(name: str, built_in: Function | None) -> Evaluate:
+    """A name from the context; else the built-in function of that name; else null."""
+
+    def variable(frame: Frame) -> Value:
+        value = frame[CONTEXT].get(name, MISSING)
+        if type(value) in _FINE:
+            return value
+        if value is not MISSING:
+            return take_in(frame[RUN], value)
+        if built_in is None:
+            frame[RUN].warn(f"there is no variable '{name}'")
+        return built_in
+
+    return variable
+
+
+def make_item_variable(name: str, items: Sequence[int], otherwise: Evaluate) -> Evaluate:
+    """A name inside of filters: an entry of the item, the innermost first; `item` is the item itself."""
+
+    def item_variable(frame: Frame) -> Value:
+        for place in items:
+            item = frame[place]
+            if type(item) is dict and name in item:
+                return item[name]
+            if name == "item":
+                return item
+        return otherwise(frame)
+
+    return item_variable
+
+
+# --- paths ---
+
+
+def make_path(source: Evaluate, name: str) -> Evaluate:
+    """`source.name`."""
+
+    def path(frame: Frame) -> Value:
+        value = source(frame)
+        if type(value) is dict:
+            found = value.get(name, MISSING)
+            if found is not MISSING:
+                return found
+        return find_inside(frame[RUN], value, name)
+
+    return path
+
+
+def make_variable_path(root: str, names: Sequence[str], otherwise: Evaluate) -> Evaluate:
+    """`root.a.b` from the context: only what stands at its end is looked at on its way in. `otherwise` does it in steps."""
+
+    def variable_path(frame: Frame) -> Value:
+        value = frame[CONTEXT].get(root, MISSING)
+        for name in names:
+            if type(value) is not dict:
+                return otherwise(frame)
+            value = value.get(name, MISSING)
+        if type(value) in _FINE:
+            return value
+        return otherwise(frame) if value is MISSING else take_in(frame[RUN], value)
+
+    return variable_path
+
+
+def find_inside(run: Run, value: Value, name: str) -> Value:
+    """What a value has under a name; null if nothing. DMN 10.3.2.5: of a list, a list of what each item has."""
+    kind = type(value)
+    if kind is list:
+        run.spend(len(value))
+        return [find_inside(run, item, name) for item in value]
+    if kind is dict:
+        if name in value:
+            return value[name]
+        run.warn(f"the context has no entry '{name}'")
+        return None
+    if kind is Range and name in _RANGE_PROPERTIES:
+        return getattr(value, _RANGE_PROPERTIES[name])
+    if value is None:
+        run.warn(f"null has no entry '{name}'")
+        return None
+    try:
+        return get_property(value, name)
+    except Fail as error:
+        run.warn(str(error))
+    except AttributeError:
+        run.warn(f"a {name_type(value)} has no property '{name}'")
+    return None

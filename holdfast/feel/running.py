@@ -1,0 +1,96 @@
+"""One evaluation: what it may use up, what it warns of, where its time and its randomness come from."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass
+from datetime import datetime
+from typing import Final
+
+from holdfast.errors import FeelError, FeelLimitExceeded
+
+MOST_STEPS: Final = 1_000_000
+"""Steps of one evaluation: an iteration, an item that a function looks at, a call of a function."""
+MOST_ITEMS: Final = 1_000_000
+"""Items of one list."""
+MOST_CHARACTERS: Final = 10_000_000
+"""Characters of one string."""
+DEEPEST: Final = 100
+"""Calls of functions inside each other."""
+
+
+@dataclass(frozen=True, slots=True)
+class FeelWarning:
+    """Why something became null."""
+
+    message: str
+
+    def __str__(self) -> str:
+        return self.message
+
+
+class Fail(Exception):
+    """What was asked for has no value. Whoever calls a function makes it null and a warning with this message."""
+
+
+class Run:
+    """One evaluation."""
+
+    __slots__ = ("clock", "depth", "patterns", "random", "steps", "taken_in", "warnings")
+
+    def __init__(
+        self,
+        warnings: list[FeelWarning] | None = None,
+        clock: Callable[[], datetime] | None = None,
+        random: Callable[[int], int] | None = None,
+        steps: int = MOST_STEPS,
+    ) -> None:
+        self.warnings = warnings
+        self.clock = clock
+        self.random = random
+        self.steps = steps
+        self.depth = 0
+        self.taken_in: dict[int, object] = {}
+        """Lists and contexts of the context that was given, by their Python ids, as FEEL has them."""
+        self.patterns: set[tuple[str, str]] = set()
+        """Regular expressions, with their flags, that this evaluation has paid for."""
+
+    def spend(self, steps: int) -> None:
+        """Count work that grows with its input, before it is done. Raises FeelLimitExceeded."""
+        self.steps -= steps
+        if self.steps < 0:
+            raise FeelLimitExceeded(
+                "Expected the expression to come to an end, but it took all the steps that it may take. "
+                "Let it work on less, or give it a higher limit."
+            )
+
+    def check_text(self, characters: int) -> None:
+        """Before a string of that many characters is made. Raises FeelLimitExceeded."""
+        if characters > MOST_CHARACTERS:
+            raise FeelLimitExceeded(
+                f"Expected a string of at most {MOST_CHARACTERS:,} characters, but it would have {characters:,}. Make less."
+            )
+        if characters > 1_000:
+            self.spend(characters // 1_000)
+
+    def warn(self, message: str) -> None:
+        """Something became null."""
+        if self.warnings is not None:
+            self.warnings.append(FeelWarning(message))
+
+    def now(self) -> datetime:
+        """The time that was given. Raises Fail if none was."""
+        if self.clock is None:
+            raise Fail("there is no clock: give one by clock=…")
+        return self.clock()
+
+    def random_bits(self, bits: int) -> int:
+        """From the source that was given. Raises Fail if none was."""
+        if self.random is None:
+            raise Fail("there is no source of randomness: give one by random=…")
+        return self.random(bits)
+
+
+def refuse(message: str) -> FeelError:
+    """An error of whoever calls the package, not of the expression."""
+    return FeelError(message)

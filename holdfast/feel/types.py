@@ -1,0 +1,233 @@
+"""Types: how they are written, what belongs to them, and which conversions happen by themselves."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from decimal import Decimal
+from typing import TYPE_CHECKING, Final
+
+from holdfast.feel import syntax
+from holdfast.feel.lexer import Kind, describe
+from holdfast.feel.temporal.building import start_day
+from holdfast.feel.temporal.values import name_type as name_temporal
+from holdfast.feel.values import Function, Range, Value
+
+if TYPE_CHECKING:
+    from holdfast.feel.lexer import Lexer
+    from holdfast.feel.syntax import Type
+
+Types = Mapping[str, syntax.Type]
+"""Types that somebody else defines, by their names."""
+
+_ALIASES: Final[Mapping[str, str]] = {
+    "any": "Any",
+    "null": "Null",
+    "dateTime": "date and time",
+    "dayTimeDuration": "days and time duration",
+    "yearMonthDuration": "years and months duration",
+    "days and time": "days and time duration",
+}
+_BY_PYTHON: Final[Mapping[type, str]] = {
+    Decimal: "number",
+    str: "string",
+    bool: "boolean",
+    list: "list",
+    dict: "context",
+    Range: "range",
+    Function: "function",
+    type(None): "Null",
+}
+_SIMPLE: Final = frozenset(
+    {
+        "number",
+        "string",
+        "boolean",
+        "date",
+        "time",
+        "date and time",
+        "days and time duration",
+        "years and months duration",
+        "list",
+        "context",
+        "range",
+        "function",
+        "Null",
+        "Any",
+    }
+)
+_MOST_NESTED: Final = 50
+
+
+def name_type(value: Value) -> str:
+    """The name of a value's type, as FEEL has it."""
+    return _BY_PYTHON.get(type(value)) or name_temporal(value) or type(value).__name__
+
+
+# --- reading ---
+
+
+def parse_type(lexer: Lexer, depth: int = 0) -> Type:
+    """The type that stands next. Raises FeelSyntaxError."""
+    token = lexer.peek()
+    if depth > _MOST_NESTED:
+        raise lexer.error(token.at, f"types at most {_MOST_NESTED} deep", "they are deeper")
+    if token.kind is Kind.KEYWORD and token.text in ("function", "null"):
+        name = lexer.next().text
+    elif token.kind is Kind.NAME:
+        name = lexer.next().text
+        while lexer.peek().text == ".":
+            lexer.next()
+            name += f".{lexer.read_property().text}"
+    else:
+        raise lexer.error(token.at, "a type", describe(token))
+    name = _ALIASES.get(name, name)
+    if lexer.peek().text != "<" or name not in _GENERIC:
+        return syntax.NamedType(name)
+    lexer.next()
+    return _GENERIC[name](lexer, depth + 1)
+
+
+def _close(lexer: Lexer) -> None:
+    token = lexer.peek()
+    if token.text != ">":
+        raise lexer.error(token.at, "'>'", describe(token))
+    lexer.next()
+
+
+def _parse_list(lexer: Lexer, depth: int) -> Type:
+    item = parse_type(lexer, depth)
+    _close(lexer)
+    return syntax.ListType(item)
+
+
+def _parse_range(lexer: Lexer, depth: int) -> Type:
+    end = parse_type(lexer, depth)
+    _close(lexer)
+    return syntax.RangeType(end)
+
+
+def _parse_context(lexer: Lexer, depth: int) -> Type:
+    entries: list[tuple[str, Type]] = []
+    while lexer.peek().text != ">":
+        if entries:
+            _expect(lexer, ",")
+        key = lexer.read_key()
+        if key is None:
+            raise lexer.error(lexer.peek().at, "a key with ':' behind it", describe(lexer.peek()))
+        entries.append((key.text, parse_type(lexer, depth)))
+    _close(lexer)
+    return syntax.ContextType(tuple(entries))
+
+
+def _parse_function(lexer: Lexer, depth: int) -> Type:
+    parameters: list[Type] = []
+    while lexer.peek().text != ">":
+        if parameters:
+            _expect(lexer, ",")
+        parameters.append(parse_type(lexer, depth))
+    _close(lexer)
+    _expect(lexer, "->")
+    return syntax.FunctionType(tuple(parameters), parse_type(lexer, depth))
+
+
+def _expect(lexer: Lexer, sign: str) -> None:
+    token = lexer.peek()
+    if token.text != sign:
+        raise lexer.error(token.at, repr(sign), describe(token))
+    lexer.next()
+
+
+_GENERIC: Final[Mapping[str, Callable[[Lexer, int], Type]]] = {
+    "list": _parse_list,
+    "range": _parse_range,
+    "context": _parse_context,
+    "function": _parse_function,
+}
+
+
+# --- belonging ---
+
+
+def is_instance(value: Value, wanted: Type, types: Types | None = None) -> bool | None:
+    """Whether a value belongs to a type; None if nobody knows the type. Null belongs to its own type alone.
+
+    DMN 10.3.2.9.3: null conforms to every type inside of lists and contexts.
+    """
+    match wanted:
+        case syntax.NamedType(name):
+            if types is not None and name in types:
+                return is_instance(value, types[name], types)
+            if name not in _SIMPLE:
+                return None
+            return value is not None if name == "Any" else name_type(value) == name
+        case syntax.ListType(item):
+            return type(value) is list and _all(_is_member(one, item, types) for one in value)
+        case syntax.RangeType(end):
+            return type(value) is Range and _all(_is_member(one, end, types) for one in (value.start, value.end))
+        case syntax.ContextType(entries):
+            return type(value) is dict and _all(
+                key in value and _is_member(value[key], kind, types) for key, kind in entries
+            )
+        case syntax.FunctionType(parameters, _):
+            return type(value) is Function and len(value.parameters) == len(parameters)
+
+
+def _is_member(value: Value, wanted: Type, types: Types | None) -> bool | None:
+    return value is None or is_instance(value, wanted, types)
+
+
+def _all(answers: object) -> bool | None:
+    result: bool | None = True
+    for answer in answers:  # type: ignore[attr-defined]
+        if answer is False:
+            return False
+        if answer is None:
+            result = None
+    return result
+
+
+# --- conversions that happen by themselves ---
+
+MISMATCH: Final = object()
+"""No conversion leads to the wanted type."""
+
+ACCEPTS: Final[Mapping[str, frozenset[str]]] = {
+    **{name: frozenset({name}) for name in _SIMPLE - {"Any"}},
+    "duration": frozenset({"days and time duration", "years and months duration"}),
+    "temporal": frozenset({"date", "time", "date and time"}),
+}
+"""The types of values that a parameter's type takes as they are."""
+
+
+_AS_IT_IS: Final[Mapping[str, type]] = {
+    "number": Decimal,
+    "string": str,
+    "boolean": bool,
+    "list": list,
+    "context": dict,
+}
+"""The usual case: one Python type."""
+
+
+def convert(value: Value, wanted: str) -> Value:
+    """A value as a parameter of a built-in function takes it, or MISMATCH.
+
+    DMN 10.3.2.9.4: from and to a list of one, and from a date to a date and time.
+    """
+    if type(value) is _AS_IT_IS.get(wanted):
+        return value
+    if value is None:
+        return None if wanted.endswith("?") or wanted == "any" else MISMATCH
+    name = wanted.removesuffix("?")
+    if name == "any":
+        return value
+    accepted = ACCEPTS[name]
+    kind = name_type(value)
+    if kind in accepted:
+        return value
+    if name == "list":
+        return [value]
+    if kind == "list" and len(value) == 1:
+        only = value[0]
+        return only if name_type(only) in accepted else MISMATCH
+    return start_day(value) if kind == "date" and "date and time" in accepted else MISMATCH

@@ -1,0 +1,55 @@
+"""The values of FEEL, as plain Python wherever Python can hold them.
+
+| FEEL | Python |
+|---|---|
+| number | `Decimal` with 34 digits |
+| string, boolean, null | `str`, `bool`, `None` |
+| list, context | `list`, `dict` with text keys; never changed once made |
+| date, time, date and time | `date`, `time`, `datetime`; `temporal.values` has types for what these cannot hold |
+| days and time duration | `DaysTimeDuration` |
+| years and months duration | `YearsMonthsDuration` |
+| range | `Range` |
+| function | `Function` |
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from decimal import ROUND_HALF_EVEN, Context
+from typing import TYPE_CHECKING, Any, Final, TypeAlias
+
+if TYPE_CHECKING:
+    from holdfast.feel.running import Run
+
+Value: TypeAlias = Any
+"""One of the above."""
+
+NUMBERS: Final = Context(prec=34, rounding=ROUND_HALF_EVEN, Emin=-6143, Emax=6144, clamp=1, traps=[])
+"""DMN 10.3.2.3.1: IEEE 754-2008 decimal128. Nothing is raised: what is not finite afterwards is null."""
+
+
+@dataclass(frozen=True, slots=True)
+class Range:
+    """Everything between two ends, each of which may belong to it; an end that is None, and says so, is none.
+
+    DMN 10.3.2.7. `(1..2)` excludes both ends; `< 2` has no start.
+    """
+
+    start: Value
+    end: Value
+    start_included: bool = True
+    end_included: bool = True
+    has_start: bool = True
+    """Whether there is a start at all: null can be one, and then nothing is known to be inside."""
+    has_end: bool = True
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Function:
+    """A function: of the language, of an expression, of a decision model."""
+
+    name: str
+    parameters: tuple[str, ...]
+    call: Callable[[Run, Sequence[Value]], Value]
+    """Called with one argument for each parameter."""
