@@ -120,7 +120,7 @@ class UnknownActivity(InvalidRequest):
 
 
 class FeelError(InvalidRequest):
-    """A FEEL expression cannot be evaluated at all. (Most errors inside an expression give null and a warning.)"""
+    """A FEEL expression cannot be evaluated at all. Most errors inside of one give null and a warning instead."""
 
 
 class FeelSyntaxError(FeelError):
