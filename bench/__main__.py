@@ -14,6 +14,7 @@ NAMES = (
     "postgres_timers",
     "postgres_nodes",
     "postgres_size",
+    "feel",
     "peers",
 )
 

@@ -14,8 +14,10 @@ from holdfast import __version__
 from holdfast.cli.check import check
 from holdfast.cli.dead_letters import dead_letters
 from holdfast.cli.demo.command import demo
+from holdfast.cli.dmn import dmn
 from holdfast.cli.executions import list_executions, show
 from holdfast.cli.exports import export_executions, import_executions
+from holdfast.cli.feel import feel
 from holdfast.cli.histories import history, replay
 from holdfast.cli.moves import migrate
 from holdfast.cli.nodes import nodes
@@ -37,6 +39,8 @@ COMMANDS: Final[Sequence[click.Command]] = (
     import_executions,
     migrate,
     simulate,
+    feel,
+    dmn,
 )
 
 

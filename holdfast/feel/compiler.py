@@ -37,6 +37,14 @@ class Compiler:
         value = node.value
         return lambda _frame: value
 
+    def _bad_literal(self, node: syntax.BadLiteral, _scope: Scope) -> Evaluate:
+        text = node.text
+
+        def bad_literal(frame: Frame) -> None:
+            frame[RUN].warn(f"'{text}' is no date, time, date and time or duration")
+
+        return bad_literal
+
     def _name(self, node: syntax.Name, scope: Scope) -> Evaluate:
         items, place = scope.find(node.name)
         if place is not None:
@@ -173,7 +181,7 @@ class Compiler:
         operand, wanted, types = self.compile(node.operand, scope), node.type, self._types
 
         def instance_of(frame: Frame) -> bool | None:
-            answer = is_instance(operand(frame), wanted, types)
+            answer = is_instance(operand(frame), wanted, types, frame[RUN])
             if answer is None:
                 frame[RUN].warn("nobody knows the type behind instance of")
             return answer
@@ -239,6 +247,7 @@ def _refuse_external(_frame: Frame) -> Value:
 
 _COMPILED: Final[Mapping[type[syntax.Node], Callable[[Compiler, Any, Scope], Evaluate]]] = {
     syntax.Literal: Compiler._literal,
+    syntax.BadLiteral: Compiler._bad_literal,
     syntax.Name: Compiler._name,
     syntax.ListLiteral: Compiler._list,
     syntax.ContextLiteral: Compiler._context,

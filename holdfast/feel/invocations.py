@@ -52,7 +52,7 @@ def _fit(form: Form, arguments: Sequence[Value]) -> Sequence[Value] | str:
     count = len(arguments)
     if not form.required <= count <= len(parameters) and not (is_variadic and count == 0):
         wanted = str(form.required) if form.required == len(parameters) else f"{form.required} to {len(parameters)}"
-        return f"it takes {wanted} arguments, not {count}"
+        return f"it takes {wanted} argument{'' if wanted == '1' else 's'}, not {count}"
     fitting = []
     for parameter, argument in zip(parameters, arguments, strict=False):
         value = convert(argument, parameter.type)
@@ -125,7 +125,7 @@ def make_call(function: Evaluate, positional: Sequence[Evaluate], named: Sequenc
         run: Run = frame[RUN]
         value = function(frame)
         if type(value) is not Function:
-            run.warn(f"a {name_type(value)} cannot be called")
+            run.warn("null cannot be called" if value is None else f"a {name_type(value)} cannot be called")
             return None
         return call_function(run, value, [one(frame) for one in positional], {key: one(frame) for key, one in named})
 
@@ -158,7 +158,7 @@ def make_function(parameters: Sequence[tuple[str, int, Type | None]], body: Eval
             frame = surroundings[:]
             frame[RUN] = run
             for (name, place, wanted), argument in zip(parameters, arguments, strict=True):
-                frame[place] = argument if wanted is None else _to_type(name, argument, wanted, types)
+                frame[place] = argument if wanted is None else _to_type(run, name, argument, wanted, types)
             return call_deeper(run, body, frame)
 
         return Function("", names, call)
@@ -180,9 +180,9 @@ def call_deeper(run: Run, body: Evaluate, frame: Frame) -> Value:
         run.depth -= 1
 
 
-def _to_type(name: str, value: Value, wanted: Type, types: Types | None) -> Value:
+def _to_type(run: Run, name: str, value: Value, wanted: Type, types: Types | None) -> Value:
     """An argument as a typed parameter takes it. Raises Fail."""
-    if value is None or is_instance(value, wanted, types) is not False:
+    if value is None or is_instance(value, wanted, types, run) is not False:
         return value
     if isinstance(wanted, NamedType):
         try:
@@ -191,8 +191,8 @@ def _to_type(name: str, value: Value, wanted: Type, types: Types | None) -> Valu
             converted = MISMATCH
         if converted is not MISMATCH:
             return converted
-    elif type(value) is list and len(value) == 1 and is_instance(value[0], wanted, types):
+    elif type(value) is list and len(value) == 1 and is_instance(value[0], wanted, types, run):
         return value[0]
-    elif type(value) is not list and is_instance([value], wanted, types):
+    elif type(value) is not list and is_instance([value], wanted, types, run):
         return [value]
     raise Fail(f"its parameter {name} is of another type than a {name_type(value)}")

@@ -12,13 +12,15 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Collection, Mapping
 from datetime import datetime, time
 from decimal import Decimal
 from typing import Any, Final
 
+from holdfast.errors import FeelLimitExceeded
 from holdfast.feel.python_values import look_from_python, name_entry, to_feel
 from holdfast.feel.rebuilding import Branch, Refused, rebuild
+from holdfast.feel.running import MOST_ITEMS
 from holdfast.feel.temporal.formatting import to_text
 from holdfast.feel.temporal.parsing import parse_date, parse_date_time, parse_duration, parse_time
 from holdfast.feel.temporal.values import TYPE_NAMES, ExactDateTime
@@ -36,9 +38,32 @@ _MOST_DIGITS: Final = 34
 def to_json(value: Value) -> object:
     """A value as JSON has it: made of None, bool, int, float, str, list and dict alone; `from_json` gives it back.
 
-    Raises FeelError if there is a function in it.
+    Raises FeelError if there is a function in it, or if it is too much once it is written out.
     """
-    return rebuild(value, _look_to_json)
+    made = rebuild(value, _look_to_json)
+    if _count_parts(made) > MOST_ITEMS:
+        raise FeelLimitExceeded(
+            f"Expected at most {MOST_ITEMS:,} values to be written as JSON, but there are more. Ask for a part."
+        )
+    return made
+
+
+def _count_parts(data: object) -> int:
+    """How many values there are in a value; one that occurs in many places is written out in each of them."""
+    sizes: dict[int, int] = {}
+    waiting = [data]
+    while waiting:
+        inside = _list_parts(waiting[-1])
+        unknown = [part for part in inside if isinstance(part, list | dict) and id(part) not in sizes]
+        if unknown:
+            waiting.extend(unknown)
+            continue
+        sizes[id(waiting.pop())] = 1 + sum(sizes.get(id(part), 1) for part in inside)
+    return sizes[id(data)]
+
+
+def _list_parts(data: object) -> Collection[object]:
+    return data.values() if isinstance(data, dict) else data if isinstance(data, list) else ()
 
 
 def _look_to_json(value: Value) -> Value:

@@ -60,7 +60,7 @@ _ESCAPE: Final = re.compile(r"\\(?:u([0-9a-fA-F]{4})|U([0-9a-fA-F]{6})|(.))", re
 _ESCAPED: Final = {'"': '"', "'": "'", "\\": "\\", "n": "\n", "r": "\r", "t": "\t"}
 _SURROGATES: Final = re.compile("[\ud800-\udbff][\udc00-\udfff]")
 _QUOTED: Final = re.compile(r"`([^`]+)`")
-_KEY: Final = re.compile(rf"[{_START}][{_PART}\s\-+*/'\u2019.]*?(?=\s*:)")
+_KEY: Final = re.compile(rf"[{_START}](?:\s*+[{_PART}\-+*/'\u2019.])*+(?=\s*:)")
 
 
 _BUILT_IN: Final[Mapping[str, Sequence[str]]] = {
@@ -228,7 +228,7 @@ class Lexer:
             token = self.peek()
             if token.kind is Kind.NAME:
                 return self.next()
-            raise self.error(token.at, "a name", f"there is {describe(token)}")
+            raise self.error(token.at, "a name", describe(token))
         token = self._read_word(at, found.group(), found.end())
         self.move_to(token.end)
         return Token(Kind.NAME, token.text, token.at, token.end)

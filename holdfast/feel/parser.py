@@ -11,6 +11,7 @@ from holdfast.feel.lexer import Kind, Lexer, Token, describe
 from holdfast.feel.syntax import Node
 from holdfast.feel.temporal.parsing import parse_temporal
 from holdfast.feel.types import parse_type
+from holdfast.feel.values import NUMBERS
 
 DEEPEST: Final = 100
 """Expressions inside each other."""
@@ -155,6 +156,8 @@ class _Parser:
     def _unary(self) -> Node:
         """Negation, which binds more strongly than powers, then `instance of`."""
         minus = self._take("-")
+        if minus is not None and self._lexer.peek().kind is Kind.NUMBER:  # the sign is part of a number
+            return self._postfix(syntax.Literal(minus.at, NUMBERS.minus(self._lexer.next().value)))  # type: ignore[arg-type]
         if minus is not None:
             self._depth += 1
             if self._depth > DEEPEST:
@@ -242,8 +245,9 @@ class _Parser:
         text = self._lexer.peek()
         if text.kind is not Kind.STRING:
             self._fail(text, "a string after '@'")
-        value = parse_temporal(str(self._lexer.next().value))
-        return syntax.Literal(token.at, value)
+        literal = str(self._lexer.next().value)
+        value = parse_temporal(literal)
+        return syntax.BadLiteral(token.at, literal[:80]) if value is None else syntax.Literal(token.at, value)
 
     def _parenthesis(self, token: Token) -> Node:
         node = self.expression()

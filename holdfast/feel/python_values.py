@@ -55,19 +55,32 @@ def _convert_quickly(value: Any, room: list[int], depth: int) -> Value:
         return convert(value)
     if (kind is not dict and kind is not list) or depth == 0:
         raise _NotQuick
+    find, go_on = _SIMPLE.get, _convert_quickly
     # Counted, since what occurs in many places is looked at in each of them.
     room[0] -= len(value)
     if room[0] < 0:
         raise _NotQuick
     if kind is list:
-        items = [item if type(item) in _FINE else _convert_quickly(item, room, depth - 1) for item in value]
+        items = [
+            item
+            if (kind := type(item)) in _FINE
+            else convert(item)
+            if (convert := find(kind))
+            else go_on(item, room, depth - 1)
+            for item in value
+        ]
         return value if all(map(is_, items, value)) else items
     entries = {}
     is_same = True
     for key, item in value.items():
         if type(key) is not str:
             raise _NotQuick
-        new = entries[key] = item if type(item) in _FINE else _convert_quickly(item, room, depth - 1)
+        kind = type(item)
+        if kind in _FINE:
+            entries[key] = item
+            continue
+        convert = find(kind)
+        new = entries[key] = go_on(item, room, depth - 1) if convert is None else convert(item)
         is_same = is_same and new is item
     return value if is_same else entries
 

@@ -67,6 +67,13 @@ class Literal(Node):
 
 
 @dataclass(frozen=True, slots=True)
+class BadLiteral(Node):
+    """What stands behind an `@` and has no meaning: null, with a warning."""
+
+    text: str
+
+
+@dataclass(frozen=True, slots=True)
 class Name(Node):
     """A variable, or a function."""
 

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from decimal import Decimal
 from typing import TYPE_CHECKING, Final
 
@@ -14,6 +14,7 @@ from holdfast.feel.values import Function, Range, Value
 
 if TYPE_CHECKING:
     from holdfast.feel.lexer import Lexer
+    from holdfast.feel.running import Run
     from holdfast.feel.syntax import Type
 
 Types = Mapping[str, syntax.Type]
@@ -148,37 +149,37 @@ _GENERIC: Final[Mapping[str, Callable[[Lexer, int], Type]]] = {
 # --- belonging ---
 
 
-def is_instance(value: Value, wanted: Type, types: Types | None = None) -> bool | None:
+def is_instance(value: Value, wanted: Type, types: Types | None = None, run: Run | None = None) -> bool | None:
     """Whether a value belongs to a type; None if nobody knows the type. Null belongs to its own type alone.
 
-    DMN 10.3.2.9.3: null conforms to every type inside of lists and contexts.
+    DMN 10.3.2.9.3: null conforms to every type inside of lists and contexts. With a run, each item is a step of it.
     """
     match wanted:
         case syntax.NamedType(name):
             if types is not None and name in types:
-                return is_instance(value, types[name], types)
+                return is_instance(value, types[name], types, run)
             if name not in _SIMPLE:
                 return None
             return value is not None if name == "Any" else name_type(value) == name
         case syntax.ListType(item):
-            return type(value) is list and _all(_is_member(one, item, types) for one in value)
+            return type(value) is list and _are_members([(one, item) for one in value], types, run)
         case syntax.RangeType(end):
-            return type(value) is Range and _all(_is_member(one, end, types) for one in (value.start, value.end))
+            return type(value) is Range and _are_members([(value.start, end), (value.end, end)], types, run)
         case syntax.ContextType(entries):
-            return type(value) is dict and _all(
-                key in value and _is_member(value[key], kind, types) for key, kind in entries
-            )
+            if type(value) is not dict or not all(key in value for key, _ in entries):
+                return False
+            return _are_members([(value[key], kind) for key, kind in entries], types, run)
         case syntax.FunctionType(parameters, _):
             return type(value) is Function and len(value.parameters) == len(parameters)
 
 
-def _is_member(value: Value, wanted: Type, types: Types | None) -> bool | None:
-    return value is None or is_instance(value, wanted, types)
-
-
-def _all(answers: object) -> bool | None:
+def _are_members(pairs: Sequence[tuple[Value, Type]], types: Types | None, run: Run | None) -> bool | None:
+    """Whether each value is null or belongs to its type."""
+    if run is not None:
+        run.spend(len(pairs))
     result: bool | None = True
-    for answer in answers:  # type: ignore[attr-defined]
+    for value, wanted in pairs:
+        answer = value is None or is_instance(value, wanted, types, run)
         if answer is False:
             return False
         if answer is None:

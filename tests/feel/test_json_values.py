@@ -20,7 +20,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from holdfast import feel
-from holdfast.errors import FeelError
+from holdfast.errors import FeelError, FeelLimitExceeded
 from holdfast.feel.json_values import from_json, to_feel, to_json
 from holdfast.feel.temporal.values import ExactDate, ExactDateTime, ExactTime
 from holdfast.feel.values import Range, Value
@@ -217,14 +217,17 @@ def test_a_deep_value_has_a_json_and_a_deeper_one_is_refused() -> None:
         from_json(nest(100_000, "x"))
 
 
-def test_what_occurs_often_is_written_once() -> None:
+def test_what_occurs_often_is_rebuilt_once_and_refused_if_it_is_too_much_written_out() -> None:
     value: Value = ["x"]
-    for _ in range(100):
+    for _ in range(10):
+        value = [value, value]
+    data: Any = to_json(value)
+    for _ in range(90):
         value = [value, value]
 
-    data: Any = to_json(value)
-
     assert data[0] is data[1]
+    with pytest.raises(FeelLimitExceeded, match="Ask for a part"):
+        to_json(value)
 
 
 # --- from Python ---

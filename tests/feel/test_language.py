@@ -94,6 +94,7 @@ CASES: dict[str, object] = {
     '(function(a) external {java: {class: "x"}})(1)': None,
     # types
     "1 instance of number": True,
+    "-1 instance of number": True,
     "[1] instance of list<number>": True,
     '["a"] instance of list<number>': False,
     "{a: 1} instance of context<a: number>": True,
@@ -251,6 +252,7 @@ def test_functions_of_the_context_can_be_called() -> None:
         ('substring("a")', "arguments"),
         ("sqrt(-1)", "sqrt()"),
         ("nothing(1)", "cannot be called"),
+        ('@"soon"', "'soon' is no date"),
     ],
 )
 def test_what_becomes_null_says_why(text: str, part: str) -> None:
