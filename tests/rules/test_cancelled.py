@@ -189,7 +189,8 @@ async def test_C4_a_child_is_cancelled_once_though_start_and_cancel_are_taken_by
     two = await nodes.open("two", [keeps_child, runs_at_once, waits], ACTIVITIES)
     await one.start(keeps_child, workflow_id="p")
 
-    await asyncio.gather(one.signal_workflow("p", "go"), two.signal_workflow("p", "stop"))
+    await one.signal_workflow("p", "go")
+    await two.signal_workflow("p", "stop")  # while the child's start is on its way
     await nodes.clock.advance(seconds=10)
 
     assert (await two.query_status("child")).status is Status.CANCELLED
