@@ -9,24 +9,9 @@ from holdfast.dmn.problems import Problems
 from holdfast.dmn.texts import TextCompiler, Visible
 from holdfast.dmn.types import ANY, AnyFunction, BuiltIn, ListOf, Reference, Restricted, Structure, Type, to_syntax
 from holdfast.feel import syntax
+from holdfast.feel.types import BUILT_IN
 
-_BUILT_IN: Final = {
-    name: BuiltIn(name)
-    for name in (
-        "number",
-        "string",
-        "boolean",
-        "date",
-        "time",
-        "date and time",
-        "days and time duration",
-        "years and months duration",
-        "list",
-        "context",
-        "range",
-        "function",
-    )
-}
+_BUILT_IN: Final = {name: BuiltIn(name) for name in BUILT_IN}
 _ALIASES: Final = {
     "": ANY,
     "Any": ANY,

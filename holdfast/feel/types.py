@@ -38,7 +38,7 @@ _BY_PYTHON: Final[Mapping[type, str]] = {
     Function: "function",
     type(None): "Null",
 }
-_SIMPLE: Final = frozenset(
+BUILT_IN: Final = frozenset(
     {
         "number",
         "string",
@@ -52,10 +52,10 @@ _SIMPLE: Final = frozenset(
         "context",
         "range",
         "function",
-        "Null",
-        "Any",
     }
 )
+"""The types of values other than null."""
+_SIMPLE: Final = BUILT_IN | {"Null", "Any"}
 _MOST_NESTED: Final = 50
 
 
