@@ -101,9 +101,13 @@ class Compiler:
     # --- inside of values ---
 
     def _path(self, node: syntax.Path, scope: Scope) -> Evaluate:
-        steps = paths.make_path(self.compile(node.source, scope), node.name)
-        names = [node.name]
         source = node.source
+        if isinstance(source, syntax.Name):
+            items, place = scope.find(source.name)
+            if not items and place is not None:
+                return paths.make_local_path(place, node.name)
+        steps = paths.make_path(self.compile(source, scope), node.name)
+        names = [node.name]
         while isinstance(source, syntax.Path):
             names.append(source.name)
             source = source.source

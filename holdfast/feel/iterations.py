@@ -94,6 +94,8 @@ def make_for(sources: Sequence[Source], body: Evaluate, partial: int | None, *, 
 
     With `copies`, each turn has a frame of its own: functions that are made in it keep what they see.
     """
+    if len(sources) == 1 and partial is None and not copies:
+        return _make_plain_for(sources[0], body)
 
     def loop(frame: Frame) -> Value:
         results: list[Value] = []
@@ -108,6 +110,25 @@ def make_for(sources: Sequence[Source], body: Evaluate, partial: int | None, *, 
 
         try:
             visit_all(frame, sources, visit)
+        except Fail as error:
+            run.warn(str(error))
+            return None
+        return results
+
+    return loop
+
+
+def _make_plain_for(source: Source, body: Evaluate) -> Evaluate:
+    """The usual case: one iterator, and nothing that looks back."""
+    place, start, end = source.place, source.start, source.end
+
+    def loop(frame: Frame) -> Value:
+        run: Run = frame[RUN]
+        results: list[Value] = []
+        try:
+            for item in list_items(run, start(frame)) if end is None else walk(run, start(frame), end(frame)):
+                frame[place] = item
+                results.append(body(frame))
         except Fail as error:
             run.warn(str(error))
             return None

@@ -64,6 +64,8 @@ def make_variable(name: str, built_in: Function | None) -> Evaluate:
 
 def make_item_variable(name: str, items: Sequence[int], otherwise: Evaluate) -> Evaluate:
     """A name inside of filters: an entry of the item, the innermost first; `item` is the item itself."""
+    if len(items) == 1 and name != "item":
+        return _make_entry_variable(name, items[0], otherwise)
 
     def item_variable(frame: Frame) -> Value:
         for place in items:
@@ -75,6 +77,20 @@ def make_item_variable(name: str, items: Sequence[int], otherwise: Evaluate) -> 
         return otherwise(frame)
 
     return item_variable
+
+
+def _make_entry_variable(name: str, place: int, otherwise: Evaluate) -> Evaluate:
+    """The usual case: one filter."""
+
+    def entry_variable(frame: Frame) -> Value:
+        item = frame[place]
+        if type(item) is dict:
+            found = item.get(name, MISSING)
+            if found is not MISSING:
+                return found
+        return otherwise(frame)
+
+    return entry_variable
 
 
 # --- paths ---
@@ -92,6 +108,20 @@ def make_path(source: Evaluate, name: str) -> Evaluate:
         return find_inside(frame[RUN], value, name)
 
     return path
+
+
+def make_local_path(place: int, name: str) -> Evaluate:
+    """`x.name`, where x is a name of the expression itself."""
+
+    def local_path(frame: Frame) -> Value:
+        value = frame[place]
+        if type(value) is dict:
+            found = value.get(name, MISSING)
+            if found is not MISSING:
+                return found
+        return find_inside(frame[RUN], value, name)
+
+    return local_path
 
 
 def make_variable_path(root: str, names: Sequence[str], otherwise: Evaluate) -> Evaluate:

@@ -7,6 +7,7 @@ from dataclasses import fields, is_dataclass
 from datetime import date, datetime, time, timedelta
 from decimal import Decimal
 from enum import Enum
+from functools import lru_cache
 from operator import is_
 from typing import Any, Final
 from uuid import UUID
@@ -43,6 +44,10 @@ def to_feel(value: Any) -> Value:
         return rebuild(value, look_from_python)
 
 
+_REMEMBERED: Final = 4_096
+"""Numbers that come again and again are converted once."""
+
+
 class _NotQuick(Exception):
     """There is something in it that needs a closer look."""
 
@@ -55,20 +60,13 @@ def _convert_quickly(value: Any, room: list[int], depth: int) -> Value:
         return convert(value)
     if (kind is not dict and kind is not list) or depth == 0:
         raise _NotQuick
-    find, go_on = _SIMPLE.get, _convert_quickly
+    go_on = _convert_quickly
     # Counted, since what occurs in many places is looked at in each of them.
     room[0] -= len(value)
     if room[0] < 0:
         raise _NotQuick
     if kind is list:
-        items = [
-            item
-            if (kind := type(item)) in _FINE
-            else convert(item)
-            if (convert := find(kind))
-            else go_on(item, room, depth - 1)
-            for item in value
-        ]
+        items = [item if type(item) in _FINE else go_on(item, room, depth - 1) for item in value]
         return value if all(map(is_, items, value)) else items
     entries = {}
     is_same = True
@@ -78,10 +76,12 @@ def _convert_quickly(value: Any, room: list[int], depth: int) -> Value:
         kind = type(item)
         if kind in _FINE:
             entries[key] = item
-            continue
-        convert = find(kind)
-        new = entries[key] = go_on(item, room, depth - 1) if convert is None else convert(item)
-        is_same = is_same and new is item
+        elif kind is int and -_EXACT < item < _EXACT:
+            entries[key] = Decimal(item)
+            is_same = False
+        else:
+            new = entries[key] = go_on(item, room, depth - 1)
+            is_same = is_same and new is item
     return value if is_same else entries
 
 
@@ -94,6 +94,7 @@ def look_from_python(value: Any) -> Value:
     return convert(value)
 
 
+@lru_cache(maxsize=_REMEMBERED)
 def _from_int(value: int) -> Decimal | None:
     if -_EXACT < value < _EXACT:
         return Decimal(value)
@@ -101,6 +102,7 @@ def _from_int(value: int) -> Decimal | None:
     return number if number.is_finite() else None
 
 
+@lru_cache(maxsize=_REMEMBERED)
 def _from_float(value: float) -> Decimal | None:
     # DMN 10.3.2.3.1: there are no infinities, and nothing that is no number. `repr` is the shortest text of this number.
     number = NUMBERS.create_decimal(float.__repr__(value))
