@@ -7,12 +7,12 @@ from dataclasses import dataclass
 from datetime import datetime
 from typing import Final
 
-from holdfast.errors import FeelError, FeelLimitExceeded
+from holdfast.errors import FeelLimitExceeded
 
 MOST_STEPS: Final = 1_000_000
 """Steps of one evaluation: an iteration, an item that a function looks at, a call of a function."""
 MOST_ITEMS: Final = 1_000_000
-"""Items of one list."""
+"""Values that are written out as JSON."""
 MOST_CHARACTERS: Final = 10_000_000
 """Characters of one string."""
 DEEPEST: Final = 100
@@ -89,8 +89,3 @@ class Run:
         if self.random is None:
             raise Fail("there is no source of randomness: give one by random=…")
         return self.random(bits)
-
-
-def refuse(message: str) -> FeelError:
-    """An error of whoever calls the package, not of the expression."""
-    return FeelError(message)
