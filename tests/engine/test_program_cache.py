@@ -56,7 +56,8 @@ async def test_evicted_programs_do_nothing_on_the_way_out_and_go_on_later(
             assert (await handle.history()).kinds.count("ActivityScheduled") == 0
             await handle.signal("word", "again")
             gc.collect()
-    assert len(caplog.records) == 5, "each said it once, when it really ended"
+    said = [record for record in caplog.records if record.name == "holdfast.workflow.tidy"]
+    assert len(said) == 5, "each said it once, when it really ended"
     await engine.clock.advance(1)
     await until(lambda: len(RUNS) == 10)
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 from datetime import UTC, datetime, timedelta
+from typing import Any
 
 import pytest
 
@@ -144,6 +145,33 @@ async def test_T2_each_of_many_timers_fires_once(open_engine: OpenEngine) -> Non
     for number, handle in enumerate(handles):
         assert await handle.result() == (BEGIN + timedelta(seconds=10 + number % 7)).isoformat()
         assert len(await find_events(engine, handle.workflow_id, events.TimerFired)) == 1
+
+
+async def test_T2_timer_told_while_the_next_one_is_looked_up_is_not_overslept(
+    open_engine: OpenEngine, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    engine = await open_engine(nap)
+    look_up, asked, answer = engine.store.find_next_due, asyncio.Event(), asyncio.Event()
+
+    async def look_up_slowly(*which: Any) -> Any:
+        found = await look_up(*which)
+        if not asked.is_set():
+            asked.set()
+            await answer.wait()  # and another lane commits a timer meanwhile
+        return found
+
+    monkeypatch.setattr(engine.store, "find_next_due", look_up_slowly)
+    engine._machinery.pump.look()
+    await asked.wait()
+    starting = asyncio.ensure_future(engine.start(nap, 60.0))
+    if engine.store.lanes > 1:
+        handle = await starting
+        await until(lambda: engine.clock.alarms)
+    answer.set()
+    handle = await starting
+    await engine.clock.advance(minutes=2)
+
+    assert (await handle.status()).status is Status.COMPLETED
 
 
 async def test_T2_earlier_timer_that_comes_later_is_not_overslept(open_engine: OpenEngine) -> None:

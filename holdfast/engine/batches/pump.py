@@ -74,6 +74,8 @@ class Pump:
         self._skips = 0
         """How often in a row others held all that has work."""
         self._next_due: Instant | None = None
+        self._dues = 0
+        """How often a due time was told or looked up."""
         self._alarm: Alarm | None = None
         self._lanes = Lanes(cache, store.lanes)
         self._batch_size = config.batch_size
@@ -114,6 +116,7 @@ class Pump:
 
     def note_due(self, when: Instant) -> None:
         """A timer will come due."""
+        self._dues += 1
         if self._next_due is None or when < self._next_due:
             self._next_due = when
             self._arm()
@@ -307,8 +310,14 @@ class Pump:
 
     async def _find_next_due(self, lane: Lane, claimed_at: Instant, *, skipped: bool) -> None:
         """Arm for the next timer. What was there at the last claim and not had is held by another: look again soon."""
+        dues = self._dues
         try:
-            self._next_due = await self._store.find_next_due(self.skip, self._routes.takes)
+            found = await self._store.find_next_due(self.skip, self._routes.takes)
+            if self._dues != dues and self._next_due is not None:
+                # Another lane told of a timer that this look-up may have missed. Too early does no harm.
+                found = self._next_due if found is None else min(found, self._next_due)
+            self._dues += 1
+            self._next_due = found
             if self._next_due is not None and self._next_due <= claimed_at:
                 self._next_due, skipped = None, True  # held by another, or set since
         except StoreError as error:
