@@ -124,6 +124,12 @@ class Execution(msgspec.Struct, kw_only=True, gc=False):
             details=Details(parent=start.parent, continued_from=start.continued_from, metadata=start.metadata),
         )
 
+    def take_open_from(self, earlier: Execution) -> None:
+        """What is open in a freshly loaded execution, from an earlier version of it: what happened since must be folded."""
+        self.activities, self.timers = earlier.activities, earlier.timers
+        self.children, self.externals = earlier.children, earlier.externals
+        self.running = {number for number in self.activities if self.attempt_of(number).retry_at is None}
+
     def suspend(self, waiting: Waiting | None) -> None:
         """It rests: nothing is outstanding, only waits."""
         self.status = next_status(self.status, Operation.SUSPEND)

@@ -24,6 +24,8 @@ class Config(msgspec.Struct, frozen=True, kw_only=True):
     """How many suspended programs stay in memory; others are replayed when something arrives for them."""
     max_live_bytes: int = 256 * 1024 * 1024
     """How much history those programs may stand for."""
+    replay_ahead: int = 200
+    """From how many events on a history is replayed before its execution is locked, and not under the lock."""
     max_activities: int = 1_000
     """How many async activities run at once on this node."""
     max_threads: int = 32

@@ -72,6 +72,7 @@ def _choose_options(random: Random) -> dict[str, Any]:
     """
     return {
         "max_live_programs": random.choice([1, 3, 2_000]),
+        "replay_ahead": random.choice([1, 8, 200]),
         "batch_size": random.choice([1, 4, 512]),
         "max_lost": 1_000_000,
     }

@@ -18,7 +18,7 @@ from holdfast.core.failures import Failure, describe_exception
 from holdfast.core.ids import DEFAULT_ORG
 from holdfast.core.lifecycle import Status
 from holdfast.core.payloads import DEFAULT_LIMIT
-from holdfast.engine.batches.batch import call_plainly
+from holdfast.engine.batches.plain_calls import call_plainly
 from holdfast.engine.registry import Registry
 from holdfast.engine.rows import from_row, to_turns
 from holdfast.engine.stores import open_store

@@ -10,8 +10,15 @@ from typing import Any
 import pytest
 
 from holdfast import ApplicationFailure, Context, Engine, Status, WorkflowCancelled, WorkflowTerminated, activity, workflow
+from holdfast.core import payloads
+from holdfast.core.effects import Limits
+from holdfast.core.envelopes import Signal, Start
+from holdfast.core.ids import make_execution_id
+from holdfast.engine.batches.leaving import register
+from holdfast.engine.batches.work import Work
 from holdfast.engine.moving.copying import export_executions, import_executions, require_sound
 from holdfast.errors import ExternalSignalFailed, HoldfastError, InvalidConfiguration, InvalidIdentifier
+from holdfast.store.contract import LooseWrite
 from holdfast.store.memory.store import MemoryStore
 from holdfast.testing import TestEngine
 from tests.engine.cluster import Cluster
@@ -355,6 +362,30 @@ async def test_unknown_child_is_refused_on_a_store_of_ones_own(open_engine: Open
     engine = await open_engine(hopeful)
     with pytest.raises(HoldfastError, match="to be registered with the engine, but it is not"):
         await (await engine.start(hopeful)).result()
+
+
+async def test_start_comes_before_the_signals_that_were_there_first(open_engine: OpenEngine) -> None:
+    engine = await open_engine(collect, note)
+    now = engine.clock.now()
+    start = Start(
+        workflow="collect",
+        workflow_id="order",
+        execution_id=make_execution_id(now, 0),
+        input=payloads.encode([], "no input"),
+    )
+    work = Work("default", start.execution_id, start)
+    for word in ("hello", "end"):
+        work.add(Signal(name="word", value=payloads.encode(word, "a word")), None)
+    work.add(start, None)  # as when others left the signals for it before anybody made it
+    transaction = await engine.store.begin()
+    written = register(work, now, Limits()).write
+    assert written is not None
+    assert not await transaction.write([written], LooseWrite())
+    await transaction.commit()
+    engine._machinery.pump.look()
+
+    assert await engine.handle("order").result() == ["hello"]
+    assert (await engine.handle("order").history()).kinds[:2] == ["WorkflowStarted", "SignalReceived"]
 
 
 async def test_execution_that_waits_for_its_first_turn_can_be_exported_and_imported(tmp_path: Path) -> None:

@@ -43,11 +43,13 @@ class Connection:
         finally:
             for pump in self._pumps:
                 pump.cancel()
-            await asyncio.gather(*self._pumps, return_exceptions=True)
-            await _close(self._to_client)
-            if not self._keeps_session:
-                await _close(self._to_server)
-            self.ended.set()
+            try:
+                await asyncio.gather(*self._pumps, return_exceptions=True)
+                await _close(self._to_client)
+                if not self._keeps_session:
+                    await _close(self._to_server)
+            finally:
+                self.ended.set()
 
     def cut(self) -> None:
         """Reset the client's side, and close the server's after what was already sent."""
@@ -57,6 +59,12 @@ class Connection:
         self._to_client.transport.abort()
         for pump in self._pumps:
             pump.cancel()
+
+    def abandon(self) -> None:
+        """Let go of what is still open, but for a session that is kept."""
+        self._to_client.transport.abort()
+        if not self._keeps_session:
+            self._to_server.transport.abort()
 
     def keep_session(self) -> asyncio.StreamWriter:
         """Leave the session at the server open when this ends. The caller closes it one day."""

@@ -21,6 +21,7 @@ on `tests.postgres.wire.Message`. All verbs can be called from any thread, and a
 from __future__ import annotations
 
 import asyncio
+import socket
 import threading
 from collections.abc import Awaitable, Callable
 from contextlib import suppress
@@ -48,9 +49,8 @@ class Proxy:
         """The same as the server's, by way of this proxy."""
         self._rules = Rules()
         self._connections: set[Connection] = set()
-        self._clients: dict[asyncio.StreamWriter, asyncio.Task[None]] = {}
         self._sessions: list[asyncio.StreamWriter] = []
-        self._listener: asyncio.Server | None = None
+        self._listener: socket.socket | None = None
         self._loop = asyncio.new_event_loop()
         self._thread = threading.Thread(target=self._loop.run_forever, name="postgres-proxy", daemon=True)
 
@@ -64,8 +64,6 @@ class Proxy:
             return
         self.refuse()
         self.cut()
-        self._do(self._end_rest)
-        self._do(_go_round)  # a connection may have been accepted, and not yet been handed over
         self._do(self._end_rest)
         self._loop.call_soon_threadsafe(self._loop.stop)
         self._thread.join()
@@ -101,6 +99,7 @@ class Proxy:
 
         async def refuse() -> None:
             if self._listener is not None:
+                self._loop.remove_reader(self._listener)
                 self._listener.close()
                 self._listener = None
 
@@ -111,7 +110,9 @@ class Proxy:
 
         async def accept() -> None:
             if self._listener is None:
-                self._listener = await asyncio.start_server(self._take, "127.0.0.1", self._port)
+                self._listener = socket.create_server(("127.0.0.1", self._port), backlog=128)
+                self._listener.setblocking(False)
+                self._loop.add_reader(self._listener, self._take, self._listener)
 
         self._do(accept)
 
@@ -171,25 +172,32 @@ class Proxy:
 
         asyncio.run_coroutine_threadsafe(do(), self._loop).result(30)
 
-    def _take(self, reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
-        # Noted before it is served: a task that is cancelled before it begins closes nothing.
-        self._clients[writer] = task = asyncio.create_task(self._serve(reader, writer))
-        task.add_done_callback(lambda _: writer.is_closing() and self._clients.pop(writer))
+    def _take(self, listener: socket.socket) -> None:
+        try:
+            client, _ = listener.accept()
+        except OSError:  # it went away before it was taken
+            return
+        client.setblocking(False)
+        serving = self._loop.create_task(self._serve(client))
+        # By the task's end its transports are gone. But one that is cancelled before it begins closes nothing.
+        serving.add_done_callback(lambda _: client.close())
 
-    async def _serve(self, reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
+    async def _serve(self, client: socket.socket) -> None:
         try:
             server = await asyncio.open_connection(*self._target)
-        except (OSError, asyncio.CancelledError):
-            writer.transport.abort()
-            with suppress(OSError):
-                await writer.wait_closed()
+        except OSError:
             return
-        connection = Connection((reader, writer), server, self._rules)
-        self._connections.add(connection)
+        connection: Connection | None = None
         try:
+            connection = Connection(await asyncio.open_connection(sock=client), server, self._rules)
+            self._connections.add(connection)
             await connection.run()
         finally:
-            self._connections.discard(connection)
+            if connection is None:
+                server[1].transport.abort()
+            else:
+                self._connections.discard(connection)
+                connection.abandon()
 
     async def _end_rest(self) -> None:
         for session in self._sessions:
@@ -200,12 +208,3 @@ class Proxy:
         for task in rest:
             task.cancel()
         await asyncio.gather(*rest, return_exceptions=True)
-        for writer in self._clients:
-            writer.transport.abort()
-            with suppress(OSError):
-                await writer.wait_closed()
-
-
-async def _go_round() -> None:
-    for _ in range(10):
-        await asyncio.sleep(0)

@@ -6,45 +6,43 @@ fails leaves everything as it was.
 
 from __future__ import annotations
 
-import asyncio
 import functools
 import logging
-from collections.abc import Awaitable, Callable, Sequence
-from typing import TYPE_CHECKING, Final, TypeVar
+from collections.abc import Callable, Sequence
+from typing import TYPE_CHECKING, Final
 
 from holdfast.core.effects import Limits, Turn
 from holdfast.core.execution import Execution
 from holdfast.core.failures import Failure, describe_exception
 from holdfast.core.instants import Instant
 from holdfast.core.placing import MayKeep, place_activities
-from holdfast.core.program import Program
-from holdfast.core.turn import fold, take_turn
+from holdfast.core.turn import take_turn
 from holdfast.engine.batches.care import Care, read_tries
 from holdfast.engine.batches.gate import Gate
 from holdfast.engine.batches.joining import Joining, follow
-from holdfast.engine.batches.programs import Live, ProgramCache
+from holdfast.engine.batches.loading import Loader
+from holdfast.engine.batches.plain_calls import call_plainly
+from holdfast.engine.batches.programs import Live, MakeProgram, ProgramCache
 from holdfast.engine.batches.requests import Request
 from holdfast.engine.batches.routing import Router
 from holdfast.engine.batches.settling import Settled, Taken, settle
 from holdfast.engine.batches.stand_ins import FailingProgram, NoProgram
 from holdfast.engine.batches.tries import clear_tries
+from holdfast.engine.batches.warming import Warming
 from holdfast.engine.batches.work import Work
 from holdfast.engine.batches.writing import bury_refused, make_write
 from holdfast.engine.routes import Routes
-from holdfast.engine.rows import from_row, to_row, to_turns
-from holdfast.errors import HoldfastError, OutcomeUnknown, StoreUnavailable, TurnTooLong, UnknownWorkflow
-from holdfast.store.contract import HistoryRow, LooseWrite, Store, Transaction, TurnWrite
+from holdfast.engine.rows import from_row, to_row
+from holdfast.errors import OutcomeUnknown, StoreUnavailable, TurnTooLong, UnknownWorkflow
+from holdfast.store.contract import LooseWrite, Store, Transaction, TurnWrite
 
 if TYPE_CHECKING:
     from holdfast.engine.config import Config
 
 log = logging.getLogger("holdfast.engine")
 
-T = TypeVar("T")
 SPARE_RUNS: Final = 1_000
 """How often an execution may continue within one transaction beyond once for each signal that it carries along."""
-MakeProgram = Callable[[Execution], Program]
-"""Makes the program of an execution. Raises UnknownWorkflow if this node does not have it."""
 
 
 class Batch:
@@ -60,13 +58,13 @@ class Batch:
         now: Instant,
         routes: Routes,
         care: Care,
+        warming: Warming,
         may_keep: MayKeep | None = None,
         *,
         joins: bool = True,
     ) -> None:
         self._store = store
         self._routes = routes
-        self._care = care
         self._may_keep = may_keep
         self._cache = cache
         self._make_program = make_program
@@ -77,6 +75,7 @@ class Batch:
         self.on_claimed: Callable[[Router], None] | None = None
         """Called once it is known what the batch holds."""
         self._gate = Gate(routes, care, node, now, self._limits, config.max_lost)
+        self._loader = Loader(cache, make_program, routes, care, self._gate, warming)
         self._taken = self._gate.written
         self._joining = Joining(routes, config.batch_size if joins else 0)
         self._more: list[Work] = []
@@ -157,34 +156,20 @@ class Batch:
     # --- loading ---
 
     async def _load(self, transaction: Transaction, router: Router, works: list[Work]) -> None:
-        """Give each execution its program: from the cache if that is at the committed version, else by replay."""
-        cold: dict[str, Work] = {}
+        """Give each execution its program."""
+        stored: dict[str, Work] = {}
         for work in works:
-            if work.new is not None and not work.retaken:
+            if work.new is not None:
                 self._make_new(work, router)
-                continue
-            live = None if work.retaken else self._cache.take(work.execution_id)
-            row = router.rows.get(work.execution_id)
-            if live is not None and (
-                self._care.is_taken or (row is not None and row.state_version != live.execution.state_version)
-            ):
-                live.program.close()
-                live = None
-            work.live = live
-            if live is None and (work.new is None):
-                cold[work.execution_id] = work
-            elif live is None:
-                self._make_new(work, router)
-        if not cold:
-            return
-        missing = [execution_id for execution_id in cold if execution_id not in router.rows]
-        if missing:
-            router.rows.update(await transaction.read_rows(missing))
-        self._gate.pick(cold, router)
-        if not cold:
-            return
-        histories = await transaction.read_history(dict.fromkeys(cold, 0))
-        await call_plainly(lambda: self._replay_all(cold, router, histories))
+            else:
+                stored[work.execution_id] = work
+        if stored:
+            for work, error in await self._loader.load(transaction, router, stored):
+                if isinstance(error, Failure):
+                    self._block(work, router, error)
+                else:
+                    self._gate.parked.append(work.execution_id)
+                    self._set_aside(work, router, error)
 
     def _make_new(self, work: Work, router: Router) -> None:
         assert work.new is not None  # noqa: S101 - asked only for new ones
@@ -199,13 +184,8 @@ class Batch:
         except Exception as error:  # noqa: BLE001 - one poison envelope must not stop the others
             self._set_aside(work, router, error)
             return
-        self._note_version(execution, program)
+        self._loader.note_version(execution, program)
         work.live = Live(execution, program, None, 0)
-
-    def _note_version(self, execution: Execution, program: Program) -> None:
-        """At its first turn an execution is of the code that takes it."""
-        execution.code_version = program.code_version
-        execution.details.pinned = self._routes.is_pinned(execution.workflow)
 
     def _refuse_new(self, work: Work, router: Router, error: UnknownWorkflow) -> None:
         """A start whose workflow is not known here: callers were told before; a parent hears of it now."""
@@ -217,45 +197,6 @@ class Batch:
             elif source is not None:
                 router.loose.refuse_row(source, envelope, error)
         work.clear()
-
-    def _replay_all(self, cold: dict[str, Work], router: Router, histories: dict[str, list[HistoryRow]]) -> None:
-        for execution_id, work in cold.items():
-            row = router.rows.get(execution_id)
-            if row is None:
-                continue
-            history = histories.get(execution_id, [])
-            try:
-                execution = from_row(row)
-                program = self._find_program(execution, work)
-                if row.sequence == 0 and type(program) is not NoProgram:
-                    self._note_version(execution, program)
-            except Exception as error:  # noqa: BLE001 - one damaged row must not stop the others
-                self._gate.parked.append(execution_id)
-                self._set_aside(work, router, error)
-                continue
-            try:
-                turns = to_turns(history)
-                fold(execution, turns)
-                step = program.apply(turns)
-                blocked = step.commands[0].error if step.commands else None  # type: ignore[union-attr]
-            except HoldfastError as error:  # a history that cannot be decoded
-                blocked = describe_exception(error)
-            work.live = Live(execution, program, row, sum(len(one.body) for one in history))
-            if blocked is None or type(program) is NoProgram:
-                continue
-            if work.put_terminate_first():
-                program.close()
-                work.live = Live(execution, NoProgram(), row, 0)  # to end it, no program is needed
-            else:
-                self._block(work, router, blocked)
-
-    def _find_program(self, execution: Execution, work: Work) -> Program:
-        if execution.status != "blocked" and not work.ends and self._routes.fits(execution):
-            try:
-                return self._make_program(execution)
-            except UnknownWorkflow:
-                pass  # another node may know it
-        return NoProgram()
 
     # --- turns ---
 
@@ -385,20 +326,3 @@ def _never_rests(work: Work) -> TurnTooLong:
         f"Expected workflow '{work.new.workflow if work.new is not None else ''}' to come to rest, but it continued "
         f"{work.runs_before} times without waiting for anything. Let each run wait before it calls continue_as."
     )
-
-
-def call_plainly(function: Callable[[], T]) -> Awaitable[T]:
-    """Call `function` from a plain callback of the loop: workflow tasks must not run inside a task of the loop."""
-    loop = asyncio.get_running_loop()
-    future: asyncio.Future[T] = loop.create_future()
-
-    def call() -> None:
-        if future.cancelled():
-            return
-        try:
-            future.set_result(function())
-        except Exception as error:  # noqa: BLE001 - handed to whoever awaits
-            future.set_exception(error)
-
-    loop.call_soon(call)
-    return future

@@ -6,10 +6,14 @@ A program is only kept when what advanced it is committed. Losing one costs a re
 from __future__ import annotations
 
 from collections import OrderedDict
+from collections.abc import Callable
 
 from holdfast.core.execution import Execution
 from holdfast.core.program import Program
 from holdfast.store.contract import ExecutionRow
+
+MakeProgram = Callable[[Execution], Program]
+"""Makes the program of an execution. Raises UnknownWorkflow if this node does not have it."""
 
 
 class Live:
@@ -60,6 +64,9 @@ class ProgramCache:
     def put(self, live: Live) -> None:
         """Keep a program whose turn is committed; the least recently used ones make room."""
         execution = live.execution
+        earlier = self.take(execution.execution_id)
+        if earlier is not None and earlier is not live:
+            earlier.program.close()
         if execution.closed_at is not None:
             live.program.close()
             return

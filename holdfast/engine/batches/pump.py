@@ -15,12 +15,13 @@ from typing import TYPE_CHECKING
 
 from holdfast.core.instants import SECOND, Instant
 from holdfast.core.placing import MayKeep
-from holdfast.engine.batches.batch import Batch, MakeProgram
+from holdfast.engine.batches.batch import Batch
 from holdfast.engine.batches.care import Care
 from holdfast.engine.batches.lanes import Lane, Lanes
-from holdfast.engine.batches.programs import ProgramCache
+from holdfast.engine.batches.programs import MakeProgram, ProgramCache
 from holdfast.engine.batches.requests import Request
 from holdfast.engine.batches.settling import Settled
+from holdfast.engine.batches.warming import Warming
 from holdfast.engine.routes import Routes
 from holdfast.errors import EngineClosed, HoldfastError, StoreError
 
@@ -89,6 +90,7 @@ class Pump:
         """Executions that cannot take turns here until somebody retries them."""
         self._skipping_since: Instant = 0
         self.care = Care(clock)
+        self._warming = Warming(store, cache, make_program, routes, config.replay_ahead, self._on_ready)
 
     # --- feeding ---
 
@@ -124,7 +126,7 @@ class Pump:
     @property
     def is_idle(self) -> bool:
         """Whether nothing is to be done before the next due time."""
-        return self._soon is None and all(lane.is_idle for lane in self._lanes.all)
+        return self._soon is None and not self._warming.is_busy and all(lane.is_idle for lane in self._lanes.all)
 
     @property
     def busy_since(self) -> float | None:
@@ -164,6 +166,7 @@ class Pump:
     async def stop(self) -> None:
         """Finish what is queued, then stop."""
         self._stopping = True
+        await self._warming.stop()
         for lane in self._lanes.all:
             if lane.resting is not None and not lane.resting.done():
                 lane.resting.set_result(None)
@@ -176,6 +179,7 @@ class Pump:
     async def kill(self) -> None:
         """Stop at once, as a crash would: what is not committed never was."""
         self._stopping = True
+        await self._warming.kill()
         tasks = [lane.task for lane in self._lanes.all if lane.task is not None]
         for task in tasks:
             task.cancel()
@@ -236,6 +240,7 @@ class Pump:
             now,
             self._routes,
             self.care,
+            self._warming,
             may_keep,
             joins=size == self._config.batch_size,  # not after a failure, and not with care
         )
@@ -292,6 +297,9 @@ class Pump:
             ]
             settled.again.extend(own)
             settled.elsewhere = [one for one in settled.elsewhere if one[0] not in own]
+        for org, execution_id, requests in settled.cold:
+            self.skip.add(execution_id)
+            self._warming.begin(org, execution_id, requests)
         if settled.again:
             self._queue = settled.again + self._queue
         if (look and settled.took) or settled.sent or self._look_later:
@@ -299,6 +307,12 @@ class Pump:
         self._on_settled(settled)
         if not self._lanes.is_single and (self._queue or self._look):
             self._wake()
+
+    def _on_ready(self, execution_id: str, requests: list[Request]) -> None:
+        """An execution was replayed, or cannot be: what was put off for it is due."""
+        self.skip.discard(execution_id)
+        self._queue = requests + self._queue
+        self.look()
 
     async def _give_way(self, lane: Lane, settled: Settled) -> None:
         """What another node, or another lane, is at right now is worth a little patience."""

@@ -91,6 +91,8 @@ class Router:
         """Whether others hold some that has work."""
         self.again: list[Request] = []
         """Requests for workflow ids that another node is starting right now."""
+        self.cold: list[tuple[str, str, list[Request]]] = []
+        """Executions that take no turn before they are replayed, by org and id, with the requests for them."""
 
     @property
     def held(self) -> set[Name]:
@@ -175,6 +177,11 @@ class Router:
         if work is None:
             work = self.work[execution_id] = Work(org, execution_id)
         return work
+
+    def put_off_cold(self, work: Work) -> None:
+        """Let an execution take its turn once it is replayed. What came by the inbox and due timers stay where they are."""
+        self.cold.append((work.org, work.execution_id, [one for one in work.sources if isinstance(one, Request)]))
+        work.clear()
 
     # --- the inbox ---
 
@@ -263,7 +270,7 @@ class Router:
         if found is None or found.closed_at is not None or found.sequence > 0:
             self.loose.consume(row.id)  # it was handled before
         elif row.execution_id in self._held:
-            self._work_for(row.org, row.execution_id).add(start, row.id)
+            self._work_for(row.org, row.execution_id).add_first(start, row.id)  # signals may have come before it
 
     async def _look_for_start(self, key: tuple[str, str]) -> bool:
         """Route a start that may still be waiting under this workflow id; False if another node is at it."""

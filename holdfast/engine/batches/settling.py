@@ -26,6 +26,7 @@ class Settled:
         "again",
         "answers",
         "closed",
+        "cold",
         "dispatched",
         "doomed",
         "elsewhere",
@@ -45,6 +46,8 @@ class Settled:
         """Whether activities were offered to whoever can take them."""
         self.stopped: list[tuple[str, int]] = []
         self.closed: list[tuple[Execution, AnyEvent]] = []
+        self.cold: list[tuple[str, str, list[Request]]] = []
+        """Executions with long histories that are to be replayed first, by org and id, with what waits for that."""
         self.next_due: Instant | None = None
         self.took = False
         """Whether there was anything in the inbox, or due: there may be more."""
@@ -80,6 +83,7 @@ def settle(router: Router, taken: Sequence[Taken], parked: list[str], lost: set[
     settled.answers.extend(router.answers)
     settled.elsewhere = router.elsewhere
     settled.again = router.again
+    settled.cold = router.cold
     settled.parked = parked
     settled.took = router.took
     settled.skipped = router.skipped

@@ -54,6 +54,11 @@ class Work:
         self.arrived.append(envelope)
         self.sources.append(source)
 
+    def add_first(self, envelope: AnyEnvelope, source: Source) -> None:
+        """One that goes before all others."""
+        self.arrived.insert(0, envelope)
+        self.sources.insert(0, source)
+
     def put_terminate_first(self) -> bool:
         """For an execution without a program: an order to terminate goes before all but its start. Whether there is one."""
         order = sorted(range(len(self.arrived)), key=lambda index: _ENDING_RANKS.get(type(self.arrived[index]), 2))

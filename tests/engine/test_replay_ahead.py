@@ -1,0 +1,237 @@
+"""Long histories are replayed before their executions are locked; what happened meanwhile is caught up with."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Callable
+from typing import Any
+
+import pytest
+
+from holdfast import Context, Retry, Status, activity, workflow
+from holdfast.engine.engine import Engine
+from holdfast.errors import StoreUnavailable
+from holdfast.store.contract import HistoryRow
+from tests.engine.cluster import Cluster
+from tests.engine.conftest import OpenEngine
+from tests.engine.scenes import until
+
+STARTS: list[str] = []
+
+
+@workflow
+async def collect(ctx: Context) -> list[str]:
+    """Takes words until one is 'end'."""
+    STARTS.append(ctx.info.workflow_id)
+    words: list[str] = []
+    while not words or words[-1] != "end":
+        words.append(await ctx.wait_for_signal("word", str))
+    return words
+
+
+@pytest.fixture(autouse=True)
+def forget_starts() -> None:
+    STARTS.clear()
+
+
+class SlowHistory:
+    """Lets the first who reads a history outside of a batch wait until `go` is set."""
+
+    def __init__(self, engine: Engine, monkeypatch: pytest.MonkeyPatch, error: Exception | None = None) -> None:
+        self.asked = asyncio.Event()
+        self.go = asyncio.Event()
+        self._error = error
+        self._read: Callable[..., Any] = engine.store.load_history
+        monkeypatch.setattr(engine.store, "load_history", self._read_slowly)
+
+    async def _read_slowly(self, *which: Any) -> list[HistoryRow]:
+        found: list[HistoryRow] = await self._read(*which)
+        if not self.asked.is_set():
+            self.asked.set()
+            await self.go.wait()
+            if self._error is not None:
+                raise self._error
+        return found
+
+
+async def make_cold(engine: Engine, workflow_id: str) -> None:
+    """Another takes its place in memory."""
+    handle = await engine.start(collect, workflow_id=f"instead of {workflow_id}")
+    await handle.signal("word", "x")
+
+
+# --- catching up ---
+
+
+async def test_program_in_memory_catches_up_with_what_another_node_did(cluster: Cluster) -> None:
+    first = await cluster.open("first", collect)
+    second = await cluster.open("second", collect)
+    handle = await first.start(collect, workflow_id="shared")
+    for round_number in range(3):
+        await first.handle("shared").signal("word", f"a{round_number}")
+        await second.handle("shared").signal("word", f"b{round_number}")
+    await first.handle("shared").signal("word", "end")
+
+    assert await handle.result() == ["a0", "b0", "a1", "b1", "a2", "b2", "end"]
+    assert STARTS == ["shared", "shared"], "once on each node"
+
+
+async def test_open_activity_of_another_node_is_known_after_catching_up(cluster: Cluster) -> None:
+    runs: list[int] = []
+
+    @activity(retry=Retry(initial=0.01, maximum=0.01, jitter=0))
+    async def fail_once(number: int) -> int:
+        runs.append(number)
+        if runs.count(number) == 1:
+            raise ValueError("not yet")
+        return number
+
+    @workflow
+    async def order(ctx: Context) -> list[int]:
+        STARTS.append("order")
+        results = []
+        for number in range(4):
+            await ctx.wait_for_signal("go")
+            results.append(await ctx.run(fail_once, number))
+        return results
+
+    first = await cluster.open("first", order, fail_once)
+    second = await cluster.open("second", order, fail_once)
+    handle = await first.start(order, workflow_id="shared")
+    for number in range(4):
+        await (first if number % 2 else second).handle("shared").signal("go")
+        await until(lambda: len(runs) == 2 * number + 2)  # noqa: B023 - asked before the next number
+    assert await handle.result() == [0, 1, 2, 3]
+    assert len(STARTS) == 2, "once on each node"
+
+
+# --- ahead ---
+
+
+async def test_long_history_is_replayed_without_holding_its_execution(
+    cluster: Cluster, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    first = await cluster.open("first", collect, max_live_programs=1, replay_ahead=5)
+    second = await cluster.open("second", collect, replay_ahead=1_000)
+    handle = await first.start(collect, workflow_id="long")
+    for number in range(10):
+        await handle.signal("word", str(number))
+    await make_cold(first, "long")
+    slow = SlowHistory(first, monkeypatch)
+    signalling = asyncio.ensure_future(first.handle("long").signal("word", "by the first"))
+    await slow.asked.wait()
+
+    await asyncio.wait_for(second.handle("long").signal("word", "by the second"), 30)
+    assert not signalling.done()
+    slow.go.set()
+    await signalling
+    await handle.signal("word", "end")
+
+    assert await handle.result() == [*map(str, range(10)), "by the second", "by the first", "end"]
+    assert STARTS.count("long") == 3, "at first, on the other node, and ahead of the lock: never under it"
+
+
+async def test_what_arrives_during_the_replay_waits_for_it_in_order(
+    open_engine: OpenEngine, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    engine = await open_engine(collect, max_live_programs=1, replay_ahead=5)
+    handle = await engine.start(collect, workflow_id="long")
+    for number in range(10):
+        await handle.signal("word", str(number))
+    await make_cold(engine, "long")
+    slow = SlowHistory(engine, monkeypatch)
+    signals = [asyncio.ensure_future(handle.signal("word", word)) for word in ("one", "two")]
+    await slow.asked.wait()
+    signals += [asyncio.ensure_future(handle.signal("word", word)) for word in ("three", "end")]
+    bystander = await engine.start(collect, workflow_id="bystander")
+    await bystander.signal("word", "end")
+
+    assert await bystander.result() == ["end"], "others go on meanwhile"
+    assert not any(one.done() for one in signals)
+    assert not engine.is_at_rest()
+    slow.go.set()
+    await asyncio.gather(*signals)
+    assert await handle.result() == [*map(str, range(10)), "one", "two", "three", "end"]
+    assert STARTS.count("long") == 2
+
+
+async def test_due_timer_of_a_long_history_fires_after_the_replay(open_engine: OpenEngine) -> None:
+    @workflow
+    async def count(ctx: Context) -> int:
+        for _ in range(50):
+            await ctx.sleep(60)
+        return 50
+
+    engine = await open_engine(count, collect, replay_ahead=5, max_live_programs=1)
+    handle = await engine.start(count)
+    for number in range(50):
+        await make_cold(engine, str(number))
+        await engine.clock.advance(60)
+
+    assert await handle.result() == 50
+    assert (await handle.history()).kinds.count("TimerFired") == 50
+
+
+async def test_replay_ahead_that_fails_is_done_under_the_lock(
+    open_engine: OpenEngine, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    engine = await open_engine(collect, max_live_programs=1, replay_ahead=5)
+    handle = await engine.start(collect, workflow_id="long")
+    for number in range(10):
+        await handle.signal("word", str(number))
+    await make_cold(engine, "long")
+    SlowHistory(engine, monkeypatch, StoreUnavailable("Expected an answer, but the line is cut.")).go.set()
+    await handle.signal("word", "end")
+
+    assert (await handle.result())[-1] == "end"
+
+
+async def test_shutdown_during_the_replay_still_answers(open_engine: OpenEngine, monkeypatch: pytest.MonkeyPatch) -> None:
+    engine = await open_engine(collect, max_live_programs=1, replay_ahead=5)
+    handle = await engine.start(collect, workflow_id="long")
+    for number in range(10):
+        await handle.signal("word", str(number))
+    await make_cold(engine, "long")
+    slow = SlowHistory(engine, monkeypatch)
+    signalling = asyncio.ensure_future(handle.signal("word", "last"))
+    await slow.asked.wait()
+    await engine.shutdown()
+
+    assert (await signalling).signal_event_sequence is not None
+
+
+async def test_crash_during_the_replay_loses_nothing_that_was_answered(
+    open_engine: OpenEngine, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    engine = await open_engine(collect, max_live_programs=1, replay_ahead=5)
+    handle = await engine.start(collect, workflow_id="long")
+    for number in range(10):
+        await handle.signal("word", str(number))
+    await make_cold(engine, "long")
+    slow = SlowHistory(engine, monkeypatch)
+    signalling = asyncio.ensure_future(handle.signal("word", "lost"))
+    await slow.asked.wait()
+    await engine.restart()
+    await asyncio.wait([signalling])
+    again = engine.handle("long")
+    await again.signal("word", "end")
+
+    assert signalling.exception() is not None
+    assert await again.result() == [*map(str, range(10)), "end"]
+
+
+async def test_long_history_that_no_longer_fits_is_blocked(open_engine: OpenEngine) -> None:
+    engine = await open_engine(collect, replay_ahead=5)
+    handle = await engine.start(collect, workflow_id="long")
+    for number in range(10):
+        await handle.signal("word", str(number))
+
+    @workflow(name="collect")
+    async def other(ctx: Context) -> None:
+        await ctx.sleep(5)
+
+    await engine.restart(workflows=[other])
+    await engine.handle("long").signal("word", "end")
+    await engine.settle()
+
+    assert (await engine.handle("long").status()).status is Status.BLOCKED
