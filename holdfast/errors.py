@@ -111,6 +111,10 @@ class InvalidConfiguration(InvalidRequest):
     """An option of the engine, the store or the command line has no such value."""
 
 
+class NodeNameTaken(InvalidConfiguration):
+    """Another process works under this node's name."""
+
+
 class UnknownWorkflow(InvalidRequest):
     """No workflow of that name is registered here."""
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import builtins
+import logging
 import secrets
 from collections.abc import AsyncIterator, Awaitable, Callable, Collection, Iterable, Mapping
 from functools import partial
@@ -32,11 +33,13 @@ from holdfast.engine.rows import to_turns
 from holdfast.engine.stopping import Stopper
 from holdfast.engine.stores import open_store
 from holdfast.engine.views import DeadLetter, ExecutionInfo, History, RecoveryReport, to_dead_letter, to_info
-from holdfast.errors import EngineClosed, InvalidArguments
+from holdfast.errors import EngineClosed, HoldfastError, InvalidArguments
 from holdfast.store.contract import Filter, InboxRow
 
 if TYPE_CHECKING:
     from holdfast.store.contract import Store
+
+log = logging.getLogger("holdfast.engine")
 
 P = ParamSpec("P")
 R = TypeVar("R")
@@ -81,10 +84,19 @@ class Engine:
         self.routes = Routes(self.registry, queues, limits, exclusive=self.store.exclusive)
         self._delivery = Delivery(self.store, self.registry, self.config, self.clock, self._submit, entropy)
         self._machinery = Machinery(
-            self.store, self.registry, self.routes, self.config, self.clock, self.node, self._delivery, limits
+            self.store,
+            self.registry,
+            self.routes,
+            self.config,
+            self.clock,
+            self.node,
+            self._delivery,
+            limits,
+            self._on_replaced,
         )
         self._stopper = Stopper()
         self._was_closed = False
+        self._giving_way: asyncio.Task[None] | None = None
 
     # --- lifecycle ---
 
@@ -105,7 +117,8 @@ class Engine:
     async def run_until_stopped(self) -> None:
         """Work until SIGTERM or SIGINT comes, or `stop` is called; then shut down in good order and return.
 
-        Opens the engine if it is not open. A second signal ends the process at once, as without a handler.
+        Opens the engine if it is not open. A second signal ends the process at once, as without a handler. Raises
+        NodeNameTaken if another process turns out to work under this node's name.
         """
         with self._stopper.listening():
             await self.open()
@@ -113,6 +126,11 @@ class Engine:
                 await self._stopper.wait()
             finally:
                 await self.shutdown()
+
+    def _on_replaced(self, error: HoldfastError) -> None:
+        log.critical("this engine shuts down: %s", error)
+        if not self._stopper.fail(error):
+            self._giving_way = asyncio.get_running_loop().create_task(self.shutdown())
 
     def stop(self) -> None:
         """Let `run_until_stopped` shut down. May be called from any thread, and before it."""

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Coroutine, Mapping, Sequence
+from collections.abc import Callable, Coroutine, Mapping, Sequence
 from typing import TYPE_CHECKING, Any
 
 from holdfast.core.instants import to_micros
@@ -47,6 +47,7 @@ class Machinery:
         node: str,
         delivery: Delivery,
         queue_limits: Mapping[str, int],
+        on_replaced: Callable[[HoldfastError], None],
     ) -> None:
         self._store = store
         self._registry = registry
@@ -78,6 +79,7 @@ class Machinery:
             on_pulse=self._on_pulse,
             on_gone=self._on_gone,
             on_chain=self.pump.care.begin,
+            on_replaced=on_replaced,
         )
         self.retention = self._make_retention()
         self.watchdog = Watchdog(self.pump, config.slow_turn)

@@ -21,6 +21,7 @@ class Stopper:
 
     def __init__(self) -> None:
         self._is_told = False
+        self._error: Exception | None = None
         self._loop: asyncio.AbstractEventLoop | None = None
         self._event: asyncio.Event | None = None
 
@@ -30,11 +31,21 @@ class Stopper:
         if self._loop is not None and self._event is not None:
             self._loop.call_soon_threadsafe(self._event.set)
 
+    def fail(self, error: Exception) -> bool:
+        """Let whoever waits raise this; False if nobody does."""
+        if self._event is None:
+            return False
+        self._error = error
+        self.stop()
+        return True
+
     async def wait(self) -> None:
-        """Wait until somebody says so."""
+        """Wait until somebody says so. Raises what `fail` was given."""
         self._loop, self._event = asyncio.get_running_loop(), asyncio.Event()
         if not self._is_told:
             await self._event.wait()
+        if self._error is not None:
+            raise self._error
 
     @contextmanager
     def listening(self) -> Iterator[None]:

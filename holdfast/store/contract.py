@@ -267,6 +267,8 @@ class Pulse(msgspec.Struct, frozen=True, gc=False):
     """Whether anything waits on the node's routes."""
     has_offers: bool
     """Whether an activity on the node's routes waits to be taken."""
+    before: NodeRow | None = None
+    """The node's own row as this heartbeat found it."""
 
 
 class Wake(Enum):

@@ -40,6 +40,13 @@ async def test_a_heartbeat_is_answered_with_the_time_and_all_nodes(store: Store)
     assert abs(pulse.now - pulse.nodes[0].seen_at) < SECOND
 
 
+async def test_a_heartbeat_is_answered_with_what_was_there_before_it(store: Store) -> None:
+    assert (await store.beat(beat_of("a", details=b'{"pid": 1}'), (), ())).before is None
+    [first] = await store.list_nodes()
+
+    assert (await store.beat(beat_of("a", seen_at=NOW + SECOND, details=b'{"pid": 2}'), (), ())).before == first
+
+
 async def test_a_node_that_says_goodbye_is_listed_as_gone(store: Store) -> None:
     await store.beat(beat_of("a", details=b'{"pid": 1}'), (), ())
     await store.beat(beat_of("b"), (), ())

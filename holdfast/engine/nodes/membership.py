@@ -17,9 +17,10 @@ from holdfast.engine.batches.care import Ends
 from holdfast.engine.clock import Clock, StoreClock
 from holdfast.engine.nodes.heartbeat import Beat, Card, Heartbeat, Lease, Pulsing
 from holdfast.engine.nodes.heartbeat_thread import HeartbeatThread
-from holdfast.engine.nodes.roster import NodeDetails, Peers
+from holdfast.engine.nodes.namesakes import describe, gives_way, is_own, refuse_namesake
+from holdfast.engine.nodes.roster import NodeDetails, Peers, read_details
 from holdfast.engine.nodes.take_over import Left, TakeOver
-from holdfast.errors import StoreError
+from holdfast.errors import HoldfastError, NodeNameTaken, StoreError
 from holdfast.store.contract import InboxRow, NodeRow, Pulse, Wake
 
 if TYPE_CHECKING:
@@ -36,7 +37,7 @@ class Membership:
 
     On a store of its own it says when it comes and when it goes, so that it can be told whether it ended in good order. On
     a shared one it has a heartbeat: `on_pulse` is told what each of them heard. `on_chain` is told when nodes ended one
-    after the other without a goodbye.
+    after the other without a goodbye, `on_replaced` when this one has to stop because another process has its name.
     """
 
     def __init__(
@@ -52,6 +53,7 @@ class Membership:
         on_pulse: Callable[[Pulse], None],
         on_gone: Callable[[], None],
         on_chain: Callable[[], None],
+        on_replaced: Callable[[HoldfastError], None],
     ) -> None:
         self._store = store
         self._clock = clock
@@ -61,6 +63,7 @@ class Membership:
         self._on_pulse = on_pulse
         self._on_gone = on_gone
         self._on_chain = on_chain
+        self._on_replaced = on_replaced
         self._interval: Micros = round(config.heartbeat * SECOND)
         self._lease: Micros = round(config.lease * SECOND)
         self._started_at: Instant = 0
@@ -68,6 +71,7 @@ class Membership:
         self._heartbeat: Pulsing | None = None
         self._take_over = TakeOver(store, submit, clock, node, self._lease, self._interval)
         self._has_joined = False
+        self._is_replaced = False
         self.peers = Peers(store, node, spawn)
         self._ends = Ends()
 
@@ -78,6 +82,10 @@ class Membership:
 
         That is also this node itself: nothing runs here yet, so what names it was left by an earlier process of its name.
         """
+        if isinstance(self._clock, StoreClock):
+            self._is_replaced = True
+            await refuse_namesake(self._store, self._node)
+            self._is_replaced = False
         rows = await self._store.list_nodes()
         before = {row.node: row.has_left for row in rows}
         self._started_at = self._clock.now()
@@ -142,6 +150,7 @@ class Membership:
         self.peers.note(beat.pulse)
         if not self._has_joined:
             return
+        self._look_for_namesake(beat.pulse.before)
         self._on_pulse(beat.pulse)
         gone = self._take_over.judge(beat)
         self._note_ends(row for row in beat.pulse.nodes if not gone.get(row.node, True))
@@ -149,6 +158,17 @@ class Membership:
         if gone:
             self._on_gone()
             self._spawn(self._take_over.tend(gone))
+
+    def _look_for_namesake(self, row: NodeRow | None) -> None:
+        """Those that began at the same moment find each other here."""
+        if row is None or row.has_left or is_own(read_details(row)) or self._is_replaced:
+            return
+        error = NodeNameTaken(describe(self._node, read_details(row)))
+        if gives_way(self._make_row(), row):
+            self._is_replaced = True
+            self._on_replaced(error)
+        else:
+            log.error("%s It gives way.", error)
 
     # --- going ---
 
@@ -159,10 +179,12 @@ class Membership:
         """
         await self.abandon()
         try:
-            if in_hand and self.peers.has_any:
+            has_heirs = self.peers.has_any or self._is_replaced
+            if in_hand and has_heirs:
                 await self._store.deliver([_hand_over(one) for one in dict.fromkeys(map(self._to_left, in_hand))])
-            await self._store.leave(self._node)
-            if self.peers.has_any:
+            if not self._is_replaced:  # else it is the other's name
+                await self._store.leave(self._node)
+            if has_heirs:
                 await self._store.wake(Wake.WORK)
         except StoreError as error:
             log.warning("node %s could not say goodbye: %s", self._node, error)

@@ -13,6 +13,7 @@ from holdfast.store.memory.tables import Tables, may_take
 
 
 def beat(tables: Tables, node: NodeRow, routes: Collection[Route], offers: Collection[Route]) -> Pulse:
+    before = tables.nodes.get(node.node)
     tables.nodes[node.node] = node
     own, own_offers = frozenset(routes), frozenset(offers)
     return Pulse(
@@ -21,6 +22,7 @@ def beat(tables: Tables, node: NodeRow, routes: Collection[Route], offers: Colle
         next_due=find_next_due(tables, (), own),
         has_inbox=any(may_take(row.route, own) for row in tables.inbox.values()),
         has_offers=any(row.node is None and may_take(row.route, own_offers) for row in tables.offers.values()),
+        before=before,
     )
 
 

@@ -27,10 +27,11 @@ class PostgresNodes:
         at = None if self._clock is None else self._clock()
         rows = await self._fetch("beat", node.node, node.started_at, node.details, ["", *routes], ["", *offers], at)
         now, next_due, has_inbox, has_offers, *columns = rows[0]
-        others = [NodeRow(*values) for values in zip(*columns, strict=True)] if columns[0] is not None else []
+        stored = [NodeRow(*values) for values in zip(*columns, strict=True)] if columns[0] is not None else []
+        before = next((row for row in stored if row.node == node.node), None)
         own = NodeRow(node.node, now, node.started_at, details=node.details)
-        nodes = sorted([own, *others], key=lambda one: one.node)
-        return Pulse(now, nodes, next_due, has_inbox, has_offers)
+        nodes = sorted([own, *(row for row in stored if row is not before)], key=lambda one: one.node)
+        return Pulse(now, nodes, next_due, has_inbox, has_offers, before)
 
     async def list_nodes(self) -> list[NodeRow]:
         return [NodeRow(*row) for row in await self._fetch("list_nodes")]

@@ -552,7 +552,7 @@ SELECT count(*) FROM gone;
 -- === nodes ==============================================================================================================
 
 -- name: beat
--- Everything that an idle node wants to know, in the one statement that it runs.
+-- Everything that an idle node wants to know, in the one statement that it runs. Its own row comes as it was before.
 WITH own AS (
     INSERT INTO holdfast.nodes AS stored (node, seen_at, started_at, has_left, details)
     VALUES ($1, coalesce($6, (extract(epoch FROM clock_timestamp()) * 1000000)::bigint), $2, false, $3)
@@ -570,12 +570,12 @@ SELECT own.seen_at,
     ),
     EXISTS (SELECT 1 FROM holdfast.inbox WHERE inbox.route = ANY ($4::text[])),
     EXISTS (SELECT 1 FROM holdfast.activities WHERE activities.route = ANY ($5::text[]) AND activities.node IS NULL),
-    others.*
+    before.*
 FROM own
 CROSS JOIN (
     SELECT array_agg(node), array_agg(seen_at), array_agg(started_at), array_agg(has_left), array_agg(details)
-    FROM (SELECT * FROM holdfast.nodes WHERE node <> $1 ORDER BY node) AS sorted
-) AS others;
+    FROM (SELECT * FROM holdfast.nodes ORDER BY node) AS sorted
+) AS before;
 
 -- name: list_nodes
 SELECT node, seen_at, started_at, has_left, details

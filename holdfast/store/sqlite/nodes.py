@@ -23,6 +23,7 @@ def beat(
     offers: Collection[Route],
 ) -> Pulse:
     """Record it, and look around in the same transaction."""
+    before = next((row for row in list_nodes(connection) if row.node == node.node), None)
     connection.execute(SQL["put_node"], astuple(node))
     has_inbox = has_offers = False
     if known.inbox_rows + changes.inbox_rows > 0:
@@ -35,6 +36,7 @@ def beat(
         next_due=None if known.no_timer_before == NEVER else find_next_due(connection, (), routes),
         has_inbox=bool(has_inbox),
         has_offers=bool(has_offers),
+        before=before,
     )
 
 
