@@ -9,6 +9,7 @@
     │   ├── InvalidDefinition       a function that cannot be a workflow or an activity
     │   │   └── DuplicateName
     │   ├── InvalidConfiguration    an engine option
+    │   │   └── NodeNameTaken       another process works under it
     │   ├── UnknownWorkflow
     │   ├── UnknownActivity
     │   ├── FeelError               an expression that cannot be evaluated at all
