@@ -11,12 +11,21 @@ from holdfast import Engine
 
 STORED = (1_000, 10_000, 50_000, 200_000)
 LENGTHS = (10, 100, 1_000, 10_000)
+LONG = 20_000
 
 
 def run() -> None:
     """Print both curves."""
     asyncio.run(turns_by_stored())
     asyncio.run(replay_by_length())
+    under_lock = asyncio.run(wait_during_replay(replay_ahead=10**9))
+    ahead = asyncio.run(wait_during_replay())
+    report(
+        f"longest wait of others during a replay of {LONG:,} events",
+        milliseconds=ahead * 1e3,
+        under_the_lock_ms=under_lock * 1e3,
+        ratio=under_lock / ahead,
+    )
 
 
 async def turns_by_stored() -> None:
@@ -64,3 +73,19 @@ async def replay_by_length() -> None:
             per_event = min(took) / length * 1e6
             first = first or per_event
             report(f"replay of {length:,} events", milliseconds=min(took) * 1e3, micros_per_event=per_event)
+
+
+async def wait_during_replay(**options: int) -> float:
+    """The longest time that a signal to another execution takes while a long history is replayed."""
+    async with scratch_engine(max_live_programs=2, max_signals=1_000_000, **options) as engine:
+        await engine.start(count, LONG + 10, workflow_id="long")
+        await bounded(LONG, lambda _: engine.signal_workflow("long", "tick"), 256)
+        await engine.start(count, LONG, workflow_id="other")
+        await engine.start(wait, workflow_id="evict")
+        waits = []
+        replaying = asyncio.ensure_future(engine.signal_workflow("long", "tick"))
+        while not replaying.done():
+            begin = time.perf_counter()
+            await engine.signal_workflow("other", "tick")
+            waits.append(time.perf_counter() - begin)
+        return max(waits)

@@ -9,6 +9,7 @@ from typing import Any
 import pytest
 
 from holdfast import Context, Retry, Status, activity, workflow
+from holdfast.engine.batches import warming
 from holdfast.engine.engine import Engine
 from holdfast.errors import StoreUnavailable
 from holdfast.store.contract import HistoryRow
@@ -30,8 +31,9 @@ async def collect(ctx: Context) -> list[str]:
 
 
 @pytest.fixture(autouse=True)
-def forget_starts() -> None:
+def small_slices(monkeypatch: pytest.MonkeyPatch) -> None:
     STARTS.clear()
+    monkeypatch.setattr(warming, "SLICE", 3)
 
 
 class SlowHistory:

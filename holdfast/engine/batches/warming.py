@@ -5,7 +5,7 @@ from __future__ import annotations
 import asyncio
 import functools
 import logging
-from collections.abc import Callable
+from collections.abc import Callable, Iterator, Sequence
 from typing import TYPE_CHECKING, Final
 
 from holdfast.core.lifecycle import Status
@@ -19,12 +19,12 @@ if TYPE_CHECKING:
     from holdfast.engine.batches.requests import Request
     from holdfast.engine.batches.work import Work
     from holdfast.engine.routes import Routes
-    from holdfast.store.contract import ExecutionRow, Store
+    from holdfast.store.contract import ExecutionRow, HistoryRow, Store
 
 log = logging.getLogger("holdfast.engine")
 
 SLICE: Final = 100
-"""How many turns are replayed before others get their turn on the loop."""
+"""How many events are replayed, or some more, before others get their turn on the loop."""
 MOST_READY: Final = 1_000
 
 
@@ -134,8 +134,7 @@ class Warming:
         live = Live(execution, self._make_program(execution), row, sum(len(one.body) for one in history))
         is_done = False
         try:
-            for begin in range(0, len(history), SLICE):
-                turns = history[begin : begin + SLICE]
+            for turns in _slice(history):
                 if await call_plainly(functools.partial(replay, execution, live.program, turns)) is not None:
                     return None
             is_done = True
@@ -143,3 +142,17 @@ class Warming:
             if not is_done:
                 live.program.close()
         return live
+
+
+def _slice(history: Sequence[HistoryRow]) -> Iterator[list[HistoryRow]]:
+    """The turns of a history, in parts of about the same length."""
+    part: list[HistoryRow] = []
+    count = 0
+    for turn in history:
+        part.append(turn)
+        count += turn.count
+        if count >= SLICE:
+            yield part
+            part, count = [], 0
+    if part:
+        yield part
