@@ -11,12 +11,14 @@ import pytest
 from holdfast import Context, Retry, Status, activity, workflow
 from holdfast.engine.batches import warming
 from holdfast.engine.engine import Engine
+from holdfast.engine.handles import WorkflowHandle
 from holdfast.errors import StoreUnavailable
 from holdfast.store.contract import HistoryRow
 from tests.engine.cluster import Cluster
 from tests.engine.conftest import OpenEngine
 from tests.engine.scenes import until
 
+WORDS = [str(number) for number in range(10)]
 STARTS: list[str] = []
 
 
@@ -60,6 +62,15 @@ async def make_cold(engine: Engine, workflow_id: str) -> None:
     """Another takes its place in memory."""
     handle = await engine.start(collect, workflow_id=f"instead of {workflow_id}")
     await handle.signal("word", "x")
+
+
+async def make_long(engine: Engine) -> WorkflowHandle[list[str]]:
+    """An execution that took ten words and is not in memory, if that has room for one program only."""
+    handle = await engine.start(collect, workflow_id="long")
+    for word in WORDS:
+        await handle.signal("word", word)
+    await make_cold(engine, "long")
+    return handle
 
 
 # --- catching up ---
@@ -115,10 +126,7 @@ async def test_long_history_is_replayed_without_holding_its_execution(
 ) -> None:
     first = await cluster.open("first", collect, max_live_programs=1, replay_ahead=5)
     second = await cluster.open("second", collect, replay_ahead=1_000)
-    handle = await first.start(collect, workflow_id="long")
-    for number in range(10):
-        await handle.signal("word", str(number))
-    await make_cold(first, "long")
+    handle = await make_long(first)
     slow = SlowHistory(first, monkeypatch)
     signalling = asyncio.ensure_future(first.handle("long").signal("word", "by the first"))
     await slow.asked.wait()
@@ -129,7 +137,7 @@ async def test_long_history_is_replayed_without_holding_its_execution(
     await signalling
     await handle.signal("word", "end")
 
-    assert await handle.result() == [*map(str, range(10)), "by the second", "by the first", "end"]
+    assert await handle.result() == [*WORDS, "by the second", "by the first", "end"]
     assert STARTS.count("long") == 3, "at first, on the other node, and ahead of the lock: never under it"
 
 
@@ -137,10 +145,7 @@ async def test_what_arrives_during_the_replay_waits_for_it_in_order(
     open_engine: OpenEngine, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     engine = await open_engine(collect, max_live_programs=1, replay_ahead=5)
-    handle = await engine.start(collect, workflow_id="long")
-    for number in range(10):
-        await handle.signal("word", str(number))
-    await make_cold(engine, "long")
+    handle = await make_long(engine)
     slow = SlowHistory(engine, monkeypatch)
     signals = [asyncio.ensure_future(handle.signal("word", word)) for word in ("one", "two")]
     await slow.asked.wait()
@@ -153,7 +158,7 @@ async def test_what_arrives_during_the_replay_waits_for_it_in_order(
     assert not engine.is_at_rest()
     slow.go.set()
     await asyncio.gather(*signals)
-    assert await handle.result() == [*map(str, range(10)), "one", "two", "three", "end"]
+    assert await handle.result() == [*WORDS, "one", "two", "three", "end"]
     assert STARTS.count("long") == 2
 
 
@@ -178,10 +183,7 @@ async def test_replay_ahead_that_fails_is_done_under_the_lock(
     open_engine: OpenEngine, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     engine = await open_engine(collect, max_live_programs=1, replay_ahead=5)
-    handle = await engine.start(collect, workflow_id="long")
-    for number in range(10):
-        await handle.signal("word", str(number))
-    await make_cold(engine, "long")
+    handle = await make_long(engine)
     SlowHistory(engine, monkeypatch, StoreUnavailable("Expected an answer, but the line is cut.")).go.set()
     await handle.signal("word", "end")
 
@@ -190,10 +192,7 @@ async def test_replay_ahead_that_fails_is_done_under_the_lock(
 
 async def test_shutdown_during_the_replay_still_answers(open_engine: OpenEngine, monkeypatch: pytest.MonkeyPatch) -> None:
     engine = await open_engine(collect, max_live_programs=1, replay_ahead=5)
-    handle = await engine.start(collect, workflow_id="long")
-    for number in range(10):
-        await handle.signal("word", str(number))
-    await make_cold(engine, "long")
+    handle = await make_long(engine)
     slow = SlowHistory(engine, monkeypatch)
     signalling = asyncio.ensure_future(handle.signal("word", "last"))
     await slow.asked.wait()
@@ -206,10 +205,7 @@ async def test_crash_during_the_replay_loses_nothing_that_was_answered(
     open_engine: OpenEngine, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     engine = await open_engine(collect, max_live_programs=1, replay_ahead=5)
-    handle = await engine.start(collect, workflow_id="long")
-    for number in range(10):
-        await handle.signal("word", str(number))
-    await make_cold(engine, "long")
+    handle = await make_long(engine)
     slow = SlowHistory(engine, monkeypatch)
     signalling = asyncio.ensure_future(handle.signal("word", "lost"))
     await slow.asked.wait()
@@ -219,14 +215,12 @@ async def test_crash_during_the_replay_loses_nothing_that_was_answered(
     await again.signal("word", "end")
 
     assert signalling.exception() is not None
-    assert await again.result() == [*map(str, range(10)), "end"]
+    assert await again.result() == [*WORDS, "end"]
 
 
 async def test_long_history_that_no_longer_fits_is_blocked(open_engine: OpenEngine) -> None:
     engine = await open_engine(collect, replay_ahead=5)
-    handle = await engine.start(collect, workflow_id="long")
-    for number in range(10):
-        await handle.signal("word", str(number))
+    await make_long(engine)
 
     @workflow(name="collect")
     async def other(ctx: Context) -> None:
