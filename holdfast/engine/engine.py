@@ -96,6 +96,7 @@ class Engine:
         )
         self._stopper = Stopper()
         self._was_closed = False
+        self._replaced_by: HoldfastError | None = None
         self._giving_way: asyncio.Task[None] | None = None
 
     # --- lifecycle ---
@@ -104,6 +105,8 @@ class Engine:
         """Open the store, recover what was in flight, and begin to work. Does nothing if it is open."""
         if self.is_open and self.recovery_report is not None:
             return self.recovery_report
+        if self._replaced_by is not None:
+            raise self._replaced_by
         if self._was_closed:
             raise EngineClosed("Expected to open a new engine, but this one was shut down. Make another: Engine(...).")
         self.recovery_report = await self._machinery.open()
@@ -129,6 +132,7 @@ class Engine:
 
     def _on_replaced(self, error: HoldfastError) -> None:
         log.critical("this engine shuts down: %s", error)
+        self._replaced_by = error
         if not self._stopper.fail(error):
             self._giving_way = asyncio.get_running_loop().create_task(self.shutdown())
 
@@ -141,6 +145,8 @@ class Engine:
         if self.is_open:
             self._was_closed = True
             await self._machinery.close()
+        elif self._giving_way is not None:
+            await asyncio.wait([self._giving_way])
 
     @property
     def is_open(self) -> bool:

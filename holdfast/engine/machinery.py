@@ -56,6 +56,9 @@ class Machinery:
         self._clock = clock
         self._node = node
         self._delivery = delivery
+        self._tell_replaced = on_replaced
+        self._replaced_by: HoldfastError | None = None
+        self._works = False
         self.is_open = False
         self.background: set[asyncio.Task[None]] = set()
         self.outcomes = Outcomes()
@@ -79,7 +82,7 @@ class Machinery:
             on_pulse=self._on_pulse,
             on_gone=self._on_gone,
             on_chain=self.pump.care.begin,
-            on_replaced=on_replaced,
+            on_replaced=self._on_replaced,
         )
         self.retention = self._make_retention()
         self.watchdog = Watchdog(self.pump, config.slow_turn)
@@ -117,6 +120,8 @@ class Machinery:
             self.is_open = True
             report = await self.recovery.recover(gone)
             await self.membership.forget(gone)
+            if self._replaced_by is not None:
+                raise self._replaced_by
             self.pump.start()
             self.offers.look()
         except BaseException:
@@ -125,6 +130,7 @@ class Machinery:
             await self.membership.leave([])
             await self._store.close()
             raise
+        self._works = True
         self.watchdog.start()
         if self.retention is not None:
             self.retention.start()
@@ -137,6 +143,7 @@ class Machinery:
     async def close(self) -> None:
         """Take no more work, let running activities finish within the grace time, commit, say goodbye, close."""
         self._stop_watching()
+        self.membership.prepare_to_leave()
         self.pump.drain()
         self.offers.close()
         await self.runner.close(self._config.shutdown_grace)
@@ -229,6 +236,12 @@ class Machinery:
             self.offers.look()
         else:
             self._on_end_elsewhere()
+
+    def _on_replaced(self, error: HoldfastError) -> None:
+        """Another process has this node's name, and goes on."""
+        self._replaced_by = error
+        if self._works:
+            self._tell_replaced(error)
 
     def _on_gone(self) -> None:
         """Nodes are gone: what they closed last nobody told, and what they were about to do is for others."""

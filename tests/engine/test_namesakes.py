@@ -1,4 +1,4 @@
-"""N2: a node's name belongs to one living process. Whoever comes later is refused, or gives way."""
+"""N2: a node's name belongs to one living process: whoever comes later is refused; of two at once, one stays."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ from holdfast import Context, Engine, workflow
 from holdfast.core.instants import SECOND
 from holdfast.engine.nodes.roster import NodeDetails, NodeState
 from holdfast.engine.stores import open_store
-from holdfast.errors import EngineClosed, NodeNameTaken
+from holdfast.errors import NodeNameTaken
 from holdfast.store.contract import NodeRow
 from tests.engine import stopping
 from tests.engine.scenes import until
@@ -36,11 +36,11 @@ def make_engine(url: str, **options: Any) -> Engine:
 
 
 @asynccontextmanager
-async def rival(url: str, *, starts: int) -> AsyncIterator[None]:
+async def rival(url: str, *, starts: int, works: bool = True) -> AsyncIterator[None]:
     """A process on another machine that beats as 'worker', and began so many seconds after now."""
     store = open_store(url)
     await store.open()
-    details = msgspec.json.encode(NodeDetails(host="elsewhere", pid=1, lease=1.0))
+    details = msgspec.json.encode(NodeDetails(host="elsewhere", pid=1, lease=1.0, token="rival", works=works))
 
     async def beat_on() -> None:
         began = (await store.beat(NodeRow("observer", 0, 0), (), ())).now + starts * SECOND
@@ -79,27 +79,40 @@ async def test_N2_name_of_a_process_that_ended_here_is_free_at_once(postgres_url
             assert await engine.handle("slow").result() == 2
 
 
-async def test_N2_frozen_process_keeps_its_name_if_it_comes_back(postgres_url: str, tmp_path: Path) -> None:
+async def test_N2_process_that_stood_still_gives_way_to_what_replaced_it(postgres_url: str, tmp_path: Path) -> None:
     with run_worker(postgres_url, tmp_path, 10) as worker:
         await asyncio.to_thread(worker.read_until, "open")
         worker.tell(signal.SIGSTOP)
-        engine = make_engine(postgres_url)
-        await engine.open()
-        handle = await engine.start(wait, workflow_id="open")
-
-        worker.tell(signal.SIGCONT)
-        await until(lambda: not engine.is_open)
-        with pytest.raises(EngineClosed):
+        async with make_engine(postgres_url) as engine:
+            worker.tell(signal.SIGCONT)
+            code, _, errors = await asyncio.to_thread(worker.wait_for_failure)
+            handle = await engine.start(wait)
             await handle.signal("go", "on")
-        worker.tell(signal.SIGTERM)
-        assert (await asyncio.to_thread(worker.wait))[0] == 0
+
+            assert await handle.result() == "on"
+    assert code != 0
+    assert "NodeNameTaken" in errors
 
 
-async def test_N2_of_two_that_began_at_once_the_later_one_stops(postgres_url: str, caplog: pytest.LogCaptureFixture) -> None:
+async def test_N2_process_that_comes_back_only_to_leave_stops_nobody(postgres_url: str, tmp_path: Path) -> None:
+    with run_worker(postgres_url, tmp_path, 1, "order:slow:60") as worker:
+        await asyncio.to_thread(worker.read_until, "open", "begun slow 1")
+        worker.tell(signal.SIGSTOP)
+        async with make_engine(postgres_url) as engine:
+            worker.tell(signal.SIGTERM)
+            worker.tell(signal.SIGCONT)
+            await asyncio.to_thread(worker.process.wait)
+
+            assert await engine.handle("slow").result() == 2
+
+
+async def test_N2_of_two_that_began_at_once_the_earlier_one_stops(
+    postgres_url: str, caplog: pytest.LogCaptureFixture
+) -> None:
     engine = make_engine(postgres_url)
     working = asyncio.create_task(engine.run_until_stopped())
     await until(lambda: engine.is_open)
-    async with rival(postgres_url, starts=-60):
+    async with rival(postgres_url, starts=60):
         with pytest.raises(NodeNameTaken, match="process 1 on 'elsewhere'"):
             await asyncio.wait_for(working, 60)
         row = next(row for row in await read_nodes(postgres_url) if row.node == "worker")
@@ -108,16 +121,64 @@ async def test_N2_of_two_that_began_at_once_the_later_one_stops(postgres_url: st
     assert "this engine shuts down" in caplog.text
 
 
-async def test_N2_of_two_that_began_at_once_the_earlier_one_goes_on(
+async def test_N2_of_two_that_began_at_once_the_later_one_goes_on(
     postgres_url: str, caplog: pytest.LogCaptureFixture
 ) -> None:
     async with make_engine(postgres_url) as engine:
-        async with rival(postgres_url, starts=60):
-            await until(lambda: "It gives way" in caplog.text)
+        async with rival(postgres_url, starts=-60):
+            await until(lambda: "The other gives way" in caplog.text)
         handle = await engine.start(wait)
         await handle.signal("go", "on")
 
         assert await handle.result() == "on"
+
+
+async def test_N2_who_comes_or_goes_under_a_name_stops_nobody(postgres_url: str, caplog: pytest.LogCaptureFixture) -> None:
+    async with make_engine(postgres_url) as engine:
+        async with rival(postgres_url, starts=60, works=False):
+            await until(lambda: "The other gives way" in caplog.text)
+        assert engine.is_open
+
+
+async def test_N2_engine_that_is_replaced_while_it_opens_does_not_open(postgres_url: str) -> None:
+    engine = make_engine(postgres_url)
+    recover = engine._machinery.recovery.recover
+
+    async def recover_slowly(*gone: Any) -> Any:
+        report = await recover(*gone)
+        await until(lambda: engine._machinery._replaced_by is not None)
+        return report
+
+    engine._machinery.recovery.recover = recover_slowly  # type: ignore[method-assign, assignment]
+    opening = asyncio.create_task(engine.run_until_stopped())
+    await until(lambda: engine._machinery.membership._has_joined)
+    async with rival(postgres_url, starts=60):
+        with pytest.raises(NodeNameTaken):
+            await asyncio.wait_for(opening, 60)
+
+    assert not engine.is_open
+
+
+async def test_N2_two_engines_of_one_process_cannot_share_a_name(postgres_url: str) -> None:
+    async with make_engine(postgres_url) as first:
+        with pytest.raises(NodeNameTaken):
+            await make_engine(postgres_url).open()
+        assert first.is_open
+    async with make_engine(postgres_url) as second:
+        assert second.is_open, "it has left"
+
+
+async def test_N2_shutdown_waits_for_an_engine_that_gives_way(postgres_url: str) -> None:
+    engine = make_engine(postgres_url)
+    await engine.open()
+    async with rival(postgres_url, starts=60):
+        await until(lambda: not engine.is_open)
+        await engine.shutdown()
+
+        assert engine._giving_way is not None
+        assert engine._giving_way.done()
+        with pytest.raises(NodeNameTaken):
+            await engine.open()
 
 
 async def test_N2_name_of_another_machine_is_free_after_a_while(postgres_url: str) -> None:

@@ -3,20 +3,28 @@
 from __future__ import annotations
 
 import asyncio
+import threading
 from collections.abc import Callable
 from typing import Any
 
 import pytest
 
 from holdfast import Context, Retry, Status, activity, workflow
+from holdfast.core import payloads
+from holdfast.core.envelopes import Signal
 from holdfast.engine.batches import warming
+from holdfast.engine.batches.batch import Batch
+from holdfast.engine.batches.requests import Request
+from holdfast.engine.batches.routing import Router
 from holdfast.engine.engine import Engine
+from holdfast.engine.enlisting import TransactionWork
 from holdfast.engine.handles import WorkflowHandle
 from holdfast.errors import StoreUnavailable
 from holdfast.store.contract import HistoryRow
+from holdfast.store.postgres.store import PostgresStore
 from tests.engine.cluster import Cluster
 from tests.engine.conftest import OpenEngine
-from tests.engine.scenes import until
+from tests.engine.scenes import Door, until
 
 WORDS = [str(number) for number in range(10)]
 STARTS: list[str] = []
@@ -231,3 +239,235 @@ async def test_long_history_that_no_longer_fits_is_blocked(open_engine: OpenEngi
     await engine.settle()
 
     assert (await engine.handle("long").status()).status is Status.BLOCKED
+
+
+async def test_each_cold_load_goes_ahead(open_engine: OpenEngine, monkeypatch: pytest.MonkeyPatch) -> None:
+    engine = await open_engine(collect, max_live_programs=1, replay_ahead=5)
+    handle = await make_long(engine)
+    reads = count_calls(engine.store, "load_history", monkeypatch)
+    for number in range(4):
+        await handle.signal("word", f"again {number}")
+        await make_cold(engine, f"{number}")
+
+    assert len(reads) == 4
+
+
+async def test_program_that_is_far_behind_goes_ahead_too(cluster: Cluster, monkeypatch: pytest.MonkeyPatch) -> None:
+    first = await cluster.open("first", collect, replay_ahead=5)
+    second = await cluster.open("second", collect, replay_ahead=1_000)
+    await first.start(collect, workflow_id="shared")
+    for word in WORDS:
+        await second.handle("shared").signal("word", word)
+    reads = count_calls(first.store, "load_history", monkeypatch)
+    await first.handle("shared").signal("word", "end")
+
+    assert await first.handle("shared").result() == [*WORDS, "end"]
+    assert len(reads) == 1
+
+
+async def test_many_long_histories_are_not_all_read_at_once(
+    open_engine: OpenEngine, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    engine = await open_engine(collect, max_live_programs=5, replay_ahead=5)
+    handles = [await engine.start(collect, workflow_id=f"long {number}") for number in range(30)]
+    for word in WORDS:
+        await asyncio.gather(*(handle.signal("word", word) for handle in handles))
+    read, under_way, most = engine.store.load_history, 0, 0
+
+    async def read_slowly(*which: Any) -> list[HistoryRow]:
+        nonlocal under_way, most
+        under_way += 1
+        most = max(most, under_way)
+        await asyncio.sleep(0.01)
+        under_way -= 1
+        return await read(*which)
+
+    monkeypatch.setattr(engine.store, "load_history", read_slowly)
+    await asyncio.gather(*(handle.signal("word", "end") for handle in handles))
+
+    assert [await handle.result() for handle in handles] == [[*WORDS, "end"]] * 30
+    assert most == warming.MOST_AT_ONCE
+
+
+async def test_long_history_whose_id_another_takes_is_terminated_at_once(
+    open_engine: OpenEngine, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    engine = await open_engine(collect, max_live_programs=1, replay_ahead=5)
+    await make_long(engine)
+    reads = count_calls(engine.store, "load_history", monkeypatch)
+    batches = count_calls(Batch, "run", monkeypatch)
+    await engine.start(collect, workflow_id="long", on_open="terminate_existing")
+
+    assert sorted(one.status for one in await engine.list(workflow_id="long")) == [Status.SUSPENDED, Status.TERMINATED]
+    assert not reads
+    assert len(batches) < 5
+
+
+@pytest.mark.parametrize("passes", [0, 1, 2, 3, 4])
+async def test_shutdown_that_meets_a_replay_and_a_batch_answers_both(
+    open_engine: OpenEngine, monkeypatch: pytest.MonkeyPatch, passes: int
+) -> None:
+    engine = await open_engine(collect, max_live_programs=1, replay_ahead=5)
+    handle = await make_long(engine)
+    slow = SlowHistory(engine, monkeypatch)
+    signals = [asyncio.ensure_future(handle.signal("word", "last"))]
+    await slow.asked.wait()
+    signals.append(asyncio.ensure_future(engine.handle("instead of long").signal("word", "y")))
+    for _ in range(passes):
+        await asyncio.sleep(0)
+    await engine.shutdown()
+    done, _ = await asyncio.wait(signals, timeout=30)
+
+    assert len(done) == 2
+
+
+async def test_result_is_not_taken_by_a_program_that_was_replayed_too_early(
+    cluster: Cluster, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    door = Door()
+
+    @activity
+    async def work() -> str:
+        await door.wait()
+        return "done"
+
+    @workflow
+    async def order(ctx: Context) -> str:
+        await ctx.wait_for_signal("go")
+        return await ctx.run(work)
+
+    engine = await cluster.open("first", order, work)
+    handle = await engine.start(order, workflow_id="order")
+    cache, ahead = engine._machinery.cache, engine._machinery.pump._warming
+    execution_id = (await handle.status()).execution_id
+    early = await ahead._replay("default", execution_id)
+    assert early is not None
+    await handle.signal("go")
+    await until(lambda: door.inside)
+    route = Router.route
+    met: list[Router] = []
+
+    async def route_then_drop(router: Router, requests: Any, *rest: Any) -> None:
+        await route(router, requests, *rest)
+        if not met and any(one.execution_id == execution_id for one in requests):
+            met.append(router)
+            cache.drop(execution_id)  # others made it go, and a replay that began long ago comes to its end
+            await ahead._keep(early)
+
+    monkeypatch.setattr(Router, "route", route_then_drop)
+    door.open()
+
+    assert await asyncio.wait_for(handle.result(), 30) == "done"
+    assert met
+
+
+async def test_program_that_could_not_be_kept_is_closed(open_engine: OpenEngine, monkeypatch: pytest.MonkeyPatch) -> None:
+    engine = await open_engine(collect, max_live_programs=1, replay_ahead=5)
+    handle = await make_long(engine)
+    ahead = engine._machinery.pump._warming
+    made: list[Any] = []
+    make, find, calls = ahead._make_program, engine.store.find_execution, []
+
+    def make_and_note(execution: Any) -> Any:
+        made.append(make(execution))
+        return made[-1]
+
+    async def find_once(*which: Any) -> Any:
+        calls.append(which)
+        if len(calls) == 2:
+            raise StoreUnavailable("Expected an answer, but the line is cut.")
+        return await find(*which)
+
+    monkeypatch.setattr(ahead, "_make_program", make_and_note)
+    monkeypatch.setattr(engine.store, "find_execution", find_once)
+    engine._machinery.pump.submit(
+        Request("default", Signal(name="word", value=payloads.encode("x", "x")), workflow_id="long")
+    )
+    await until(lambda: len(calls) >= 2)
+    await engine.settle()
+
+    assert len(made) == 1
+    assert made[0].loop.dead
+    assert (await handle.history()).kinds.count("SignalReceived") == len(WORDS) + 1
+
+
+async def test_slow_replay_is_reported(open_engine: OpenEngine, caplog: pytest.LogCaptureFixture) -> None:
+    is_slow = False
+
+    @workflow
+    async def heavy(ctx: Context) -> None:
+        while True:
+            await ctx.wait_for_signal("word", str)
+            if is_slow:
+                threading.Event().wait(0.05)
+
+    engine = await open_engine(heavy, collect, max_live_programs=1, replay_ahead=5, slow_turn=0.05)
+    handle = await engine.start(heavy)
+    for word in WORDS:
+        await handle.signal("word", word)
+    await make_cold(engine, "heavy")
+    is_slow = True
+    await handle.signal("word", "last")
+
+    assert "a batch has been running" in caplog.text
+
+
+# --- what waits under a workflow id ---
+
+
+@pytest.mark.parametrize("why", ["cold", "blocked"])
+async def test_signal_by_workflow_id_keeps_nobody_busy_while_it_waits(
+    open_engine: OpenEngine, monkeypatch: pytest.MonkeyPatch, why: str
+) -> None:
+    engine = await open_engine(collect, max_live_programs=1, replay_ahead=5)
+    handle = await make_long(engine)
+    if why == "blocked":
+
+        @workflow(name="collect")
+        async def other(ctx: Context) -> None:
+            await ctx.sleep(5)
+
+        await engine.restart(workflows=[other])
+        handle = engine.handle("long")
+        await handle.signal("word", "before")
+        await engine.settle()
+    slow = SlowHistory(engine, monkeypatch)
+    batches = count_calls(Batch, "run", monkeypatch)
+    await signal_in_transaction(engine, "one", "two")
+    if why == "cold":
+        await slow.asked.wait()
+    await asyncio.sleep(0.3)
+    assert len(batches) < 10
+
+    if why == "blocked":
+        await engine.restart(workflows=[collect])
+        handle = engine.handle("long")
+    slow.go.set()
+    await handle.signal("word", "end")
+    between = ["before"] if why == "blocked" else []
+    assert await handle.result() == [*WORDS, *between, "one", "two", "end"]
+
+
+async def signal_in_transaction(engine: Engine, *words: str) -> None:
+    """Signals that go by the inbox, under the workflow id."""
+
+    def put(_connection: Any, work: TransactionWork) -> None:
+        for word in words:
+            work.signal("long", "word", word)
+
+    async def put_async(connection: Any, work: TransactionWork) -> None:
+        put(connection, work)
+
+    await engine.transaction(put_async if isinstance(engine.store, PostgresStore) else put)
+
+
+def count_calls(owner: Any, name: str, monkeypatch: pytest.MonkeyPatch) -> list[Any]:
+    """A list that grows with each call of an async method."""
+    method, calls = getattr(owner, name), []
+
+    async def call(*arguments: Any) -> Any:
+        calls.append(arguments)
+        return await method(*arguments)
+
+    monkeypatch.setattr(owner, name, call)
+    return calls

@@ -44,6 +44,11 @@ class Worker:
         assert "Traceback" not in errors, errors
         return self.process.returncode, said
 
+    def wait_for_failure(self) -> tuple[int, str, str]:
+        """Its exit code, the rest of what it said, and what it complained of."""
+        said, errors = self.process.communicate(timeout=60)
+        return self.process.returncode, said, errors
+
 
 @contextmanager
 def run_worker(url: str, folder: Path, grace: float, *jobs: str, heartbeat: float = 0.4) -> Iterator[Worker]:

@@ -75,7 +75,7 @@ class Batch:
         self.on_claimed: Callable[[Router], None] | None = None
         """Called once it is known what the batch holds."""
         self._gate = Gate(routes, care, node, now, self._limits, config.max_lost)
-        self._loader = Loader(cache, make_program, routes, care, self._gate, warming)
+        self._loader = Loader(cache, make_program, routes, care, self._gate, warming, config.replay_ahead)
         self._taken = self._gate.written
         self._joining = Joining(routes, config.batch_size if joins else 0)
         self._more: list[Work] = []

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 
 from holdfast.core.lifecycle import Status
 from holdfast.engine.batches.care import Care, Note, read_tries
-from holdfast.engine.batches.leaving import keep_requests, leave, register
+from holdfast.engine.batches.leaving import keep_requests, keep_rows, leave, register
 from holdfast.engine.batches.tries import find_next, give_up, note_try, put_off
 
 if TYPE_CHECKING:
@@ -96,7 +96,9 @@ class Gate:
     def park(self, work: Work, router: Router, row: ExecutionRow | None) -> None:
         """Keep what arrived for an execution that cannot take it now: rows stay, requests become rows."""
         self.parked.append(work.execution_id)
-        keep_requests(work, router, "" if row is None else row.route)
+        route = "" if row is None else row.route
+        keep_rows(work, router, route)
+        keep_requests(work, router, route)
 
     def settle(self, taken: Iterable[Taken], lost: set[str]) -> list[Request]:
         """The batch is committed, but for the turns in `lost`. What those who are noted need to take their turns next."""

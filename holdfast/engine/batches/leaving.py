@@ -36,6 +36,19 @@ def keep_requests(work: Work, router: Router, route: Route) -> None:
     work.clear()
 
 
+def keep_rows(work: Work, router: Router, route: Route) -> None:
+    """Let rows wait for an execution that takes no turn now. They stay, but none by its workflow id: it can be skipped so.
+
+    Those behind one that moves move too, and keep their order.
+    """
+    moves = False
+    for envelope, source in zip(work.arrived, work.sources, strict=True):
+        if type(source) is int:
+            moves = moves or router.loose.is_by_workflow_id(source)
+            if moves:
+                router.loose.readdress(source, work.execution_id, envelope, route)
+
+
 def leave(work: Work, router: Router, route: Route) -> None:
     """Leave everything that arrived for an execution to whoever takes its turns."""
     for row_id in work.consumed:

@@ -6,9 +6,12 @@ import functools
 from collections.abc import Sequence
 from typing import TYPE_CHECKING
 
+from holdfast.core.envelopes import Terminate
 from holdfast.core.execution import Execution
 from holdfast.core.failures import Failure, describe_exception
 from holdfast.core.turn import fold
+from holdfast.engine.batches.care import read_tries
+from holdfast.engine.batches.leaving import keep_rows
 from holdfast.engine.batches.plain_calls import call_plainly
 from holdfast.engine.batches.programs import Live, MakeProgram, ProgramCache
 from holdfast.engine.batches.stand_ins import NoProgram
@@ -40,6 +43,7 @@ class Loader:
         care: Care,
         gate: Gate,
         warming: Warming,
+        longest: int,
     ) -> None:
         self._cache = cache
         self._make_program = make_program
@@ -47,19 +51,16 @@ class Loader:
         self._care = care
         self._gate = gate
         self._warming = warming
+        self._longest = longest
 
     async def load(self, transaction: Transaction, router: Router, works: dict[str, Work]) -> list[Trouble]:
         """Give each execution its program, at the version that is locked; those that take no turn now get none."""
         old: dict[str, Work] = {}
         for execution_id, work in works.items():
-            work.live = None if work.retaken else self._cache.take(execution_id)
-            row = router.rows.get(execution_id)
-            if (
-                work.live is None
-                or self._care.is_taken
-                or (row is not None and row.state_version != work.live.execution.state_version)
-            ):
+            live = work.live = None if work.retaken else self._cache.take(execution_id)
+            if live is None or self._care.is_taken or live.execution.state_version != router.version_of(execution_id):
                 old[execution_id] = work
+        self._warming.forget(execution_id for execution_id, work in works.items() if work.live is not None)
         if not old:
             return []
         missing = [execution_id for execution_id in old if execution_id not in router.rows]
@@ -67,7 +68,7 @@ class Loader:
             router.rows.update(await transaction.read_rows(missing))
         for work in old.values():
             self._keep_if_it_can_catch_up(work, router.rows.get(work.execution_id))
-        self._gate.pick(old, router)
+        self._pick(old, router)
         self._leave_long_ones(old, router)
         if not old:
             return []
@@ -85,17 +86,38 @@ class Loader:
         except CorruptStore:
             is_good = False  # found again where it is handled
         if not is_good:
-            live.program.close()
-            work.live = None
+            work.unload()
+
+    def _pick(self, old: dict[str, Work], router: Router) -> None:
+        """Those that take their turns now are left in `old`; the others need no program."""
+        works = list(old.values())
+        self._gate.pick(old, router)
+        for work in works:
+            if work.execution_id not in old:
+                work.unload()
 
     def _leave_long_ones(self, old: dict[str, Work], router: Router) -> None:
-        if self._care.is_taken:
-            return  # what may end the process is replayed where that was noted
         for execution_id, work in list(old.items()):
             row = router.rows.get(execution_id)
-            if row is not None and work.live is None and self._warming.wants(work, row):
-                router.put_off_cold(work)
+            if row is None or not self._is_long(work, row):
+                continue
+            if self._warming.wants(execution_id):
                 del old[execution_id]
+                router.cold.append((work.org, execution_id, work.requests))
+                keep_rows(work, router, row.route)
+                work.clear()
+                work.unload()
+
+    def _is_long(self, work: Work, row: ExecutionRow) -> bool:
+        """Whether too much has to be replayed. What may end the process is replayed where that was noted, though.
+
+        And what is terminated is so at once: another may be about to take its workflow id.
+        """
+        if row.sequence - _sequence_of(work) < self._longest or work.retaken or work.ends:
+            return False
+        if self._care.is_taken or read_tries(row):
+            return False
+        return not any(type(envelope) is Terminate for envelope in work.arrived)
 
     def _catch_up_all(self, old: dict[str, Work], router: Router, histories: dict[str, list[HistoryRow]]) -> list[Trouble]:
         troubles: list[Trouble] = []
@@ -106,6 +128,7 @@ class Loader:
             try:
                 blocked = self._catch_up(work, row, histories.get(execution_id, []))
             except Exception as error:  # noqa: BLE001 - one damaged row must not stop the others
+                work.unload()
                 troubles.append((work, error))
                 continue
             if blocked is not None and not self._end_without_program(work):

@@ -66,6 +66,17 @@ class Loose:
         if self._rows[row_id].route != route:
             self.write.rerouted.append((row_id, route))
 
+    def readdress(self, row_id: int, execution_id: str, envelope: AnyEnvelope, route: Route) -> None:
+        """What an inbox row brought waits for an execution from now on, behind all that does so already."""
+        row = self._rows[row_id]
+        self.consume(row_id)
+        body = codec.encode(envelope)
+        self.write.outgoing.append(InboxRow(row.org, execution_id, "", body, attempts=row.attempts, route=route))
+
+    def is_by_workflow_id(self, row_id: int) -> bool:
+        """Whether a row has no execution for a receiver."""
+        return not self._rows[row_id].execution_id
+
     def refuse_row(self, row_id: int, envelope: AnyEnvelope, error: HoldfastError) -> None:
         """What came by the inbox for an execution that is not made: a parent hears of it; else there is nobody to tell."""
         if type(envelope) is Start and envelope.parent is not None:

@@ -90,7 +90,7 @@ class Pump:
         """Executions that cannot take turns here until somebody retries them."""
         self._skipping_since: Instant = 0
         self.care = Care(clock)
-        self._warming = Warming(store, cache, make_program, routes, config.replay_ahead, self._on_ready)
+        self._warming = Warming(store, cache, make_program, routes, self._on_ready)
 
     # --- feeding ---
 
@@ -130,8 +130,9 @@ class Pump:
 
     @property
     def busy_since(self) -> float | None:
-        """Since when a batch has been under way, by the monotonic clock."""
-        return min((lane.busy_since for lane in self._lanes.all if lane.busy_since is not None), default=None)
+        """Since when a batch has been under way, or a part of a replay, by the monotonic clock."""
+        since = [lane.busy_since for lane in self._lanes.all] + [self._warming.busy_since]
+        return min((one for one in since if one is not None), default=None)
 
     @property
     def next_due(self) -> Instant | None:
@@ -193,7 +194,7 @@ class Pump:
         while True:
             while await self._run_batch(lane):
                 pass
-            if self._stopping and not self._queue:
+            if self._stopping and not self._queue and not self._warming.is_busy:
                 for other in self._lanes.all:
                     other.wake()
                 return

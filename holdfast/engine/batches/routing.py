@@ -72,6 +72,7 @@ class Router:
         self._open: dict[tuple[str, str], str | None] = {}
         self._held: set[str] = set()
         self._asked: set[tuple[str, str]] = set()
+        self._wanted: dict[str, Wanted] = {}
         self._guessed: dict[tuple[str, str], str] = {}
         """Which execution was open under a workflow id when this node last saw it."""
         self._routed: set[int] = set()
@@ -101,6 +102,17 @@ class Router:
         names.update((row.org, row.workflow_id) for row in self.rows.values())
         return names
 
+    def version_of(self, execution_id: str) -> int | None:
+        """The version of an execution that is held; None if that has to be read.
+
+        The store is silent about those that it has in the version it was told to be known here.
+        """
+        row = self.rows.get(execution_id)
+        if row is not None:
+            return row.state_version
+        wanted = self._wanted.get(execution_id)
+        return None if wanted is None else wanted.known_version
+
     async def route(self, requests: Sequence[Request], due_before: Instant, limit: int, skip: set[str]) -> None:
         """Claim what is needed and sort every envelope to its execution."""
         wanted: dict[str, Wanted] = {}
@@ -112,6 +124,7 @@ class Router:
                 self._resolve_locally((request.org, request.workflow_id), wanted, keys)
             if request.key is not None and request.is_start and not self._exclusive:
                 keys[key_lock(request.org, request.key)] = None
+        self._wanted = wanted
         claimed = await self._transaction.claim(
             Claim(list(wanted.values()), list(keys), due_before, limit, self._routes, skip)
         )
@@ -177,11 +190,6 @@ class Router:
         if work is None:
             work = self.work[execution_id] = Work(org, execution_id)
         return work
-
-    def put_off_cold(self, work: Work) -> None:
-        """Let an execution take its turn once it is replayed. What came by the inbox and due timers stay where they are."""
-        self.cold.append((work.org, work.execution_id, [one for one in work.sources if isinstance(one, Request)]))
-        work.clear()
 
     # --- the inbox ---
 

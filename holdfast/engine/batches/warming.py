@@ -5,9 +5,11 @@ from __future__ import annotations
 import asyncio
 import functools
 import logging
-from collections.abc import Callable, Iterator, Sequence
+import time
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from typing import TYPE_CHECKING, Final
 
+from holdfast.core.failures import Failure
 from holdfast.core.lifecycle import Status
 from holdfast.engine.batches.loading import replay
 from holdfast.engine.batches.plain_calls import call_plainly
@@ -17,14 +19,15 @@ from holdfast.errors import HoldfastError
 
 if TYPE_CHECKING:
     from holdfast.engine.batches.requests import Request
-    from holdfast.engine.batches.work import Work
     from holdfast.engine.routes import Routes
-    from holdfast.store.contract import ExecutionRow, HistoryRow, Store
+    from holdfast.store.contract import HistoryRow, Store
 
 log = logging.getLogger("holdfast.engine")
 
 SLICE: Final = 100
 """How many events are replayed, or some more, before others get their turn on the loop."""
+MOST_AT_ONCE: Final = 4
+"""How many histories are in memory for that."""
 MOST_READY: Final = 1_000
 
 
@@ -37,19 +40,20 @@ class Warming:
         cache: ProgramCache,
         make_program: MakeProgram,
         routes: Routes,
-        longest: int,
         on_ready: Callable[[str, list[Request]], None],
     ) -> None:
         self._store = store
         self._cache = cache
         self._make_program = make_program
         self._routes = routes
-        self._longest = longest
         self._on_ready = on_ready
         self._waiting: dict[str, list[Request]] = {}
         """What arrived here for executions that are being replayed."""
         self._tasks: set[asyncio.Task[None]] = set()
         self._is_stopped = False
+        self._places = asyncio.Semaphore(MOST_AT_ONCE)
+        self.busy_since: float | None = None
+        """Since when a part of a replay has been under way, by the monotonic clock."""
         self._ready: dict[str, None] = {}
         """Those that had their chance: whose program is not there even so is replayed under the lock."""
 
@@ -58,14 +62,18 @@ class Warming:
         """Whether anything is being replayed."""
         return bool(self._waiting)
 
-    def wants(self, work: Work, row: ExecutionRow) -> bool:
-        """Whether an execution without a program is to be put off until it has one."""
-        if row.sequence < self._longest or self._is_stopped or work.retaken or work.ends:
-            return False
-        if work.execution_id in self._ready:
-            del self._ready[work.execution_id]
+    def wants(self, execution_id: str) -> bool:
+        """Whether an execution is to be put off until it is replayed."""
+        if self._is_stopped or execution_id in self._ready:
+            self._ready.pop(execution_id, None)
             return False
         return True
+
+    def forget(self, execution_ids: Iterable[str]) -> None:
+        """These found their programs: the next time, they may be put off again."""
+        if self._ready:
+            for execution_id in execution_ids:
+                self._ready.pop(execution_id, None)
 
     def begin(self, org: str, execution_id: str, requests: list[Request]) -> None:
         """Replay an execution; `requests` wait until it is ready."""
@@ -98,9 +106,10 @@ class Warming:
 
     async def _warm(self, org: str, execution_id: str) -> None:
         try:
-            live = await self._replay(org, execution_id)
-            if live is not None:
-                await self._keep(live)
+            async with self._places:
+                live = await self._replay(org, execution_id)
+                if live is not None:
+                    await self._keep(live)
         except HoldfastError as error:
             log.warning("execution %s is replayed under its lock: %s", execution_id, error)
         except Exception:
@@ -115,12 +124,14 @@ class Warming:
 
     async def _keep(self, live: Live) -> None:
         """Unless a batch took its turn all the same, meanwhile: what is open by the cache must be."""
-        execution = live.execution
-        row = await self._store.find_execution(execution.org, execution.execution_id)
-        if row is None or row.closed_at is not None or self._cache.get(execution.execution_id) is not None:
-            live.program.close()
-        else:
-            self._cache.put(live)
+        execution, row = live.execution, None
+        try:
+            row = await self._store.find_execution(execution.org, execution.execution_id)
+        finally:
+            if row is not None and row.closed_at is None and self._cache.get(execution.execution_id) is None:
+                self._cache.put(live)
+            else:
+                live.program.close()
 
     async def _replay(self, org: str, execution_id: str) -> Live | None:
         """The program at a committed version; None if it takes no turns here, or does not fit."""
@@ -135,13 +146,20 @@ class Warming:
         is_done = False
         try:
             for turns in _slice(history):
-                if await call_plainly(functools.partial(replay, execution, live.program, turns)) is not None:
+                if await call_plainly(functools.partial(self._replay_part, live, turns)) is not None:
                     return None
             is_done = True
         finally:
             if not is_done:
                 live.program.close()
         return live
+
+    def _replay_part(self, live: Live, turns: Sequence[HistoryRow]) -> Failure | None:
+        self.busy_since = time.monotonic()
+        try:
+            return replay(live.execution, live.program, turns)
+        finally:
+            self.busy_since = None
 
 
 def _slice(history: Sequence[HistoryRow]) -> Iterator[list[HistoryRow]]:

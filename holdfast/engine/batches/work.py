@@ -66,10 +66,21 @@ class Work:
         self.sources = [self.sources[index] for index in order]
         return any(type(envelope) is Terminate for envelope in self.arrived[:2])
 
+    def unload(self) -> None:
+        """Let go of its program: it is not needed, or of no use."""
+        if self.live is not None:
+            self.live.program.close()
+            self.live = None
+
     def clear(self) -> None:
         """It takes nothing of what arrived."""
         self.arrived.clear()
         self.sources.clear()
+
+    @property
+    def requests(self) -> list[Request]:
+        """This node's own among its sources."""
+        return [source for source in self.sources if isinstance(source, Request)]
 
     @property
     def consumed(self) -> list[int]:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import logging
+import secrets
 import time
 from collections.abc import Callable, Collection, Coroutine, Iterable, Sequence
 from typing import TYPE_CHECKING, Any
@@ -17,7 +18,7 @@ from holdfast.engine.batches.care import Ends
 from holdfast.engine.clock import Clock, StoreClock
 from holdfast.engine.nodes.heartbeat import Beat, Card, Heartbeat, Lease, Pulsing
 from holdfast.engine.nodes.heartbeat_thread import HeartbeatThread
-from holdfast.engine.nodes.namesakes import describe, gives_way, is_own, refuse_namesake
+from holdfast.engine.nodes.namesakes import LIVING, describe, find_realm, gives_way, refuse_namesake
 from holdfast.engine.nodes.roster import NodeDetails, Peers, read_details
 from holdfast.engine.nodes.take_over import Left, TakeOver
 from holdfast.errors import HoldfastError, NodeNameTaken, StoreError
@@ -71,7 +72,10 @@ class Membership:
         self._heartbeat: Pulsing | None = None
         self._take_over = TakeOver(store, submit, clock, node, self._lease, self._interval)
         self._has_joined = False
+        self._works = False
         self._is_replaced = False
+        self._token = secrets.token_hex(8)
+        self._realm = find_realm()
         self.peers = Peers(store, node, spawn)
         self._ends = Ends()
 
@@ -86,6 +90,7 @@ class Membership:
             self._is_replaced = True
             await refuse_namesake(self._store, self._node)
             self._is_replaced = False
+        LIVING.add(self._token)
         rows = await self._store.list_nodes()
         before = {row.node: row.has_left for row in rows}
         self._started_at = self._clock.now()
@@ -98,7 +103,8 @@ class Membership:
         self._heartbeat = self._make_heartbeat(lease)
         await self._heartbeat.start()
         self._started_at = self._clock.now()
-        self._has_joined = True
+        self._has_joined = self._works = True
+        self._refresh()
         self.peers.wake(Wake.WORK)  # so that they know of this node before their next heartbeat
         return {node: has_left for node, has_left in before.items() if has_left} | {
             self._node: before.get(self._node, False)
@@ -137,7 +143,13 @@ class Membership:
 
     def _refresh(self) -> None:
         """What is told with the next heartbeat, which may be sent by another thread."""
-        details = msgspec.structs.replace(self._describe(), ended=self._ends.tell(self._clock.now()))
+        details = msgspec.structs.replace(
+            self._describe(),
+            realm=self._realm,
+            token=self._token,
+            works=self._works,
+            ended=self._ends.tell(self._clock.now()),
+        )
         self._details = msgspec.json.encode(details)
 
     def _note_ends(self, rows: Iterable[NodeRow]) -> None:
@@ -161,16 +173,24 @@ class Membership:
 
     def _look_for_namesake(self, row: NodeRow | None) -> None:
         """Those that began at the same moment find each other here."""
-        if row is None or row.has_left or is_own(read_details(row)) or self._is_replaced:
+        if row is None or row.has_left or self._is_replaced:
             return
-        error = NodeNameTaken(describe(self._node, read_details(row)))
+        details = read_details(row)
+        if details.token in (self._token, ""):
+            return
+        error = NodeNameTaken(describe(self._node, details))
         if gives_way(self._make_row(), row):
             self._is_replaced = True
             self._on_replaced(error)
         else:
-            log.error("%s It gives way.", error)
+            log.error("%s The other gives way.", error)
 
     # --- going ---
+
+    def prepare_to_leave(self) -> None:
+        """Tell with the next heartbeats that nobody has to give way to this node."""
+        self._works = False
+        self._refresh()
 
     async def leave(self, in_hand: Sequence[ActivityTask]) -> None:
         """Say goodbye, and hand over the activities that are still in hand: others begin them anew at once.
@@ -197,6 +217,7 @@ class Membership:
     async def abandon(self) -> None:
         """No more heartbeats, and no word about it."""
         self._has_joined = False
+        LIVING.discard(self._token)
         if self._heartbeat is not None:
             await self._heartbeat.stop()
 

@@ -1,4 +1,4 @@
-"""Two processes under one node's name: whoever came later gives way.
+"""Two processes under one node's name: one that is alive is not replaced; of those that began at once, the last stays.
 
 A name stands for the memory of one process: what it runs is taken over when it ends. Two that share one would take over from
 each other, and nobody would notice the end of either.
@@ -10,6 +10,8 @@ import asyncio
 import os
 import platform
 import time
+from contextlib import suppress
+from pathlib import Path
 from typing import TYPE_CHECKING, Final
 
 from holdfast.engine.nodes.roster import NodeDetails, read_details
@@ -23,20 +25,24 @@ LOOK: Final = 0.1
 MARGIN: Final = 0.5
 """Seconds that a heartbeat may be late."""
 
+LIVING: Final[set[str]] = set()
+"""The tokens of the nodes that live in this process."""
+
 
 async def refuse_namesake(nodes: Nodes, node: str) -> None:
-    """Before a process works under a name: wait until it is certain that nobody else does. Raises NodeNameTaken.
+    """Before an engine works under a name: wait until it is certain that no other does. Raises NodeNameTaken.
 
-    Who left, or ended on this machine, is not waited for. Others show themselves by their next heartbeat, of which there are
-    two in a lease.
+    Who left, or ended on this machine, is not waited for; others for as long as their lease may last.
     """
     before = await _find(nodes, node)
     if before is None or before.has_left:
         return
     details = read_details(before)
-    if is_own(details) or _has_ended(details):
+    if details.token in LIVING:
+        raise NodeNameTaken(describe(node, details))
+    if _has_ended(details):
         return
-    deadline = time.monotonic() + details.lease / 2 + MARGIN
+    deadline = time.monotonic() + details.lease + MARGIN
     while time.monotonic() < deadline:
         await asyncio.sleep(LOOK)
         row = await _find(nodes, node)
@@ -47,13 +53,12 @@ async def refuse_namesake(nodes: Nodes, node: str) -> None:
 
 
 def gives_way(own: NodeRow, other: NodeRow) -> bool:
-    """Which of two processes that work under one name stops: the later one."""
-    return _rank(own) > _rank(other)
+    """Whether this node stops because another works under its name: of two that do, the last to begin goes on.
 
-
-def is_own(details: NodeDetails) -> bool:
-    """Whether it is this process that tells so of itself, or one that cannot be told from it."""
-    return details.host == platform.node() and details.pid == os.getpid()
+    If that comes back which everybody thought dead, what replaced it goes on. Who comes or goes makes nobody give way.
+    """
+    theirs = read_details(other)
+    return theirs.works and (own.started_at, read_details(own).token) < (other.started_at, theirs.token)
 
 
 def describe(node: str, other: NodeDetails) -> str:
@@ -64,13 +69,26 @@ def describe(node: str, other: NodeDetails) -> str:
     )
 
 
+def find_realm() -> str:
+    """Where the process ids that this process sees are valid; empty if that cannot be told."""
+    if os.name != "posix":
+        return ""
+    boot, space = platform.node(), ""
+    with suppress(OSError):  # there is no such thing but on Linux
+        boot = Path("/proc/sys/kernel/random/boot_id").read_text(encoding="ascii").strip()
+        space = str(Path("/proc/self/ns/pid").readlink())
+    return f"{boot} {space}"
+
+
 async def _find(nodes: Nodes, node: str) -> NodeRow | None:
     return next((row for row in await nodes.list_nodes() if row.node == node), None)
 
 
 def _has_ended(details: NodeDetails) -> bool:
-    if details.host != platform.node() or details.pid <= 0:
+    if not details.realm or details.realm != find_realm() or details.pid <= 0:
         return False
+    if details.pid == os.getpid():
+        return True  # and its node does not live
     try:
         os.kill(details.pid, 0)
     except ProcessLookupError:
@@ -78,8 +96,3 @@ def _has_ended(details: NodeDetails) -> bool:
     except OSError:
         pass  # it is there, and belongs to somebody else
     return False
-
-
-def _rank(row: NodeRow) -> tuple[int, str, int]:
-    details = read_details(row)
-    return row.started_at, details.host, details.pid

@@ -34,6 +34,12 @@ class NodeDetails(msgspec.Struct, frozen=True, kw_only=True):
     """How many activities it runs."""
     lease: float = 0.0
     """Seconds after which it counts as gone without a heartbeat; 0 where it sends none."""
+    realm: str = ""
+    """Where its process id is valid."""
+    token: str = ""
+    """Its own among all that ever had its name."""
+    works: bool = False
+    """Whether it works under its name: not while it comes or goes."""
     ended: Mapping[str, Instant] = {}
     """Nodes that ended without a goodbye shortly before, and when this one heard of it."""
 
