@@ -118,9 +118,13 @@ class Compiler:
     def _filter(self, node: syntax.Filter, scope: Scope) -> Evaluate:
         inner = scope.nest_filter()
         assert inner.item is not None  # noqa: S101 - a filter's scope has one
+        source = self.compile(node.source, scope)
+        if _is_test(node.condition):  # `[1, 2, 3][> 1]`
+            return iterations.make_filter(
+                source, self.compile_test(node.condition, inner, inner.item), inner.item, is_boolean=True
+            )
         condition = self.compile(node.condition, inner)
-        is_boolean = isinstance(node.condition, _BOOLEAN)
-        return iterations.make_filter(self.compile(node.source, scope), condition, inner.item, is_boolean=is_boolean)
+        return iterations.make_filter(source, condition, inner.item, is_boolean=isinstance(node.condition, _BOOLEAN))
 
     # --- functions ---
 
@@ -131,22 +135,24 @@ class Compiler:
                 return self._is_defined(node.positional[0], scope)
             if function.name in BUILT_INS:
                 return make_built_in_call(function.name, BUILT_INS[function.name], *self._arguments(node, scope))
-        return make_call(self.compile(function, scope), *self._arguments(node, scope))
+        arguments = self._arguments(node, scope)
+        if isinstance(function, syntax.Name) and function.name in BUILT_INS:  # a variable, and a function too
+            otherwise = make_built_in_call(function.name, BUILT_INS[function.name], *arguments)
+            return make_call(self.compile(function, scope), *arguments, otherwise)
+        return make_call(self.compile(function, scope), *arguments)
 
     def _arguments(self, node: syntax.Invocation, scope: Scope) -> tuple[list[Evaluate], list[tuple[str, Evaluate]]]:
         positional = [self.compile(one, scope) for one in node.positional]
         return positional, [(name, self.compile(one, scope)) for name, one in node.named]
 
     def _is_defined(self, node: syntax.Node, scope: Scope) -> Evaluate:
-        """Camunda: whether a variable or an entry is there, whatever its value."""
-        if isinstance(node, syntax.Name):
-            items, place = scope.find(node.name)
-            scope.unit.names.setdefault(node.name)
-            return membership.make_is_defined(node.name, items, place)
-        if isinstance(node, syntax.Path):
-            return membership.make_has_entry(self.compile(node.source, scope), node.name)
-        self.compile(node, scope)
-        return lambda _frame: True
+        """Camunda: whether there is a value, other than null. A function of the language is none that was defined."""
+        if not isinstance(node, syntax.Name) or node.name not in BUILT_INS:
+            return membership.make_is_defined(self.compile(node, scope))
+        items, place = scope.find(node.name)
+        scope.unit.names.setdefault(node.name)
+        value = paths.make_variable(node.name, None) if place is None else paths.make_local(place)
+        return membership.make_is_defined(paths.make_item_variable(node.name, items, value) if items else value)
 
     def _function(self, node: syntax.FunctionDefinition, scope: Scope) -> Evaluate:
         inner = scope.nest()
@@ -227,14 +233,15 @@ class Compiler:
 
     def _unary_tests(self, node: syntax.UnaryTests, scope: Scope) -> Evaluate:
         place = scope.locals["?"]
-        return membership.make_tests(
-            [self.compile_test(one, scope, place) for one in node.tests], is_negated=node.is_negated
-        )
+        tests = [self.compile_test(one, scope, place, is_cell=True) for one in node.tests]
+        return membership.make_tests(tests, is_negated=node.is_negated)
 
-    def compile_test(self, node: syntax.Node, scope: Scope, place: int) -> Evaluate:
+    def compile_test(self, node: syntax.Node, scope: Scope, place: int, *, is_cell: bool = False) -> Evaluate:
         """A test of what stands at a place, which is `?`."""
         if isinstance(node, syntax.ComparisonTest):
             return membership.make_comparison_test(node.operator, self.compile(node.operand, scope), place)
+        if isinstance(node, syntax.Logic) and _is_test(node):
+            return self._join_tests(node, scope, place)
         used = scope.unit.used
         before = place in used
         used.discard(place)
@@ -242,7 +249,23 @@ class Compiler:
         asks = place in used
         if before:
             used.add(place)
+        if is_cell:
+            return membership.make_cell_test(value, place, asks=asks, is_literal=isinstance(node, syntax.Literal))
         return membership.make_value_test(value, place, asks=asks)
+
+    def _join_tests(self, node: syntax.Logic, scope: Scope, place: int) -> Evaluate:
+        """Camunda: `> 3 and < 10`, each of which is a test of `?`. Elsewhere these are ranges, and no logic joins ranges."""
+        make = operators.make_conjunction if node.operator == "and" else operators.make_disjunction
+        return make(
+            [self.compile_test(one, scope, place) if _is_test(one) else self.compile(one, scope) for one in node.operands]
+        )
+
+
+def _is_test(node: syntax.Node) -> bool:
+    """Whether this is a test of something that it does not name: `> 3`, `[1..3]`, `> 3 and < 10`."""
+    if isinstance(node, syntax.Logic):
+        return any(map(_is_test, node.operands))
+    return isinstance(node, syntax.ComparisonTest | syntax.RangeLiteral)
 
 
 def _refuse_external(_frame: Frame) -> Value:

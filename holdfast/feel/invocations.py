@@ -6,13 +6,14 @@ from collections.abc import Mapping, Sequence
 from typing import Final
 
 from holdfast.errors import FeelLimitExceeded
+from holdfast.feel.comparing import is_in_range
 from holdfast.feel.functions.signatures import Form
 from holdfast.feel.operators import Evaluate
 from holdfast.feel.running import DEEPEST, Fail, Run
 from holdfast.feel.scopes import CONTEXT, RUN, Frame
 from holdfast.feel.syntax import NamedType, Type
 from holdfast.feel.types import MISMATCH, Types, convert, is_instance, name_type
-from holdfast.feel.values import Function, Value
+from holdfast.feel.values import Function, Range, Value
 
 _LEFT_OUT: Final = object()
 
@@ -118,13 +119,25 @@ def as_function(name: str, forms: Sequence[Form]) -> Function:
 # --- functions as values ---
 
 
-def make_call(function: Evaluate, positional: Sequence[Evaluate], named: Sequence[tuple[str, Evaluate]]) -> Evaluate:
-    """A call of whatever the expression before the parenthesis gives."""
+def make_call(
+    function: Evaluate,
+    positional: Sequence[Evaluate],
+    named: Sequence[tuple[str, Evaluate]],
+    otherwise: Evaluate | None = None,
+) -> Evaluate:
+    """A call of whatever the expression before the parenthesis gives; `otherwise`, if that is no function.
+
+    A range is the test of being in it: `{is minor: < 18}.is minor(16)`.
+    """
 
     def call(frame: Frame) -> Value:
         run: Run = frame[RUN]
         value = function(frame)
         if type(value) is not Function:
+            if otherwise is not None:
+                return otherwise(frame)
+            if type(value) is Range and len(positional) == 1:
+                return is_in_range(positional[0](frame), value, run)
             run.warn("null cannot be called" if value is None else f"a {name_type(value)} cannot be called")
             return None
         return call_function(run, value, [one(frame) for one in positional], {key: one(frame) for key, one in named})
@@ -133,13 +146,13 @@ def make_call(function: Evaluate, positional: Sequence[Evaluate], named: Sequenc
 
 
 def call_function(run: Run, function: Function, arguments: Sequence[Value], named: Mapping[str, Value]) -> Value:
-    """Call a function. Null, with a warning, if the arguments do not fit or it fails."""
+    """Call a function. Null, with a warning, if the arguments do not fit or it fails. What is not named is null."""
     shown = function.name or "the function"
     if named:
-        if named.keys() != set(function.parameters):
+        if not named.keys() <= set(function.parameters):
             run.warn(f"{shown}: its parameters are {', '.join(function.parameters)}, not {', '.join(named)}")
             return None
-        arguments = [named[name] for name in function.parameters]
+        arguments = [named.get(name) for name in function.parameters]
     try:
         return function.call(run, arguments)
     except Fail as error:
@@ -150,6 +163,7 @@ def call_function(run: Run, function: Function, arguments: Sequence[Value], name
 def make_function(parameters: Sequence[tuple[str, int, Type | None]], body: Evaluate, types: Types | None) -> Evaluate:
     """`function(a, b: number) body`: what it sees of its surroundings, it sees as they are when it is called."""
     names = tuple(name for name, _, _ in parameters)
+    types_of_parameters = tuple(wanted for _, _, wanted in parameters)
 
     def define(surroundings: Frame) -> Function:
         def call(run: Run, arguments: Sequence[Value]) -> Value:
@@ -161,7 +175,7 @@ def make_function(parameters: Sequence[tuple[str, int, Type | None]], body: Eval
                 frame[place] = argument if wanted is None else _to_type(run, name, argument, wanted, types)
             return call_deeper(run, body, frame)
 
-        return Function("", names, call)
+        return Function("", names, call, types_of_parameters)
 
     return define
 

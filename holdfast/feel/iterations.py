@@ -171,13 +171,14 @@ def make_filter(source: Evaluate, condition: Evaluate, place: int, *, is_boolean
 
     def choose(frame: Frame) -> Value:
         value = source(frame)
+        run: Run = frame[RUN]
         if type(value) is list:
             items = value
         elif value is None:
-            items = []
+            run.warn("null has no items to choose from")
+            return None
         else:
             items = [value]
-        run: Run = frame[RUN]
         if not is_boolean:
             frame[place] = items[0] if items else None
             position = condition(frame)

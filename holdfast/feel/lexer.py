@@ -57,10 +57,14 @@ _GAP: Final = re.compile(r"\s+")
 _SPACE: Final = re.compile(r"(?:[\s\u0085\u180E\u200B\uFEFF]+|//[^\n\r]*|/\*.*?\*/)+", re.DOTALL)
 _STRING: Final = re.compile(r'"((?:[^"\\]|\\.)*)"', re.DOTALL)
 _ESCAPE: Final = re.compile(r"\\(?:u([0-9a-fA-F]{4})|U([0-9a-fA-F]{6})|(.))", re.DOTALL)
-_ESCAPED: Final = {'"': '"', "'": "'", "\\": "\\", "n": "\n", "r": "\r", "t": "\t"}
+_ESCAPED: Final = {'"': '"', "'": "'", "\\": "\\", "n": "\n", "r": "\r", "t": "\t", "b": "\b", "f": "\f"}
+"""DMN 10.3.1.2, rule 64; the last two are Java's, and so Camunda's."""
 _SURROGATES: Final = re.compile("[\ud800-\udbff][\udc00-\udfff]")
 _QUOTED: Final = re.compile(r"`([^`]+)`")
-_KEY: Final = re.compile(rf"[{_START}](?:\s*+[{_PART}\-+*/'\u2019.])*+(?=\s*:)")
+_SIGNED: Final = rf"(?:[{_PART}\-+*'\u2019.]|/(?![*/]))"
+_LONG_NAME: Final = re.compile(rf"[{_START}](?:\s*+{_SIGNED})*+")
+"""A name with any of the signs in it, where what follows tells that it is one. DMN 10.3.1.2, rules 27 and 30."""
+_ITERATED: Final = re.compile(rf"[{_START}](?:\s*+{_SIGNED})*?(?=\s+in\b)")
 
 
 _BUILT_IN: Final[Mapping[str, Sequence[str]]] = {
@@ -103,7 +107,7 @@ class Lexer:
         self.text = text
         self.at = 0
         self._special: dict[str, list[str]] = {}
-        self._known: set[str] = set()
+        self._known: dict[str, str] = {}
         for name in names:
             self.learn(name)
         self._peeked: Token | None = None
@@ -111,14 +115,19 @@ class Lexer:
     def learn(self, name: str) -> None:
         """From now on this is a name, also with spaces, signs or keywords in it."""
         words = name.split()
-        if name in self._known or not words or name in KEYWORDS or _WORD.fullmatch(name):
+        if self._known.get(name) == name or not words or name in KEYWORDS or _WORD.fullmatch(name):
             return
-        self._known.add(name)
+        joined = " ".join(words)
+        self._known[name] = self._known[joined] = name
         first = _WORD.match(words[0])
         if first is not None:
             candidates = self._special.setdefault(first.group(), list(_BUILT_IN.get(first.group(), ())))
-            insort(candidates, " ".join(words), key=lambda one: -len(one))
+            insort(candidates, joined, key=lambda one: -len(one))
         self._peeked = None
+
+    def _spell(self, name: str) -> str:
+        """A name as it was learned: with whatever space between its words. DMN 10.3.1.5: it is the words that count."""
+        return self._known.get(name) or self._known.get(" ".join(name.split()), name)
 
     # --- tokens ---
 
@@ -127,6 +136,15 @@ class Lexer:
         if self._peeked is None:
             self._peeked = self._read()
         return self._peeked
+
+    def peek_operator(self) -> Token:
+        """The next token where an operand has ended: a keyword that can stand there is one, even if names begin with it."""
+        token = self.peek()
+        if token.kind is Kind.NAME:
+            word = _WORD.match(self.text, token.at)
+            if word is not None and word.group() in _ENDING:
+                self._peeked = token = Token(Kind.KEYWORD, word.group(), token.at, word.end())
+        return token
 
     def next(self) -> Token:
         """The next token, and go on behind it."""
@@ -140,8 +158,7 @@ class Lexer:
 
     def skip_space(self) -> int:
         """Where the next token begins."""
-        found = _SPACE.match(self.text, self.at)
-        return found.end() if found else self.at
+        return self._find_next(self.at)
 
     def _read(self) -> Token:
         at = self.skip_space()
@@ -160,7 +177,7 @@ class Lexer:
         if char == "`":
             found = _QUOTED.match(text, at)
             if found is not None:
-                return Token(Kind.NAME, found.group(1), at, found.end())
+                return Token(Kind.NAME, self._spell(found.group(1)), at, found.end())
         if text.startswith("/*", at):
             raise self.error(at, "*/", "the comment does not end")
         found = _OPERATOR.match(text, at)
@@ -187,23 +204,29 @@ class Lexer:
         for name in self._special.get(word) or _BUILT_IN.get(word, ()):
             behind = self._match_name(name, at)
             if behind is not None:
-                return Token(Kind.NAME, name, at, behind)
+                return Token(Kind.NAME, self._known.get(name, name), at, behind)
         if word in KEYWORDS:
             return Token(Kind.KEYWORD, word, at, end)
         return self._join_words(at, word, end)
 
     def _match_name(self, name: str, at: int) -> int | None:
-        """Where a name ends that stands here, with whatever space between its words; None if another stands here."""
+        """Where a name ends that stands here, with whatever space between its words; None if another stands here.
+
+        DMN 10.3.1.5: around signs there may be none. `a+b` is the name `a + b`, if that is one.
+        """
         text = self.text
-        for number, word in enumerate(name.split(" ")):
-            if number:
+        last = ""
+        for word in name.split(" "):
+            if last:
                 gap = _GAP.match(text, at)
-                if gap is None:
+                if gap is not None:
+                    at = gap.end()
+                elif _PART_AT.match(last) and _PART_AT.match(word):
                     return None
-                at = gap.end()
             if not text.startswith(word, at):
                 return None
             at += len(word)
+            last = word[-1]
         is_cut = _PART_AT.match(name[-1]) is not None and _PART_AT.match(text, at) is not None
         return None if is_cut else at
 
@@ -240,16 +263,40 @@ class Lexer:
         if found is not None:
             name = unescape(found.group(1))
         else:
-            found = _QUOTED.match(self.text, at) or _KEY.match(self.text, at)
+            found = _QUOTED.match(self.text, at) or _LONG_NAME.match(self.text, at)
             if found is None:
                 return None
             name = " ".join(found.group(found.lastindex or 0).split())
-        behind = _SPACE.match(self.text, found.end())
-        colon = behind.end() if behind else found.end()
+        colon = self._find_next(found.end())
         if not self.text.startswith(":", colon):
             return None
         self.move_to(colon + 1)
         return Token(Kind.NAME, name, at, found.end())
+
+    def read_parameter(self) -> str | None:
+        """A name with a comma or a parenthesis behind it, whatever it is made of; None if there is none."""
+        at = self.skip_space()
+        found = _LONG_NAME.match(self.text, at)
+        if found is None or not self.text.startswith((",", ")"), self._find_next(found.end())):
+            return None
+        return self._take_name(found)
+
+    def read_iterated(self) -> str | None:
+        """A name with an `in` behind it, whatever it is made of; None if there is none."""
+        found = _ITERATED.match(self.text, self.skip_space())
+        return None if found is None else self._take_name(found)
+
+    def _take_name(self, found: re.Match[str]) -> str | None:
+        name = " ".join(found.group().split())
+        if name in KEYWORDS:
+            return None
+        self.move_to(found.end())
+        return name
+
+    def _find_next(self, at: int) -> int:
+        """Where something stands again, from an offset on."""
+        space = _SPACE.match(self.text, at)
+        return space.end() if space else at
 
     # --- errors ---
 

@@ -6,9 +6,8 @@ from collections.abc import Sequence
 
 from holdfast.feel.comparing import compare, equal, is_in
 from holdfast.feel.operators import ORDERS, Evaluate, compare_by
-from holdfast.feel.paths import MISSING
-from holdfast.feel.running import Fail
-from holdfast.feel.scopes import CONTEXT, RUN, Frame
+from holdfast.feel.running import Fail, Run
+from holdfast.feel.scopes import RUN, Frame
 from holdfast.feel.types import name_type
 from holdfast.feel.values import Range, Value
 
@@ -48,11 +47,26 @@ def make_value_test(value: Evaluate, place: int, *, asks: bool) -> Evaluate:
 
     def value_test(frame: Frame) -> bool | None:
         found, tested = value(frame), frame[place]
-        if type(found) is bool and (asks or (type(tested) is not bool and tested is not None)):
+        if asks and type(found) is bool:
             return found
         return is_in(tested, found, frame[RUN])
 
     return value_test
+
+
+def make_cell_test(value: Evaluate, place: int, *, asks: bool, is_literal: bool) -> Evaluate:
+    """The same in a cell of a decision table: there, what is true or false answers itself, unless a boolean is tested.
+
+    DMN 7.3.3. A literal is compared with null, too: null does not meet `true`.
+    """
+
+    def cell_test(frame: Frame) -> bool | None:
+        found, tested = value(frame), frame[place]
+        if type(found) is bool and (asks or (type(tested) is not bool and not (is_literal and tested is None))):
+            return found
+        return is_in(tested, found, frame[RUN])
+
+    return cell_test
 
 
 def make_tests(tests: Sequence[Evaluate], *, is_negated: bool) -> Evaluate:
@@ -87,24 +101,15 @@ def make_in(operand: Evaluate, tests: Sequence[Evaluate], place: int) -> Evaluat
 # --- is defined ---
 
 
-def make_is_defined(name: str, items: Sequence[int], place: int | None) -> Evaluate:
-    """Whether there is a variable of that name."""
+def make_is_defined(value: Evaluate) -> Evaluate:
+    """Whether there is a value. That there is none is what was asked for, and no warning."""
 
     def is_defined(frame: Frame) -> bool:
-        return (
-            place is not None
-            or name in frame[CONTEXT]
-            or any(name == "item" or (type(frame[item]) is dict and name in frame[item]) for item in items)
-        )
+        run: Run = frame[RUN]
+        warnings, run.warnings = run.warnings, None
+        try:
+            return value(frame) is not None
+        finally:
+            run.warnings = warnings
 
     return is_defined
-
-
-def make_has_entry(source: Evaluate, name: str) -> Evaluate:
-    """Whether a context has an entry of that name."""
-
-    def has_entry(frame: Frame) -> bool:
-        value = source(frame)
-        return type(value) is dict and value.get(name, MISSING) is not MISSING
-
-    return has_entry

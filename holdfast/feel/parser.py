@@ -34,6 +34,8 @@ _BINDING: Final[Mapping[str, int]] = {
 }
 _COMPARISONS: Final = frozenset(("=", "!=", "<", "<=", ">", ">="))
 _CONSTANTS: Final = {"true": True, "false": False, "null": None}
+_LOGICAL: Final = {"and": "all", "or": "any"}
+"""Camunda: `and([true, false])` is the old name of `all`."""
 
 
 def parse_expression(text: str, names: Iterable[str] = ()) -> Node:
@@ -121,7 +123,7 @@ class _Parser:
         """The same, its first operand in hand."""
         chained = 0
         while True:
-            token = self._lexer.peek()
+            token = self._lexer.peek_operator()
             binding = _BINDING.get(token.text, 0) if token.kind in (Kind.OPERATOR, Kind.KEYWORD) else 0
             if binding < level or binding == 0:
                 return left
@@ -236,6 +238,11 @@ class _Parser:
         if token.kind is Kind.KEYWORD and token.text in _CONSTANTS:
             self._lexer.next()
             return syntax.Literal(token.at, _CONSTANTS[token.text])
+        if token.kind is Kind.KEYWORD and token.text in _LOGICAL:
+            self._lexer.next()
+            if self._is_next("("):
+                return syntax.Name(token.at, _LOGICAL[token.text])
+            self._fail(token, "an expression")
         rule = _ENCLOSED.get(token.text) if token.kind is Kind.OPERATOR else None
         if rule is None:
             self._fail(token, "an expression")
@@ -257,8 +264,12 @@ class _Parser:
         return node
 
     def _bracket(self, token: Token) -> Node:
-        if self._take("]"):
-            return syntax.ListLiteral(token.at, ())
+        close = self._take("]")
+        if close is not None:
+            behind = self._lexer.peek_operator().kind
+            if behind not in (Kind.NUMBER, Kind.STRING, Kind.NAME) and not self._is_next("@"):
+                return syntax.ListLiteral(token.at, ())
+            self._lexer.move_to(close.at)  # no list ends there, but a range begins: `[]1..3[]`
         items = [self.expression()]
         if self._take(".."):
             return self._range_end(token, items[0], start_included=True)
@@ -320,7 +331,7 @@ class _Parser:
     def _iterators(self) -> tuple[syntax.Iterator, ...]:
         found: list[syntax.Iterator] = []
         while not found or self._take(","):
-            name = self._expect_name()
+            name = self._lexer.read_iterated() or self._expect_name()
             self._expect("in", " after the name")
             start = self.expression()
             end = self.expression() if self._take("..") else None
@@ -331,11 +342,15 @@ class _Parser:
     def _function(self, token: Token) -> Node:
         self._expect("(", " after function")
         parameters: list[tuple[str, syntax.Type | None]] = []
+        kind: syntax.Type | None
         while not self._take(")"):
             if parameters and not self._take(","):
                 self._fail(self._lexer.peek(), "',' or ')'")
             key = self._lexer.read_key()
-            name, kind = (key.text, parse_type(self._lexer)) if key is not None else (self._expect_name(), None)
+            if key is not None:
+                name, kind = key.text, parse_type(self._lexer)
+            else:
+                name, kind = self._lexer.read_parameter() or self._expect_name(), None
             self._lexer.learn(name)
             parameters.append((name, kind))
         is_external = self._take("external") is not None

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import Final
 
+from holdfast.feel.comparing import NOT_TEMPORAL
 from holdfast.feel.json_values import to_feel
 from holdfast.feel.operators import Evaluate
 from holdfast.feel.running import Fail, Run
@@ -156,10 +157,11 @@ def find_inside(run: Run, value: Value, name: str) -> Value:
     if value is None:
         run.warn(f"null has no entry '{name}'")
         return None
+    if kind in NOT_TEMPORAL:
+        run.warn(f"a {name_type(value)} has no property '{name}'")
+        return None
     try:
         return get_property(value, name)
     except Fail as error:
         run.warn(str(error))
-    except AttributeError:
-        run.warn(f"a {name_type(value)} has no property '{name}'")
     return None

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Callable, Mapping, Sequence
 from decimal import Decimal
 from typing import TYPE_CHECKING, Final
@@ -24,10 +25,15 @@ _ALIASES: Final[Mapping[str, str]] = {
     "any": "Any",
     "null": "Null",
     "dateTime": "date and time",
+    "date time": "date and time",
     "dayTimeDuration": "days and time duration",
     "yearMonthDuration": "years and months duration",
     "days and time": "days and time duration",
+    "day-time-duration": "days and time duration",
+    "year-month-duration": "years and months duration",
 }
+_HYPHENED: Final = re.compile(r"(?:day-time|year-month)-duration\b")
+"""As Camunda called them once."""
 _BY_PYTHON: Final[Mapping[type, str]] = {
     Decimal: "number",
     str: "string",
@@ -72,6 +78,10 @@ def parse_type(lexer: Lexer, depth: int = 0) -> Type:
     token = lexer.peek()
     if depth > _MOST_NESTED:
         raise lexer.error(token.at, f"types at most {_MOST_NESTED} deep", "they are deeper")
+    found = _HYPHENED.match(lexer.text, token.at)
+    if found is not None:
+        lexer.move_to(found.end())
+        return syntax.NamedType(_ALIASES[found.group()])
     if token.kind is Kind.KEYWORD and token.text in ("function", "null"):
         name = lexer.next().text
     elif token.kind is Kind.NAME:
@@ -170,7 +180,12 @@ def is_instance(value: Value, wanted: Type, types: Types | None = None, run: Run
                 return False
             return _are_members([(value[key], kind) for key, kind in entries], types, run)
         case syntax.FunctionType(parameters, _):
-            return type(value) is Function and len(value.parameters) == len(parameters)
+            if type(value) is not Function or len(value.parameters) != len(parameters):
+                return False
+            # It has to take whatever the type says that it takes. What it gives, nobody knows before.
+            return all(
+                own is None or conforms(given, own, types) for given, own in zip(parameters, value.types, strict=False)
+            )
 
 
 def _are_members(pairs: Sequence[tuple[Value, Type]], types: Types | None, run: Run | None) -> bool | None:
@@ -185,6 +200,42 @@ def _are_members(pairs: Sequence[tuple[Value, Type]], types: Types | None, run: 
         if answer is None:
             result = None
     return result
+
+
+def conforms(one: Type, other: Type, types: Types | None = None) -> bool:
+    """DMN 10.3.2.9.2: whether all values of one type belong to another."""
+    one, other = _unfold(one, types), _unfold(other, types)
+    if other in (one, _ANY):
+        return True
+    match one, other:
+        case (syntax.ListType(mine), syntax.ListType(its)) | (syntax.RangeType(mine), syntax.RangeType(its)):
+            return conforms(mine, its, types)
+        case syntax.ContextType(mine), syntax.ContextType(its):
+            entries = dict(mine)
+            return all(key in entries and conforms(entries[key], kind, types) for key, kind in its)
+        case syntax.FunctionType(mine, gives), syntax.FunctionType(its, wanted):
+            takes = len(mine) == len(its) and all(conforms(given, own, types) for own, given in zip(mine, its, strict=True))
+            return takes and conforms(gives, wanted, types)
+    return one == syntax.NamedType("Null")
+
+
+def _unfold(one: Type, types: Types | None) -> Type:
+    """A type that somebody else defines, as it is defined; a list of anything as a list of Any."""
+    for _ in range(_MOST_NAMES):
+        if not isinstance(one, syntax.NamedType) or types is None or one.name not in types:
+            break
+        one = types[one.name]
+    return _WHOLE.get(one.name, one) if isinstance(one, syntax.NamedType) else one
+
+
+_ANY: Final = syntax.NamedType("Any")
+_MOST_NAMES: Final = 100
+"""Types that are only other names for each other are followed so far: they may name themselves."""
+_WHOLE: Final[Mapping[str, Type]] = {
+    "list": syntax.ListType(_ANY),
+    "range": syntax.RangeType(_ANY),
+    "context": syntax.ContextType(()),
+}
 
 
 # --- conversions that happen by themselves ---

@@ -53,3 +53,5 @@ class Function:
     parameters: tuple[str, ...]
     call: Callable[[Run, Sequence[Value]], Value]
     """Called with one argument for each parameter."""
+    types: tuple[Any, ...] = ()
+    """Of its parameters, as `syntax` has them, where an expression defines it; None where one declares none."""

@@ -40,6 +40,26 @@ def test_get_or_else_gives_the_default_for_null_alone(text: str, expected: Any) 
     assert feel.evaluate(text) == expected
 
 
+@pytest.mark.parametrize(
+    ("text", "expected"),
+    [
+        ("fromAi(toolCall.id)", Decimal(7)),
+        ('fromAi(toolCall.id, "the id", "number")', Decimal(7)),
+        ('fromAi(toolCall.id, null, "number", {minimum: 1}, {required: false})', Decimal(7)),
+        ("fromAi(options: {required: false}, value: toolCall.id)", Decimal(7)),
+        ("fromAi(toolCall.name)", None),
+        ("fromAi(toolCall.id, 5)", None),
+        ("fromAi()", None),
+    ],
+)
+def test_from_ai_gives_the_value_whatever_is_said_of_it(text: str, expected: Any) -> None:
+    assert feel.evaluate(text, {"toolCall": {"id": 7}}) == expected
+
+
+def test_is_defined_can_be_handed_about() -> None:
+    assert feel.evaluate("for f in [is defined] return [f(1), f(null)]") == [[True, False]]
+
+
 def test_assert_gives_the_value_if_the_condition_is_true() -> None:
     assert feel.evaluate("assert(x, x >= 0)", {"x": 4}) == Decimal(4)
 

@@ -93,6 +93,8 @@ def test_entries_that_do_not_fit_make_no_context(text: str) -> None:
         ('context put({x: 1}, ["y", "z"], 2)', {"x": ONE, "y": {"z": TWO}}),
         ('context put({x: null}, ["x", "y"], 2)', {"x": {"y": TWO}}),
         ('context put(context: {}, keys: ["a"], value: 1)', {"a": ONE}),
+        ('put({}, "a", 1)', {"a": ONE}),
+        ('put(context: {}, keys: ["a", "b"], value: 1)', {"a": {"b": ONE}}),
     ],
 )
 def test_context_put_sets_an_entry_also_deep_inside(text: str, expected: Any) -> None:
@@ -128,6 +130,12 @@ def test_context_put_is_null_for_keys_that_lead_nowhere(text: str) -> None:
         ("context merge([{a: 1}, {a: 2}])", {"a": TWO}),
         ("context merge([{a: {x: 1}}, {a: {y: 2}}])", {"a": {"y": TWO}}),
         ("context merge({a: 1})", {"a": ONE}),
+        ("context merge({a: 1}, {b: 2}, {a: 2})", {"a": TWO, "b": TWO}),
+        ("context merge(contexts: [{a: 1}, {a: 2}])", {"a": TWO}),
+        ("put all({a: 1}, {b: 2})", {"a": ONE, "b": TWO}),
+        ("put all([{a: 1}, {b: 2}])", {"a": ONE, "b": TWO}),
+        ("context merge({a: 1}, 2)", None),
+        ("context merge()", None),
         ("context merge([])", {}),
         ("context merge([{a: 1}, 2])", None),
         ("context merge(null)", None),

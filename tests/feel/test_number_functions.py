@@ -83,6 +83,12 @@ def test_an_unknown_mode_is_null() -> None:
     assert evaluate('decimal(2.5, 0, "sideways")') is None
 
 
+def test_a_mode_may_say_that_there_is_nothing_to_round() -> None:
+    assert evaluate('decimal(2.0, 0, "UNNECESSARY")') == Decimal(2)
+    assert evaluate('decimal(2.50, 1, "unnecessary")') == Decimal("2.5")
+    assert evaluate('decimal(2.5, 0, "UNNECESSARY")') is None
+
+
 @pytest.mark.parametrize(
     ("text", "expected"),
     [

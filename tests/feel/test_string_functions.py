@@ -95,6 +95,7 @@ def test_parts_of_strings_are_found(text: str, expected: Value) -> None:
         ('string join(["a", "b"], "-", "<", ">")', "<a-b>"),
         ('string join(list: ["a", "b"], delimiter: "-", prefix: "<", suffix: ">")', "<a-b>"),
         ('string join([], "-", "<", ">")', "<>"),
+        ('string join(["a", "b"], "-", null, null)', "a-b"),
     ],
 )
 def test_strings_are_joined_without_nulls(text: str, expected: str) -> None:
@@ -139,6 +140,10 @@ def test_base64_is_of_the_bytes_of_utf_8() -> None:
     assert evaluate('to base64("FEEL")') == "RkVFTA=="
     assert evaluate("to base64(text)", text="é") == "w6k="
     assert "surrogate" in warn("to base64(text)", text="\ud800")
+    assert evaluate('from base64("RkVFTA==")') == "FEEL"
+    assert evaluate('from base64(value: "w6k=")') == "é"
+    for text in ("!!!", "RkVFTA", "/w==", "é"):
+        assert "Base64" in warn("from base64(text)", text=text)
 
 
 def test_a_uuid_comes_from_the_source_that_was_given() -> None:

@@ -82,7 +82,12 @@ def test_time_is_read_and_written_alike(text: str) -> None:
         "7:00:00",
         "07:1:00",
         "07:01:2",
-        "07:20",
+        "07",
+        "07:",
+        "07:20:",
+        "07:20.5",
+        "07:60",
+        "25:00",
         "23:59:60",
         "24:00:01",
         "24:01:00",
@@ -132,6 +137,32 @@ def test_time_may_have_a_letter_before_it() -> None:
     assert parse_time("T23:59:00") == time(23, 59)
 
 
+def test_seconds_may_be_left_out_as_camunda_does() -> None:
+    assert parse_time("23:59") == time(23, 59)
+    assert parse_time("23:59+02:00") == time(23, 59, tzinfo=timezone(timedelta(hours=2)))
+    assert parse_temporal("23:59@Europe/Paris") == time(23, 59, tzinfo=ZoneInfo("Europe/Paris"))
+    assert parse_temporal("1970-01-01T00:00Z") == datetime.combine(date(1970, 1, 1), time(0, tzinfo=UTC))
+
+
+def test_offset_may_have_the_id_of_its_zone_behind_it() -> None:
+    for text, written in (
+        ("2018-04-29T09:30:00+02:00[Europe/Berlin]", "2018-04-29T09:30:00@Europe/Berlin"),
+        ("2018-01-29T09:30:00.5Z[Europe/London]", "2018-01-29T09:30:00.5@Europe/London"),
+        ("99999-01-29T09:30:00+01:00[Europe/Berlin]", "99999-01-29T09:30:00@Europe/Berlin"),
+    ):
+        assert to_text(parse_date_time(text)) == written
+        assert to_text(parse_temporal(text)) == written
+
+
+def test_offset_tells_which_of_two_times_is_meant_when_clocks_are_set_back() -> None:
+    first = parse_date_time("2020-10-25T02:30:00+02:00[Europe/Berlin]")
+    second = parse_date_time("2020-10-25T02:30:00+01:00[Europe/Berlin]")
+
+    assert isinstance(first, datetime)
+    assert isinstance(second, datetime)
+    assert (first.fold, second.fold) == (0, 1)
+
+
 def test_digits_beyond_nanoseconds_are_cut_off() -> None:
     assert parse_time("10:00:00.1234567899") == ExactTime(10, 0, 0, 123456789)
     assert parse_duration("PT0.0000000019S") == DaysTimeDuration(1)
@@ -163,11 +194,19 @@ def test_date_alone_is_a_date_and_time_at_midnight() -> None:
         "2011-12-0310:15:30",
         "2011-12-03 10:15:30",
         "2011-12-03t10:15:30",
-        "2011-12-03T10:15",
+        "2011-12-03T10",
         "2017-02-30T11:22:33",
         "2017-12-31T24:00:01",
         "2017-12-31T13:20:00+19:00",
         "2017-12-31T13:20:00+02:00@Europe/Paris",
+        "2017-12-31T13:20:00+02:00[Europe/Paris]",
+        "2017-12-31T13:20:00[Europe/Paris]",
+        "2017-12-31T13:20:00@Europe/Paris[Europe/Paris]",
+        "2017-12-31T13:20:00+01:00[Europe/Nowhere]",
+        "2017-12-31T13:20:00+01:00[Europe/Paris]]",
+        "2017-12-31T13:20:00+01:00[]",
+        "2017-12-31T13:20:00+01:00]",
+        "2017-12-31[Europe/Paris]",
         "+99999-12-01T11:22:33",
     ],
 )

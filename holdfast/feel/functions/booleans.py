@@ -37,10 +37,24 @@ def assert_condition(run: Run, value: Value, condition: Value, cause: str | None
     raise FeelError(f"Expected the condition of an assert() to be true, but {reason}. Give a value that fulfils it.")
 
 
+def tag_value(run: Run, value: Value, *_description: Value) -> Value:
+    """`fromAi` (Camunda): the value. What else is said of it is for tools that read the expression."""
+    return value
+
+
+def is_there(run: Run, value: Value) -> bool:
+    """`is defined` (Camunda). The compiler sees to it, unless it is handed about as a value."""
+    return value is not None
+
+
+_ABOUT: Final = (("description", "string?"), ("type", "string?"), ("schema", "context?"), ("options", "context?"))
+
 BOOLEANS: Final[Mapping[str, tuple[Form, ...]]] = {
     "not": (form(negate, ("negand", "boolean?")),),
     "is": (form(compare_identity, ("value1", "any?"), ("value2", "any?"), required=0),),
+    "is defined": (form(is_there, ("value", "any?")),),
     "get or else": (form(get_or_else, ("value", "any?"), ("default", "any?")),),
     "assert": (form(assert_condition, ("value", "any?"), ("condition", "any?"), ("cause", "string?"), required=2),),
+    "fromAi": (form(tag_value, ("value", "any?"), *_ABOUT, required=1),),
 }
 """By name."""

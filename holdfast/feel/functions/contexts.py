@@ -77,7 +77,7 @@ def put_nested_value(run: Run, context: Context, keys: list[Value], value: Value
     return whole
 
 
-def merge_contexts(run: Run, contexts: list[Value]) -> Context:
+def merge_contexts(run: Run, *contexts: Value) -> Context:
     """`context merge`: all entries of all contexts; of two with one key, the later one."""
     merged: Context = {}
     for context in contexts:
@@ -94,6 +94,12 @@ def _require_keys(keys: list[Value]) -> list[str]:
     return keys
 
 
+_PUT: Final = (
+    form(put_value, ("context", "context"), ("key", "string"), ("value", "any?")),
+    form(put_nested_value, ("context", "context"), ("keys", "list"), ("value", "any?")),
+)
+_MERGE: Final = (form(merge_contexts, ("contexts", "any?"), is_variadic=True),)
+
 CONTEXTS: Final[Mapping[str, tuple[Form, ...]]] = {
     "get value": (
         form(get_value, ("m", "context"), ("key", "string")),
@@ -105,10 +111,9 @@ CONTEXTS: Final[Mapping[str, tuple[Form, ...]]] = {
         form(get_entries, ("context", "context")),
     ),
     "context": (form(make_context, ("entries", "list")),),
-    "context put": (
-        form(put_value, ("context", "context"), ("key", "string"), ("value", "any?")),
-        form(put_nested_value, ("context", "context"), ("keys", "list"), ("value", "any?")),
-    ),
-    "context merge": (form(merge_contexts, ("contexts", "list")),),
+    "context put": _PUT,
+    "put": _PUT,
+    "context merge": _MERGE,
+    "put all": _MERGE,
 }
-"""By name. The specification calls the first parameter `m`, Camunda calls it `context`."""
+"""By name. The specification calls the first parameter `m`, Camunda calls it `context`; it has old names for two of them."""

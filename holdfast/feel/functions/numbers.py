@@ -37,6 +37,7 @@ _MODES: Final[Mapping[str, str]] = {
     "HALF_DOWN": ROUND_HALF_DOWN,
     "HALF_EVEN": ROUND_HALF_EVEN,
 }
+_EXACTLY: Final = "UNNECESSARY"
 
 
 def _make_rounding(mode: str) -> Callable[..., Decimal]:
@@ -56,10 +57,15 @@ def round_number(number: Decimal, scale: Decimal, mode: str) -> Decimal:
 
 
 def _round_by_mode(_run: Run, number: Decimal, scale: Decimal, mode: str) -> Decimal:
-    """Camunda's third parameter."""
+    """Camunda's third parameter, by the names that Java has for it."""
+    if mode.upper() == _EXACTLY:
+        rounded = round_number(number, scale, ROUND_HALF_EVEN)
+        if rounded != number:
+            raise Fail(f"the number has more digits, and the mode is {_EXACTLY}")
+        return rounded
     rounding = _MODES.get(mode.upper())
     if rounding is None:
-        raise Fail(f"the mode is one of {', '.join(_MODES)}")
+        raise Fail(f"the mode is one of {', '.join(_MODES)}, {_EXACTLY}")
     return round_number(number, scale, rounding)
 
 

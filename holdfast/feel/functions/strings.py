@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from base64 import b64encode
+from base64 import b64decode, b64encode
 from collections.abc import Mapping
 from decimal import Decimal
 from typing import Final
@@ -70,16 +70,18 @@ def _replace(run: Run, text: str, pattern: str, replacement: str, flags: str | N
     return regexes.replace(run, text, pattern, replacement, flags or "")
 
 
-def join(run: Run, items: list[Value], delimiter: str | None = None, prefix: str = "", suffix: str = "") -> str:
+def join(
+    run: Run, items: list[Value], delimiter: str | None = None, prefix: str | None = None, suffix: str | None = None
+) -> str:
     """The strings of a list one behind the other; nulls are left out. Raises Fail if there is anything else in the list."""
     run.spend(len(items))
     texts = [item for item in items if item is not None]
     for text in texts:
         if type(text) is not str:
             raise Fail("the list has something in it that is no string")
-    between = delimiter or ""
-    run.check_text(sum(map(len, texts)) + len(between) * len(texts) + len(prefix) + len(suffix))
-    return f"{prefix}{between.join(texts)}{suffix}"
+    between, before, behind = delimiter or "", prefix or "", suffix or ""
+    run.check_text(sum(map(len, texts)) + len(between) * len(texts) + len(before) + len(behind))
+    return f"{before}{between.join(texts)}{behind}"
 
 
 def _trim(run: Run, text: str) -> str:
@@ -101,6 +103,14 @@ def make_uuid(run: Run) -> str:
 def _to_base64(run: Run, text: str) -> str:
     run.check_text(2 * len(text))
     return b64encode(regexes.encode(text)).decode("ascii")
+
+
+def _from_base64(run: Run, text: str) -> str:
+    run.check_text(len(text))
+    try:
+        return b64decode(text, validate=True).decode()
+    except ValueError:
+        raise Fail("this is no UTF-8 in Base64") from None
 
 
 _STRING: Final = ("string", "string")
@@ -127,11 +137,12 @@ STRINGS: Final[Mapping[str, tuple[Form, ...]]] = {
     "string join": (
         form(join, _LIST, _DELIMITER, required=1),
         # Camunda's; with three arguments there is none.
-        form(join, _LIST, _DELIMITER, ("prefix", "string"), ("suffix", "string")),
+        form(join, _LIST, _DELIMITER, ("prefix", "string?"), ("suffix", "string?")),
     ),
     "extract": (form(regexes.extract, _STRING, _PATTERN),),
     "trim": (form(_trim, _STRING),),
     "is blank": (form(_is_blank, _STRING),),
     "uuid": (form(make_uuid),),
     "to base64": (form(_to_base64, ("value", "string")),),
+    "from base64": (form(_from_base64, ("value", "string")),),
 }

@@ -11,7 +11,7 @@ from holdfast.feel.functions.conversions import CONVERSIONS
 from holdfast.feel.functions.lists import LISTS
 from holdfast.feel.functions.numbers import NUMERIC
 from holdfast.feel.functions.ranges import RANGES
-from holdfast.feel.functions.signatures import Form, form
+from holdfast.feel.functions.signatures import Form
 from holdfast.feel.functions.strings import STRINGS
 from holdfast.feel.functions.temporal import TEMPORAL
 
@@ -33,6 +33,4 @@ BUILT_INS: Final[Mapping[str, tuple[Form, ...]]] = _merge(
     CONTEXTS,
     RANGES,
     TEMPORAL,
-    # The compiler sees to it, unless it is handed about as a value: then there is something.
-    {"is defined": (form(lambda _run, _value: True, ("value", "any")),)},
 )
