@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping
 from typing import Any, Final, TypeAlias
 
-from holdfast.feel import iterations, membership, operators, paths, syntax
+from holdfast.feel import iterations, membership, operators, paths, syntax, unread
 from holdfast.feel.functions.table import BUILT_INS
 from holdfast.feel.invocations import as_function, make_built_in_call, make_call, make_function
 from holdfast.feel.operators import Evaluate
@@ -54,6 +54,8 @@ class Compiler:
             if built_in is None:
                 scope.unit.names[node.name] = None
             outer = paths.make_variable(node.name, built_in)
+        if items and items[0] in scope.unit.unread:
+            return unread.make_entry(items[0], node.name, outer)
         return paths.make_item_variable(node.name, items, outer) if items else outer
 
     def _list(self, node: syntax.ListLiteral, scope: Scope) -> Evaluate:
@@ -105,7 +107,8 @@ class Compiler:
         if isinstance(source, syntax.Name):
             items, place = scope.find(source.name)
             if not items and place is not None:
-                return paths.make_local_path(place, node.name)
+                make = unread.make_entry if place in scope.unit.unread else paths.make_local_path
+                return make(place, node.name)
         steps = paths.make_path(self.compile(source, scope), node.name)
         names = [node.name]
         while isinstance(source, syntax.Path):
@@ -124,7 +127,15 @@ class Compiler:
                 source, self.compile_test(node.condition, inner, inner.item), inner.item, is_boolean=True
             )
         condition = self.compile(node.condition, inner)
-        return iterations.make_filter(source, condition, inner.item, is_boolean=isinstance(node.condition, _BOOLEAN))
+        is_boolean = isinstance(node.condition, _BOOLEAN)
+        made = iterations.make_filter(source, condition, inner.item, is_boolean=is_boolean)
+        way = self._find_way(node.source, scope)
+        if way is None or not is_boolean or not unread.looks_inside(node.condition, "item", by_path=False):
+            return made
+        inner = scope.nest_filter()
+        assert inner.item is not None  # noqa: S101 - a filter's scope has one
+        scope.unit.unread.add(inner.item)
+        return unread.make_filter(way, inner.item, self.compile(node.condition, inner), made)
 
     # --- functions ---
 
@@ -216,7 +227,22 @@ class Compiler:
         body = self.compile(node.body, inner)
         looks_back = partial in scope.unit.used
         copies = scope.unit.functions > functions
-        return iterations.make_for(sources, body, partial if looks_back else None, copies=copies)
+        made = iterations.make_for(sources, body, partial if looks_back else None, copies=copies)
+        (first, *more) = node.iterators
+        way = None if more or first.end is not None or looks_back else self._find_way(first.start, scope)
+        if way is None or not unread.looks_inside(node.body, first.name, by_path=True):
+            return made
+        inner = scope.nest()
+        place = inner.declare(first.name)
+        scope.unit.unread.add(place)
+        return unread.make_for(way, place, self.compile(node.body, inner), made)
+
+    def _find_way(self, node: syntax.Node, scope: Scope) -> list[str] | None:
+        """Where in the context a loop finds its list, if that is certain."""
+        way = unread.find_source(node)
+        if way is None or scope.is_in_filter or scope.find(way[0]) != ([], None):
+            return None
+        return way
 
     def _quantified(self, node: syntax.Quantified, scope: Scope) -> Evaluate:
         inner = scope.nest()

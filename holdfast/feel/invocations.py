@@ -48,6 +48,8 @@ def _fit(form: Form, arguments: Sequence[Value]) -> Sequence[Value] | str:
     is_variadic = form.is_variadic and len(arguments) > 0
     if is_variadic:
         arguments = _spread(form, arguments)
+        if form.takes_anything:
+            return arguments
         last = parameters[-1]
         parameters = (*parameters, *(last for _ in range(len(arguments) - len(parameters))))
     count = len(arguments)

@@ -15,7 +15,7 @@ from holdfast.feel.types import name_type
 from holdfast.feel.values import Function, Range, Value
 
 MISSING: Final = object()
-_FINE: Final = frozenset({str, bool, type(None)})
+FINE: Final = frozenset({str, bool, type(None)})
 """Python types that need no look on their way in."""
 _RANGE_PROPERTIES: Final = {
     "start": "start",
@@ -52,7 +52,7 @@ def make_variable(name: str, built_in: Function | None) -> Evaluate:
 
     def variable(frame: Frame) -> Value:
         value = frame[CONTEXT].get(name, MISSING)
-        if type(value) in _FINE:
+        if type(value) in FINE:
             return value
         if value is not MISSING:
             return take_in(frame[RUN], value)
@@ -134,7 +134,7 @@ def make_variable_path(root: str, names: Sequence[str], otherwise: Evaluate) -> 
             if type(value) is not dict:
                 return otherwise(frame)
             value = value.get(name, MISSING)
-        if type(value) in _FINE:
+        if type(value) in FINE:
             return value
         return otherwise(frame) if value is MISSING else take_in(frame[RUN], value)
 

@@ -95,7 +95,8 @@ def look_from_python(value: Any) -> Value:
 
 
 @lru_cache(maxsize=_REMEMBERED)
-def _from_int(value: int) -> Decimal | None:
+def from_int(value: int) -> Decimal | None:
+    """An integer as a number; None if it is too large to be one."""
     if -_EXACT < value < _EXACT:
         return Decimal(value)
     number = NUMBERS.create_decimal(value)
@@ -210,7 +211,7 @@ _FINE: Final = frozenset(
 )
 """Types whose values are as they should be."""
 _SIMPLE: Final[Mapping[type, Callable[[Any], Value]]] = {
-    int: _from_int,
+    int: from_int,
     float: _from_float,
     Decimal: _from_decimal,
     datetime: from_python,
@@ -228,7 +229,7 @@ _CONVERT: Final[Mapping[type, Callable[[Any], Value]]] = {
 _BY_BASE: Final[tuple[tuple[type, Callable[[Any], Value]], ...]] = (
     (Enum, _from_enum),
     (str, _from_text),
-    (int, _from_int),
+    (int, from_int),
     (float, _from_float),
     (Decimal, _from_decimal),
     (date, from_python),

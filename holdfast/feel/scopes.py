@@ -26,6 +26,8 @@ class Unit:
     names: dict[str, None] = field(default_factory=dict)
     used: set[int] = field(default_factory=set)
     """Places that something looks at."""
+    unread: set[int] = field(default_factory=set)
+    """Places of items that are as Python has them."""
     functions: int = 0
     """How many functions it defines."""
 
@@ -57,6 +59,11 @@ class Scope:
         """Give a local name its place."""
         place = self.locals[name] = self.unit.reserve()
         return place
+
+    @property
+    def is_in_filter(self) -> bool:
+        """Whether a filter surrounds it, so that names may be entries of an item."""
+        return self.item is not None or (self.outer is not None and self.outer.is_in_filter)
 
     def find(self, name: str) -> tuple[list[int], int | None]:
         """Where to look: items of surrounding filters, the innermost first; then a place, or None for the context."""

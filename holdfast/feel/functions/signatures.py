@@ -28,6 +28,8 @@ class Form:
     required: int
     is_variadic: bool = False
     """Whether the last parameter takes all that follow: `sum(1, 2, 3)`. A single list is taken for its items."""
+    takes_anything: bool = False
+    """Whether there is nothing to be said against any arguments: that is its only parameter, of any type."""
 
 
 def form(
@@ -35,4 +37,5 @@ def form(
 ) -> Form:
     """A form; all its parameters are required unless told otherwise."""
     named = tuple(Parameter(name, type_name) for name, type_name in parameters)
-    return Form(call, named, len(named) if required is None else required, is_variadic)
+    takes_anything = is_variadic and len(named) == 1 and named[0].type == "any?"
+    return Form(call, named, len(named) if required is None else required, is_variadic, takes_anything)

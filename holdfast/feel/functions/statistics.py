@@ -8,9 +8,13 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Sequence
 from decimal import Decimal
+from functools import reduce
+from typing import Final
 
 from holdfast.feel.running import Fail, Run
 from holdfast.feel.values import NUMBERS, Value
+
+_ONLY_NUMBERS: Final = frozenset({Decimal})
 
 
 def add_up(run: Run, *items: Value) -> Decimal | None:
@@ -61,9 +65,9 @@ def find_modes(run: Run, *items: Value) -> list[Decimal]:
 
 def _require_numbers(run: Run, items: Sequence[Value]) -> Sequence[Decimal]:
     run.spend(len(items))
-    for position, item in enumerate(items, 1):
-        if type(item) is not Decimal:
-            raise Fail(f"item {position} is not a number")
+    if not _ONLY_NUMBERS.issuperset(map(type, items)):
+        position = next(position for position, item in enumerate(items, 1) if type(item) is not Decimal)
+        raise Fail(f"item {position} is not a number")
     return items
 
 
@@ -74,10 +78,7 @@ def _require_finite(number: Decimal) -> Decimal:
 
 
 def _add(numbers: Sequence[Decimal]) -> Decimal:
-    total = Decimal(0)
-    for number in numbers:
-        total = NUMBERS.add(total, number)
-    return _require_finite(total)
+    return _require_finite(reduce(NUMBERS.add, numbers, Decimal(0)))
 
 
 def _average(numbers: Sequence[Decimal]) -> Decimal:
