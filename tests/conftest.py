@@ -4,13 +4,16 @@ A run of the suite tries the same examples each time. `HYPOTHESIS_PROFILE=explor
 """
 
 import os
+from typing import Any, Final
 
-from hypothesis import settings
+from hypothesis import HealthCheck, settings
 
 from tests.postgres.fixtures import own_postgres, postgres_server, postgres_url, redis_server, redis_url
 
 __all__ = ["own_postgres", "postgres_server", "postgres_url", "redis_server", "redis_url"]
 
-settings.register_profile("steady", derandomize=True, deadline=None)
-settings.register_profile("explore", deadline=None)
+# How long examples take says more about the machine than about them.
+PATIENT: Final[dict[str, Any]] = {"deadline": None, "suppress_health_check": [HealthCheck.too_slow]}
+settings.register_profile("steady", derandomize=True, **PATIENT)
+settings.register_profile("explore", **PATIENT)
 settings.load_profile(os.environ.get("HYPOTHESIS_PROFILE", "steady"))

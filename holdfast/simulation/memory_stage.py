@@ -129,6 +129,9 @@ class MemoryStage:
         """Its transactions are rolled back, its locks are free."""
         self._database.crash(node)
 
+    def clear(self) -> None:
+        """Nothing is open but in memory."""
+
     def drop_transactions(self, node: str) -> None:
         """They are rolled back; the node finds out when it goes on."""
         self._database.drop_transactions(node)

@@ -99,6 +99,11 @@ class ServerStage:
         """Its connections are gone; the server rolls back. A commit that was sent takes place."""
         self._stores.pop(node).abandon()
 
+    def clear(self) -> None:
+        """A run that failed left its connections as they were."""
+        for store in self._stores.values():
+            store.abandon()
+
     def drop_transactions(self, node: str) -> None:
         """The server gives up on sessions that are idle in a transaction."""
         if node in self._stores:

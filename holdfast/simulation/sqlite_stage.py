@@ -132,6 +132,11 @@ class SqliteStage:
         self._path = kept
         store.abandon()
 
+    def clear(self) -> None:
+        """A run that failed left its stores as they were."""
+        for store in self._stores.values():
+            store.abandon()
+
     def drop_transactions(self, node: str) -> None:
         """A file gives up on nobody."""
 

@@ -41,6 +41,10 @@ class Stage(Protocol):
         """A node is dead: whatever the system would take from a dead process is taken."""
         ...
 
+    def clear(self) -> None:
+        """The run is over, however it ended: let go of what is still open."""
+        ...
+
     def drop_transactions(self, node: str) -> None:
         """The database gives up on a node that is silent."""
         ...
@@ -200,7 +204,8 @@ class World:
                 del self.nodes[node.name]
 
     def clear(self) -> None:
-        """Free what dead nodes held in memory."""
+        """Free what nodes, dead or alive, held in memory and open."""
+        self.stage.clear()
         for engine in [*self.graves, *(node.engine for node in self.nodes.values())]:
             engine.forget()
 

@@ -56,8 +56,10 @@ def read_histories(site: Site) -> dict[str, list[AnyEvent]]:
 
 def check_histories(site: Site) -> None:
     """Each activity that was scheduled has one end, of an attempt that was begun; no attempt was begun twice."""
-    begun = Counter(effect[:3] for effect in site.read_effects())
-    assert [effect for effect, count in begun.items() if count > 1] == [], "attempts that were begun twice"
+    effects = site.read_effects()
+    begun = Counter(effect[:3] for effect in effects)
+    twice = [effect for effect in effects if begun[effect[:3]] > 1]
+    assert not twice, f"attempts that were begun twice: {twice}"
     asked: set[tuple[str, int]] = set()
     for execution_id, history in read_histories(site).items():
         scheduled = [event.number for event in history if isinstance(event, events.ActivityScheduled)]

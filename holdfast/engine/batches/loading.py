@@ -77,12 +77,18 @@ class Loader:
         return await call_plainly(functools.partial(self._catch_up_all, old, router, histories))
 
     def _keep_if_it_can_catch_up(self, work: Work, row: ExecutionRow | None) -> None:
-        """What is in memory is good for catching up if the code here still is what is to go on."""
+        """What is in memory is good for catching up if it is behind, and the code here still is what is to go on."""
         live = work.live
         if live is None:
             return
         try:
-            is_good = row is not None and not self._care.is_taken and self._fits(from_row(row), work)
+            is_good = (
+                row is not None
+                and row.sequence >= live.execution.sequence
+                and row.state_version >= live.execution.state_version
+                and not self._care.is_taken
+                and self._fits(from_row(row), work)
+            )
         except CorruptStore:
             is_good = False  # found again where it is handled
         if not is_good:

@@ -7,14 +7,19 @@ be known stays unknown if the server was started anew meanwhile.
 
 from __future__ import annotations
 
+import secrets
 from collections.abc import Awaitable, Callable, Collection, Sequence
-from typing import Any, TypeAlias
+from typing import Any, Final, TypeAlias
 
 import msgspec
 from asyncpg.exceptions import InvalidParameterValueError
 
+from holdfast.core.instants import SECOND, Micros
 from holdfast.errors import OutcomeUnknown, StoreError
-from holdfast.store.contract import RequestRow, TurnWrite
+from holdfast.store.contract import ExecutionRow, RequestRow, TurnWrite
+
+MARK_LASTS: Final[Micros] = 24 * 3600 * SECOND
+"""Longer than anybody asks for the outcome of a commit."""
 
 Ask: TypeAlias = Callable[..., Awaitable[Any]]
 """Fetches the value of a statement by its name."""
@@ -33,10 +38,21 @@ class Trace(msgspec.Struct, frozen=True):
     """What it remembers."""
 
 
-def choose_turn(turns: Sequence[TurnWrite], lost: Collection[str]) -> TurnWrite | None:
-    """The turn that tells best whether all of them were written: a history never changes."""
+def choose_turn(chosen: TurnWrite | None, turns: Sequence[TurnWrite], lost: Collection[str]) -> TurnWrite | None:
+    """The turn that tells best whether all of them were written, among these and the one chosen so far.
+
+    That is one with events: a history never changes. Without, a turn looks as it does if another node takes it again.
+    """
+    if chosen is not None and chosen.history is not None:
+        return chosen
     written = [turn for turn in turns if turn.row.execution_id not in lost]
-    return next((turn for turn in written if turn.history is not None), written[0] if written else None)
+    best = next((turn for turn in written if turn.history is not None), None)
+    return best or chosen or (written[0] if written else None)
+
+
+def make_mark(row: ExecutionRow) -> RequestRow:
+    """Something that one commit leaves behind, and no other."""
+    return RequestRow(row.org, "commit", secrets.token_hex(16), row.execution_id, None, row.updated_at + MARK_LASTS)
 
 
 async def find_outcome(trace: Trace, ask: Ask) -> bool | None:
@@ -58,10 +74,9 @@ async def find_outcome(trace: Trace, ask: Ask) -> bool | None:
 
 
 async def _is_there(trace: Trace, ask: Ask) -> bool:
-    if trace.turn is not None:
-        row, history = trace.turn.row, trace.turn.history
-        events = (None, None, None) if history is None else (history.first, history.at, history.body)
-        return bool(await ask("find_turn", row.execution_id, row.state_version, *events))
+    if trace.turn is not None and trace.turn.history is not None:
+        history = trace.turn.history
+        return bool(await ask("find_turn", history.execution_id, history.first, history.at, history.body))
     if trace.request is not None:
         request = trace.request
         return await ask("read_request", request.org, request.kind, request.key, -1) is not None

@@ -24,16 +24,8 @@ END;
 SELECT EXISTS (
     SELECT 1
     FROM holdfast.executions
-    WHERE executions.execution_id = $1
-        AND executions.state_version >= $2
-        AND (
-            $3::bigint IS NULL
-            OR EXISTS (
-                SELECT 1
-                FROM holdfast.events
-                WHERE events.execution = executions.id AND events.first = $3 AND events.at = $4 AND events.body = $5::bytea
-            )
-        )
+    JOIN holdfast.events ON events.execution = executions.id
+    WHERE executions.execution_id = $1 AND events.first = $2 AND events.at = $3 AND events.body = $4::bytea
 );
 
 -- === claiming: locks first, each in a statement of its own, then reads ==================================================

@@ -78,7 +78,7 @@ async def write_envelopes(
     if dead_letters:
         await _put_dead_letters(connection, sql, dead_letters)
     if requests:
-        await _put_requests(connection, sql, requests, now)
+        await put_requests(connection, sql, requests, now)
     return bool(consumed or outgoing or dead_letters or requests or loose.failed or loose.rerouted)
 
 
@@ -104,7 +104,7 @@ async def _put_dead_letters(connection: Connection, sql: Sql, rows: Iterable[Dea
     await _run(connection, sql["put_dead_letters"], values)
 
 
-async def _put_requests(connection: Connection, sql: Sql, rows: Sequence[RequestRow], now: Instant) -> None:
+async def put_requests(connection: Connection, sql: Sql, rows: Sequence[RequestRow], now: Instant) -> None:
     """The last one counts where two have the same key. In the order of keys, so that two batches cannot block each other."""
     last = {(row.org, row.kind, row.key): row for row in rows}
     values = [

@@ -18,7 +18,8 @@ from holdfast.errors import OutcomeUnknown, StoreError
 from holdfast.store.contract import Claim, Claimed, ExecutionRow, HistoryRow, LooseWrite, RequestRow, TurnWrite
 from holdfast.store.postgres.claims import take_claim
 from holdfast.store.postgres.failures import DRIVER_ERRORS, is_cut, translate
-from holdfast.store.postgres.outcomes import Ask, Trace, choose_turn, find_outcome
+from holdfast.store.postgres.outcomes import Ask, Trace, choose_turn, find_outcome, make_mark
+from holdfast.store.postgres.queues import put_requests
 from holdfast.store.postgres.reads import to_histories
 from holdfast.store.postgres.writes import BatchWriter
 
@@ -51,6 +52,8 @@ class PostgresTransaction:
         self._server_start: str | None = None
         self._turn: TurnWrite | None = None
         """One of those that were written: a trace of the commit."""
+        self._mark: RequestRow | None = None
+        """What was written to be one."""
 
     @classmethod
     async def begin(cls, connections: Connections) -> PostgresTransaction:
@@ -106,7 +109,7 @@ class PostgresTransaction:
             lost = await writer.write(turns, loose)
             self._has_written = self._has_written or writer.has_written
             self.transaction_id = self.transaction_id or writer.transaction_id
-            self._turn = self._turn or choose_turn(turns, lost)
+            self._turn = choose_turn(self._turn, turns, lost)
             return lost
 
     # --- the end ---
@@ -121,7 +124,16 @@ class PostgresTransaction:
             async with self.statements("commit to") as connection:
                 found = await connection.fetchrow(self._sql["read_transaction_id"])
                 self.transaction_id, self._server_start = found or (None, None)
+        if self._turn is not None and self._turn.history is None:
+            await self._leave_mark(self._turn.row)
         await self._commit()
+
+    async def _leave_mark(self, row: ExecutionRow) -> None:
+        """Nothing of the turns can be told from what others write who take them again: so the commit gets a mark."""
+        mark = make_mark(row)
+        async with self.statements("write turns to") as connection:
+            await put_requests(connection, self._sql, [mark], row.updated_at)
+        self._mark = mark
 
     async def _commit(self) -> None:
         if self._state is not State.OPEN:
@@ -170,7 +182,8 @@ class PostgresTransaction:
         if self._state is State.OPEN:
             raise StoreError("Expected a transaction that has ended, but it is open. Commit it or roll it back first.")
         if self._state is State.DOUBTFUL:
-            outcome = await find_outcome(Trace(self.transaction_id, self._server_start, self._turn), ask)
+            trace = Trace(self.transaction_id, self._server_start, self._turn, self._mark)
+            outcome = await find_outcome(trace, ask)
             if outcome is None:
                 return None
             self._state = State.COMMITTED if outcome else State.ROLLED_BACK

@@ -81,7 +81,7 @@ BATCH: Final[dict[str, tuple[Any, ...]]] = {
     "forget_requests": (100, 50),
     "put_offers": (ORGS, IDS, NUMBERS, [1] * SIZE, ["r0"] * SIZE, BODIES, [None] * SIZE),
     "end_offers": (IDS, NUMBERS),
-    "find_turn": (IDS[0], 1, 1, 1, b""),
+    "find_turn": (IDS[0], 1, 1, b""),
 }  # fmt: skip
 OTHERS: Final[dict[str, tuple[Any, ...]]] = {
     "share_executions": (IDS,),

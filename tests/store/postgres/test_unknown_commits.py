@@ -177,6 +177,45 @@ async def test_commit_that_a_crash_forgot_did_not_happen_even_if_others_got_its_
         await store.close()
 
 
+async def test_turn_without_events_that_a_crash_forgot_is_not_taken_for_the_same_of_another(
+    lazy: PostgresServer, open_store: OpenStore
+) -> None:
+    """As where an activity is tried again: nothing in its row tells who took the turn."""
+    url = lazy.url(schema="hf_crash")
+    with Proxy(url) as proxy:
+        store = await open_store(proxy.url)
+        row = make_row(1)
+        await commit(store, make_start(row))
+        turn = make_turn(row, events=0)
+        transaction = await store.begin()
+        assert await transaction.write([turn], LooseWrite()) == set()
+        await crash_in_commit(lazy, proxy, transaction)
+        other = await open_store(url)
+        await commit(other, turn)
+        for _ in range(5):
+            await commit_loose(other, make_signal("of another", 9))
+
+        assert await store.was_committed(transaction) is False
+        await store.close()
+
+
+async def test_turn_without_events_whose_answer_was_lost_in_a_crash_happened(
+    lazy: PostgresServer, open_store: OpenStore
+) -> None:
+    with Proxy(lazy.url(schema="hf_crash")) as proxy:
+        store = await open_store(proxy.url)
+        row = make_row(1)
+        await commit(store, make_start(row))
+        transaction = await store.begin()
+        assert await transaction.write([make_turn(row, events=0)], LooseWrite()) == set()
+        proxy.cut_after(is_commit)
+        await commit_in_vain(transaction)
+        lazy.restart("immediate")
+
+        assert await store.was_committed(transaction)
+        await store.close()
+
+
 async def test_commit_without_a_turn_stays_unknown_after_a_crash(lazy: PostgresServer, open_store: OpenStore) -> None:
     with Proxy(lazy.url(schema="hf_crash")) as proxy:
         store = await open_store(proxy.url)
