@@ -7,7 +7,7 @@ import logging
 from collections import OrderedDict
 from typing import TYPE_CHECKING, Any, Final, TypeAlias
 
-from holdfast.core import events, payloads
+from holdfast.core import codec, events, payloads
 from holdfast.core.events import AnyEvent
 from holdfast.core.failures import decode_details
 from holdfast.engine.rows import to_turns
@@ -89,7 +89,9 @@ async def read_closing(store: Store, execution_id: str) -> AnyEvent:
     last = await store.load_last_turn(execution_id)
     if last is None:
         raise CorruptStore(f"Expected execution {execution_id} to have a history, but it has none. Run `holdfast check`.")
-    return to_turns([last])[0].events[-1]
+    closing = to_turns([last])[0].events[-1]
+    # Decoded by itself: it is kept for a while, and what it holds would keep all that was decoded with it.
+    return codec.decode_events(codec.encode([closing]), codec.SCHEMA)[0]
 
 
 class EndsElsewhere:

@@ -3,12 +3,15 @@
 from __future__ import annotations
 
 import asyncio
+import tracemalloc
 from collections.abc import AsyncIterator
+from pathlib import Path
 from typing import Any
 
 import pytest
 
 from holdfast import Context, Engine, Workflow, workflow
+from holdfast.engine.results import read_closing
 from holdfast.errors import WorkflowFailed
 from holdfast.store.memory.faults import FaultAction, Point
 from holdfast.store.memory.store import MemoryStore
@@ -197,3 +200,22 @@ async def test_results_are_heard_of_on_a_database(postgres_url: str) -> None:
         await a.signal_workflow("w", "go", "went")
 
         assert await asyncio.wait_for(answer, 10) == "went"
+
+
+async def test_end_that_is_remembered_does_not_keep_what_came_with_it(tmp_path: Path) -> None:
+    @workflow
+    async def short(ctx: Context) -> int:
+        return len(await ctx.wait_for_signal("text", str))
+
+    async with Engine(f"sqlite:///{tmp_path / 'ends.db'}", workflows=[short]) as engine:
+        handle = await engine.start(short)
+        await handle.signal("text", "x" * 1_000_000)
+        assert await handle.result() == 1_000_000
+        execution_id = (await handle.status()).execution_id
+        tracemalloc.start()
+        ends = [await read_closing(engine.store, execution_id) for _ in range(20)]
+        held, _ = tracemalloc.get_traced_memory()
+        tracemalloc.stop()
+
+    assert len(ends) == 20
+    assert held < 2_000_000

@@ -13,7 +13,7 @@ from tests.faults.sites import open_site
 
 EXECUTIONS, SIGNALS, SIZE = 200, 10, 100_000
 """200 MB in all."""
-MOST_MEMORY = 500
+MOST_MEMORY = 400
 """MB that a node may take at its peak: much less than all of it, decoded and encoded, in three lanes."""
 
 
