@@ -84,7 +84,7 @@ def analyse(tests: syntax.UnaryTests) -> Cell | None:
 
 
 def analyse_test(test: syntax.Node) -> Cell | None:
-    """What one test lets through."""
+    """What one test of a cell lets through; None if that has to be evaluated."""
     match test:
         case syntax.ComparisonTest(_, operator, operand):
             return _analyse_comparison(operator, _get_constant(operand))

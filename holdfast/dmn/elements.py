@@ -36,7 +36,7 @@ _ANYWHERE: Final = frozenset(("description", "extensionElements"))
 
 
 class Elements:
-    """Reads elements of one file."""
+    """Reads the elements of one file, in the namespace of its version. Raises DmnError if the root is not DMN."""
 
     def __init__(self, root: etree._Element, problems: Problems) -> None:
         name = etree.QName(root)

@@ -156,7 +156,7 @@ def load_tests(elements: Elements, element: etree._Element, place: str) -> Unary
 
 
 def load_literal(elements: Elements, element: etree._Element, place: str) -> LiteralExpression:
-    """A text of FEEL."""
+    """The FEEL text of an element. A text in another language is a problem of the model."""
     elements.check_language(element, place)
     return LiteralExpression(place=place, type_ref=clean_type(element.get("typeRef")), text=elements.text(element))
 

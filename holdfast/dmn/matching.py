@@ -147,7 +147,7 @@ class Block:
 
 
 class Matcher:
-    """All rules of a table."""
+    """Finds the rules of a whole table that match some inputs, block by block."""
 
     __slots__ = ("_blocks",)
 

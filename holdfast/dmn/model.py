@@ -32,7 +32,7 @@ class HitPolicy(Enum):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Box:
-    """Any boxed expression."""
+    """The root of all boxed expressions: where one stands in the model, and the type of its value."""
 
     place: str
     type_ref: str = ""
@@ -153,7 +153,7 @@ class Relation(Box):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Conditional(Box):
-    """If, then, else (DMN 1.4)."""
+    """A boxed `if`, `then` and `else` (DMN 1.4)."""
 
     condition: Expression
     then: Expression

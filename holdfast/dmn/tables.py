@@ -31,7 +31,7 @@ class Input:
 
 @dataclass(frozen=True, slots=True)
 class Output:
-    """A column of results."""
+    """A column of results. `values` are the tests that they have to meet; `default` counts where no rule matches."""
 
     name: str
     type: Type
@@ -43,7 +43,7 @@ class Output:
 
 @dataclass(frozen=True, slots=True)
 class Row:
-    """A rule."""
+    """A rule of a table, compiled; `cells` is what is known of its tests without evaluating them."""
 
     rule: Rule
     tests: tuple[Tests, ...]

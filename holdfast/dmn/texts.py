@@ -21,7 +21,7 @@ Context: TypeAlias = dict[str, Value]
 
 
 class Text:
-    """An expression."""
+    """A FEEL expression of a model, compiled; `tree` is what was parsed."""
 
     __slots__ = ("_blank", "_evaluate", "names", "tree")
 
@@ -38,7 +38,7 @@ class Text:
 
 
 class Tests(Text):
-    """Unary tests."""
+    """Unary tests of a model, compiled: those of a cell, or of the values that are allowed somewhere."""
 
     __slots__ = ("_place", "_weight", "tests")
 

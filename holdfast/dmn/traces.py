@@ -28,7 +28,7 @@ class TracedRule:
     annotations: tuple[tuple[str, str], ...]
 
     def to_json(self) -> dict[str, Any]:
-        """As JSON."""
+        """The rule in JSON types; outputs and annotations are lists of objects with a `name`."""
         return {
             "number": self.number,
             "id": self.id,
@@ -49,7 +49,7 @@ class TracedTable:
     value: Value
 
     def to_json(self) -> dict[str, Any]:
-        """As JSON."""
+        """The table in JSON types, with its inputs and with the rules that matched."""
         return {
             "name": self.name,
             "hit_policy": self.hit_policy,
@@ -61,7 +61,7 @@ class TracedTable:
 
 @dataclass(frozen=True, slots=True)
 class TracedDecision:
-    """A decision that was evaluated."""
+    """A decision that was evaluated: its value, and the tables that led to it."""
 
     name: str
     id: str
@@ -69,7 +69,7 @@ class TracedDecision:
     tables: tuple[TracedTable, ...]
 
     def to_json(self) -> dict[str, Any]:
-        """As JSON."""
+        """The decision in JSON types, with the tables that led to its value."""
         tables = [table.to_json() for table in self.tables]
         return {"name": self.name, "id": self.id, "value": _to_json(self.value), "tables": tables}
 
@@ -129,7 +129,7 @@ class DecisionRun(Run):
             self.left_out += 1
 
     def keep_decision(self, decision: TracedDecision) -> None:
-        """A decision was made."""
+        """Add a decision to the trace; one too many is only counted."""
         if len(self.decisions) < MOST_TRACED:
             self.decisions.append(decision)
         else:

@@ -1,4 +1,4 @@
-"""From item definitions to types."""
+"""The item definitions of a model, made into types that values can be checked against."""
 
 from __future__ import annotations
 

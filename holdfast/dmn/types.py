@@ -21,7 +21,7 @@ _TEMPORAL: Final = frozenset({"date", "time", "date and time", "days and time du
 
 @dataclass(frozen=True, slots=True)
 class BuiltIn:
-    """A type of FEEL itself."""
+    """A type that FEEL itself has, by its name: `number`, `date and time`, `Any`."""
 
     name: str
 
@@ -58,13 +58,13 @@ class Reference:
     types: Mapping[str, Type]
 
     def find(self) -> Type:
-        """The type itself."""
+        """The type that has the name, once all types of the model are made."""
         return self.types[self.name]
 
 
 @dataclass(frozen=True, slots=True)
 class AnyFunction:
-    """A function."""
+    """The type of all functions, whatever they take and return."""
 
 
 Type: TypeAlias = BuiltIn | ListOf | Structure | Restricted | Reference | AnyFunction

@@ -1,34 +1,37 @@
-"""From the tree to closures: everything that can be decided once is decided here, before the first evaluation."""
+"""From the tree to closures: everything that can be decided once is decided here, before the first evaluation.
+
+Here are values and operators; calls, loops and tests, which need more than their parts, are in `compiling_calls`,
+`compiling_loops` and `compiling_tests`. The table at the end has one function for each kind of node.
+"""
 
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
-from typing import Any, Final, TypeAlias
+from typing import Any, Final
 
-from holdfast.feel import iterations, membership, operators, paths, syntax, unread
+from holdfast.feel import membership, operators, paths, syntax, unread
+from holdfast.feel.compiling_calls import compile_function, compile_invocation
+from holdfast.feel.compiling_loops import compile_filter, compile_for, compile_quantified
+from holdfast.feel.compiling_tests import compile_in, compile_unary_tests
 from holdfast.feel.functions.table import BUILT_INS
-from holdfast.feel.invocations import as_function, make_built_in_call, make_call, make_function
+from holdfast.feel.invocations import as_function
 from holdfast.feel.operators import Evaluate
 from holdfast.feel.running import Fail
 from holdfast.feel.scopes import RUN, Frame, Scope
 from holdfast.feel.types import Types, is_instance
 from holdfast.feel.values import Function, Value
 
-Compile: TypeAlias = Callable[[syntax.Node, Scope], Evaluate]
-
 _FUNCTIONS: Final[Mapping[str, Function]] = {name: as_function(name, forms) for name, forms in BUILT_INS.items()}
-_BOOLEAN: Final = (syntax.Comparison, syntax.Logic, syntax.Between, syntax.In, syntax.InstanceOf, syntax.Quantified)
-"""Expressions that give no position."""
 
 
 class Compiler:
     """Compiles what belongs together; `types` are those that somebody else defines."""
 
     def __init__(self, types: Types | None = None) -> None:
-        self._types = types
+        self.types = types
 
     def compile(self, node: syntax.Node, scope: Scope) -> Evaluate:
-        """The closure of a node."""
+        """The closure that evaluates a node, given a frame with the places of `scope`."""
         return _COMPILED[type(node)](self, node, scope)
 
     # --- values ---
@@ -118,61 +121,6 @@ class Compiler:
             return paths.make_variable_path(source.name, names[::-1], steps)
         return steps
 
-    def _filter(self, node: syntax.Filter, scope: Scope) -> Evaluate:
-        inner = scope.nest_filter()
-        assert inner.item is not None  # noqa: S101 - a filter's scope has one
-        source = self.compile(node.source, scope)
-        if _is_test(node.condition):  # `[1, 2, 3][> 1]`
-            return iterations.make_filter(
-                source, self.compile_test(node.condition, inner, inner.item), inner.item, is_boolean=True
-            )
-        condition = self.compile(node.condition, inner)
-        is_boolean = isinstance(node.condition, _BOOLEAN)
-        made = iterations.make_filter(source, condition, inner.item, is_boolean=is_boolean)
-        way = self._find_way(node.source, scope)
-        if way is None or not is_boolean or not unread.looks_inside(node.condition, "item", by_path=False):
-            return made
-        inner = scope.nest_filter()
-        assert inner.item is not None  # noqa: S101 - a filter's scope has one
-        scope.unit.unread.add(inner.item)
-        return unread.make_filter(way, inner.item, self.compile(node.condition, inner), made)
-
-    # --- functions ---
-
-    def _invocation(self, node: syntax.Invocation, scope: Scope) -> Evaluate:
-        function = node.function
-        if isinstance(function, syntax.Name) and scope.find(function.name)[1] is None:
-            if function.name == "is defined" and len(node.positional) == 1:
-                return self._is_defined(node.positional[0], scope)
-            if function.name in BUILT_INS:
-                return make_built_in_call(function.name, BUILT_INS[function.name], *self._arguments(node, scope))
-        arguments = self._arguments(node, scope)
-        if isinstance(function, syntax.Name) and function.name in BUILT_INS:  # a variable, and a function too
-            otherwise = make_built_in_call(function.name, BUILT_INS[function.name], *arguments)
-            return make_call(self.compile(function, scope), *arguments, otherwise)
-        return make_call(self.compile(function, scope), *arguments)
-
-    def _arguments(self, node: syntax.Invocation, scope: Scope) -> tuple[list[Evaluate], list[tuple[str, Evaluate]]]:
-        positional = [self.compile(one, scope) for one in node.positional]
-        return positional, [(name, self.compile(one, scope)) for name, one in node.named]
-
-    def _is_defined(self, node: syntax.Node, scope: Scope) -> Evaluate:
-        """Camunda: whether there is a value, other than null. A function of the language is none that was defined."""
-        if not isinstance(node, syntax.Name) or node.name not in BUILT_INS:
-            return membership.make_is_defined(self.compile(node, scope))
-        items, place = scope.find(node.name)
-        scope.unit.names.setdefault(node.name)
-        value = paths.make_variable(node.name, None) if place is None else paths.make_local(place)
-        return membership.make_is_defined(paths.make_item_variable(node.name, items, value) if items else value)
-
-    def _function(self, node: syntax.FunctionDefinition, scope: Scope) -> Evaluate:
-        inner = scope.nest()
-        scope.unit.functions += 1
-        parameters = [(name, inner.declare(name), wanted) for name, wanted in node.parameters]
-        if node.is_external:
-            return make_function(parameters, _refuse_external, self._types)
-        return make_function(parameters, self.compile(node.body, inner), self._types)
-
     # --- operators ---
 
     def _arithmetic(self, node: syntax.Arithmetic, scope: Scope) -> Evaluate:
@@ -199,7 +147,7 @@ class Compiler:
         return operators.make_condition(*parts)
 
     def _instance_of(self, node: syntax.InstanceOf, scope: Scope) -> Evaluate:
-        operand, wanted, types = self.compile(node.operand, scope), node.type, self._types
+        operand, wanted, types = self.compile(node.operand, scope), node.type, self.types
 
         def instance_of(frame: Frame) -> bool | None:
             answer = is_instance(operand(frame), wanted, types, frame[RUN])
@@ -208,94 +156,6 @@ class Compiler:
             return answer
 
         return instance_of
-
-    # --- loops ---
-
-    def _sources(self, iterators: tuple[syntax.Iterator, ...], scope: Scope) -> list[iterations.Source]:
-        sources = []
-        for one in iterators:
-            start = self.compile(one.start, scope)
-            end = None if one.end is None else self.compile(one.end, scope)
-            sources.append(iterations.Source(scope.declare(one.name), start, end))
-        return sources
-
-    def _for(self, node: syntax.For, scope: Scope) -> Evaluate:
-        inner = scope.nest()
-        sources = self._sources(node.iterators, inner)
-        partial = inner.declare("partial")
-        functions = scope.unit.functions
-        body = self.compile(node.body, inner)
-        looks_back = partial in scope.unit.used
-        copies = scope.unit.functions > functions
-        made = iterations.make_for(sources, body, partial if looks_back else None, copies=copies)
-        (first, *more) = node.iterators
-        way = None if more or first.end is not None or looks_back else self._find_way(first.start, scope)
-        if way is None or not unread.looks_inside(node.body, first.name, by_path=True):
-            return made
-        inner = scope.nest()
-        place = inner.declare(first.name)
-        scope.unit.unread.add(place)
-        return unread.make_for(way, place, self.compile(node.body, inner), made)
-
-    def _find_way(self, node: syntax.Node, scope: Scope) -> list[str] | None:
-        """Where in the context a loop finds its list, if that is certain."""
-        way = unread.find_source(node)
-        if way is None or scope.is_in_filter or scope.find(way[0]) != ([], None):
-            return None
-        return way
-
-    def _quantified(self, node: syntax.Quantified, scope: Scope) -> Evaluate:
-        inner = scope.nest()
-        sources = self._sources(node.iterators, inner)
-        return iterations.make_quantified(sources, self.compile(node.condition, inner), is_every=node.is_every)
-
-    # --- tests ---
-
-    def _in(self, node: syntax.In, scope: Scope) -> Evaluate:
-        operand = self.compile(node.operand, scope)
-        inner = scope.nest()
-        place = inner.declare("?")
-        return membership.make_in(operand, [self.compile_test(one, inner, place) for one in node.tests], place)
-
-    def _unary_tests(self, node: syntax.UnaryTests, scope: Scope) -> Evaluate:
-        place = scope.locals["?"]
-        tests = [self.compile_test(one, scope, place, is_cell=True) for one in node.tests]
-        return membership.make_tests(tests, is_negated=node.is_negated)
-
-    def compile_test(self, node: syntax.Node, scope: Scope, place: int, *, is_cell: bool = False) -> Evaluate:
-        """A test of what stands at a place, which is `?`."""
-        if isinstance(node, syntax.ComparisonTest):
-            return membership.make_comparison_test(node.operator, self.compile(node.operand, scope), place)
-        if isinstance(node, syntax.Logic) and _is_test(node):
-            return self._join_tests(node, scope, place)
-        used = scope.unit.used
-        before = place in used
-        used.discard(place)
-        value = self.compile(node, scope)
-        asks = place in used
-        if before:
-            used.add(place)
-        if is_cell:
-            return membership.make_cell_test(value, place, asks=asks, is_literal=isinstance(node, syntax.Literal))
-        return membership.make_value_test(value, place, asks=asks)
-
-    def _join_tests(self, node: syntax.Logic, scope: Scope, place: int) -> Evaluate:
-        """Camunda: `> 3 and < 10`, each of which is a test of `?`. Elsewhere these are ranges, and no logic joins ranges."""
-        make = operators.make_conjunction if node.operator == "and" else operators.make_disjunction
-        return make(
-            [self.compile_test(one, scope, place) if _is_test(one) else self.compile(one, scope) for one in node.operands]
-        )
-
-
-def _is_test(node: syntax.Node) -> bool:
-    """Whether this is a test of something that it does not name: `> 3`, `[1..3]`, `> 3 and < 10`."""
-    if isinstance(node, syntax.Logic):
-        return any(map(_is_test, node.operands))
-    return isinstance(node, syntax.ComparisonTest | syntax.RangeLiteral)
-
-
-def _refuse_external(_frame: Frame) -> Value:
-    raise Fail("it is an external function, and there are none here")
 
 
 _COMPILED: Final[Mapping[type[syntax.Node], Callable[[Compiler, Any, Scope], Evaluate]]] = {
@@ -307,9 +167,9 @@ _COMPILED: Final[Mapping[type[syntax.Node], Callable[[Compiler, Any, Scope], Eva
     syntax.RangeLiteral: Compiler._range,
     syntax.ComparisonTest: Compiler._comparison_test,
     syntax.Path: Compiler._path,
-    syntax.Filter: Compiler._filter,
-    syntax.Invocation: Compiler._invocation,
-    syntax.FunctionDefinition: Compiler._function,
+    syntax.Filter: compile_filter,
+    syntax.Invocation: compile_invocation,
+    syntax.FunctionDefinition: compile_function,
     syntax.Arithmetic: Compiler._arithmetic,
     syntax.Negation: Compiler._negation,
     syntax.Comparison: Compiler._comparison,
@@ -317,8 +177,8 @@ _COMPILED: Final[Mapping[type[syntax.Node], Callable[[Compiler, Any, Scope], Eva
     syntax.Logic: Compiler._logic,
     syntax.If: Compiler._if,
     syntax.InstanceOf: Compiler._instance_of,
-    syntax.For: Compiler._for,
-    syntax.Quantified: Compiler._quantified,
-    syntax.In: Compiler._in,
-    syntax.UnaryTests: Compiler._unary_tests,
+    syntax.For: compile_for,
+    syntax.Quantified: compile_quantified,
+    syntax.In: compile_in,
+    syntax.UnaryTests: compile_unary_tests,
 }

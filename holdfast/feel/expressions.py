@@ -61,7 +61,7 @@ class _Compiled:
 
 
 class Expression(_Compiled):
-    """A FEEL expression."""
+    """A FEEL expression, compiled by `compile`, to be evaluated with one context after another."""
 
     __slots__ = ()
 

@@ -75,7 +75,7 @@ _BUILT_IN: Final[Mapping[str, Sequence[str]]] = {
 
 
 class Kind(Enum):
-    """What a token is."""
+    """What a token is; END stands behind the last one."""
 
     NUMBER = auto()
     STRING = auto()
@@ -132,7 +132,7 @@ class Lexer:
     # --- tokens ---
 
     def peek(self) -> Token:
-        """The next token."""
+        """The next token, which stays the next one. Raises FeelSyntaxError if there can be none."""
         if self._peeked is None:
             self._peeked = self._read()
         return self._peeked
@@ -153,11 +153,11 @@ class Lexer:
         return token
 
     def move_to(self, at: int) -> None:
-        """Go on there."""
+        """Go on at an offset, before or behind the present one; what was peeked is forgotten."""
         self.at, self._peeked = at, None
 
     def skip_space(self) -> int:
-        """Where the next token begins."""
+        """The offset at which the next token begins, behind spaces and comments."""
         return self._find_next(self.at)
 
     def _read(self) -> Token:
@@ -324,7 +324,7 @@ class Lexer:
 
 
 def describe(token: Token) -> str:
-    """A token, in words."""
+    """What an error message says was found: `there is '+'`, or `it ends there`."""
     return "it ends there" if token.kind is Kind.END else f"there is {token.text[:40]!r}"
 
 

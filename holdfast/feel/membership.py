@@ -87,7 +87,7 @@ def make_tests(tests: Sequence[Evaluate], *, is_negated: bool) -> Evaluate:
 
 
 def make_in(operand: Evaluate, tests: Sequence[Evaluate], place: int) -> Evaluate:
-    """`operand in (tests)`."""
+    """`operand in (tests)`: the operand is put at the place of `?`, where the tests look."""
     any_test = make_tests(tests, is_negated=False)
 
     def is_met(frame: Frame) -> bool | None:

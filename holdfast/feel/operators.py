@@ -39,7 +39,7 @@ _BETWEEN_OTHERS: Final[Mapping[str, Callable[[Value, Value], Value]]] = {
 
 
 def make_arithmetic(operator: str, left: Evaluate, right: Evaluate) -> Evaluate:
-    """`left operator right`."""
+    """`left operator right`: numbers are calculated at once, all else by `calculate_otherwise`."""
     calculate = _BETWEEN_NUMBERS[operator]
 
     def arithmetic(frame: Frame) -> Value:
@@ -76,7 +76,7 @@ def calculate_otherwise(run: Run, operator: str, one: Value, other: Value) -> Va
 
 
 def make_negation(operand: Evaluate) -> Evaluate:
-    """`-operand`."""
+    """`-operand`, of a number or a duration; null, with a warning, of all else."""
 
     def negation(frame: Frame) -> Value:
         value = operand(frame)
@@ -98,7 +98,7 @@ def make_negation(operand: Evaluate) -> Evaluate:
 
 
 def make_equality(left: Evaluate, right: Evaluate, *, is_negated: bool) -> Evaluate:
-    """`left = right`, or `!=`."""
+    """`left = right`, or `!=` if negated; null, with a warning, if they cannot be compared."""
 
     def equality(frame: Frame) -> bool | None:
         one, other = left(frame), right(frame)

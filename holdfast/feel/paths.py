@@ -98,7 +98,7 @@ def _make_entry_variable(name: str, place: int, otherwise: Evaluate) -> Evaluate
 
 
 def make_path(source: Evaluate, name: str) -> Evaluate:
-    """`source.name`."""
+    """`source.name`, where the source is any expression; of a list, of each of its items."""
 
     def path(frame: Frame) -> Value:
         value = source(frame)

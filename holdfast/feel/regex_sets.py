@@ -73,13 +73,13 @@ class CharSet:
     is_negated: bool = False
 
     def write(self) -> str:
-        """As a class of RE2."""
+        r"""The set as RE2 writes a class of characters: `[^\x{41}\p{Nd}]`."""
         if not self.ranges and not self.categories:
             return _write_class(ALL, (), is_negated=not self.is_negated)
         return _write_class(self.ranges, sorted(self.categories), is_negated=self.is_negated)
 
     def resolve(self) -> Ranges:
-        """All its characters as ranges."""
+        """All characters of the set as ranges, with its categories looked up and no negation left."""
         found = unite(self.ranges, *(_find_category(one[3:-1], one[1] == "P") for one in self.categories))
         return complement(found) if self.is_negated else found
 

@@ -21,7 +21,7 @@ DEEPEST: Final = 100
 
 @dataclass(frozen=True, slots=True)
 class FeelWarning:
-    """Why something became null."""
+    """Why a part of an expression became null, for a person to read."""
 
     message: str
 
@@ -34,7 +34,7 @@ class Fail(Exception):
 
 
 class Run:
-    """One evaluation."""
+    """One evaluation: the steps that are left to it, its warnings, its clock and its random source."""
 
     __slots__ = ("clock", "depth", "patterns", "random", "steps", "taken_in", "warnings")
 
@@ -74,7 +74,7 @@ class Run:
             self.spend(characters // 1_000)
 
     def warn(self, message: str) -> None:
-        """Something became null."""
+        """Keep the reason why something became null, if the caller wants warnings."""
         if self.warnings is not None:
             self.warnings.append(FeelWarning(message))
 

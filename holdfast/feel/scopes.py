@@ -32,7 +32,7 @@ class Unit:
     """How many functions it defines."""
 
     def reserve(self) -> int:
-        """A new place."""
+        """Add a place to the frame; returns its index."""
         self.size += 1
         return self.size - 1
 

@@ -19,28 +19,28 @@ class NamedType:
 
 @dataclass(frozen=True, slots=True)
 class ListType:
-    """`list<number>`."""
+    """`list<number>`: lists whose items all belong to a type."""
 
     item: Type
 
 
 @dataclass(frozen=True, slots=True)
 class RangeType:
-    """`range<number>`."""
+    """`range<number>`: ranges whose ends belong to a type."""
 
     end: Type
 
 
 @dataclass(frozen=True, slots=True)
 class ContextType:
-    """`context<name: string, age: number>`."""
+    """`context<name: string, age: number>`: contexts with at least these entries."""
 
     entries: tuple[tuple[str, Type], ...]
 
 
 @dataclass(frozen=True, slots=True)
 class FunctionType:
-    """`function<number, string> -> boolean`."""
+    """`function<number, string> -> boolean`: functions by what they take and return."""
 
     parameters: tuple[Type, ...]
     result: Type
@@ -54,7 +54,7 @@ Type: TypeAlias = NamedType | ListType | RangeType | ContextType | FunctionType
 
 @dataclass(frozen=True, slots=True)
 class Node:
-    """Any part of an expression."""
+    """The root of all parts of an expression; `at` is the offset where one begins."""
 
     at: int
 
@@ -75,14 +75,14 @@ class BadLiteral(Node):
 
 @dataclass(frozen=True, slots=True)
 class Name(Node):
-    """A variable, or a function."""
+    """A variable, or a function of the language if there is no such variable."""
 
     name: str
 
 
 @dataclass(frozen=True, slots=True)
 class ListLiteral(Node):
-    """`[1, 2]`."""
+    """`[1, 2]`: a list of what its items evaluate to."""
 
     items: tuple[Node, ...]
 
@@ -114,7 +114,7 @@ class Path(Node):
 
 @dataclass(frozen=True, slots=True)
 class Filter(Node):
-    """`list[condition]` or `list[number]`."""
+    """`list[condition]`: the items that meet it; `list[number]`: the item at that position."""
 
     source: Node
     condition: Node
@@ -131,7 +131,7 @@ class Invocation(Node):
 
 @dataclass(frozen=True, slots=True)
 class Arithmetic(Node):
-    """`+ - * / **`."""
+    """`left + right`, or the same with `-`, `*`, `/` or `**`."""
 
     operator: str
     left: Node
@@ -140,7 +140,7 @@ class Arithmetic(Node):
 
 @dataclass(frozen=True, slots=True)
 class Negation(Node):
-    """`-x`."""
+    """`-x`; a number with a sign is a Literal instead."""
 
     operand: Node
 
@@ -156,7 +156,7 @@ class Comparison(Node):
 
 @dataclass(frozen=True, slots=True)
 class Between(Node):
-    """`x between a and b`."""
+    """`x between a and b`, where both ends are included."""
 
     operand: Node
     low: Node
@@ -181,7 +181,7 @@ class Logic(Node):
 
 @dataclass(frozen=True, slots=True)
 class InstanceOf(Node):
-    """`x instance of number`."""
+    """`x instance of number`: whether a value belongs to a type."""
 
     operand: Node
     type: Type

@@ -67,7 +67,7 @@ class Tied(dict[str, int]):
     pass
 
 
-class Loose(Mapping[str, int]):
+class PlainMapping(Mapping[str, int]):
     def __getitem__(self, key: str) -> int:
         return 1
 
@@ -259,7 +259,7 @@ def test_what_occurs_often_is_rebuilt_once_and_refused_if_it_is_too_much_written
         (datetime(2024, 1, 1, tzinfo=timezone(timedelta(hours=1))), datetime(2023, 12, 31, 23, tzinfo=UTC)),
         (OrderedDict(a=1), {"a": Decimal(1)}),
         (Tied(a=1), {"a": Decimal(1)}),
-        (Loose(), {"one": Decimal(1)}),
+        (PlainMapping(), {"one": Decimal(1)}),
         (MappingProxyType({"a": [1]}), {"a": [Decimal(1)]}),
         ({Size.LARGE: 1}, {"large": Decimal(1)}),
         (Item("a", 1.5, (1,)), {"sku": "a", "price": Decimal("1.5"), "parts": [Decimal(1)]}),

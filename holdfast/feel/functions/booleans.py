@@ -15,7 +15,7 @@ _LEFT_OUT: Final = object()
 
 
 def negate(run: Run, negand: bool | None) -> bool | None:
-    """`not`; null stays null."""
+    """`not`: the opposite of true or false; null stays null."""
     return None if negand is None else not negand
 
 

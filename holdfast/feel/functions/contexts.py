@@ -16,7 +16,7 @@ Context = dict[str, Value]
 
 
 def get_value(run: Run, context: Context, key: str) -> Value:
-    """`get value`, by key."""
+    """`get value`: the entry of one key. Raises Fail if there is none."""
     if key not in context:
         raise Fail(f"the context has no entry {key!r}")
     return context[key]

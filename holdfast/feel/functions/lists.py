@@ -32,7 +32,7 @@ def contains_item(run: Run, items: list[Value], element: Value) -> bool:
 
 
 def count_items(run: Run, items: list[Value]) -> Decimal:
-    """`count`."""
+    """`count`: how many items a list has, with nulls."""
     return Decimal(len(items))
 
 
@@ -43,7 +43,7 @@ def find_items(run: Run, items: list[Value], match: Value) -> list[Decimal]:
 
 
 def is_empty(run: Run, items: list[Value]) -> bool:
-    """`is empty` (Camunda)."""
+    """`is empty` (Camunda): whether a list has no items."""
     return not items
 
 
@@ -145,7 +145,7 @@ def remove_item(run: Run, items: list[Value], position: Decimal) -> list[Value]:
 
 
 def replace_item(run: Run, items: list[Value], position: Decimal, new_item: Value) -> list[Value]:
-    """`list replace`, by position."""
+    """`list replace`, by position: the list with the new item there. Raises Fail if there is no such position."""
     run.spend(len(items))
     index = _find_index(items, position)
     return [*items[:index], new_item, *items[index + 1 :]]
@@ -157,7 +157,7 @@ def replace_matches(run: Run, items: list[Value], match: Function, new_item: Val
 
 
 def reverse_list(run: Run, items: list[Value]) -> list[Value]:
-    """`reverse`."""
+    """`reverse`: the items of a list, the last one first."""
     run.spend(len(items))
     return items[::-1]
 

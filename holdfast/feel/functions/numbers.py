@@ -1,4 +1,4 @@
-"""Functions of numbers. DMN 10.3.4.5."""
+"""Functions over numbers: rounding, remainders, roots, logarithms and the like. DMN 10.3.4.5."""
 
 from __future__ import annotations
 

@@ -35,7 +35,7 @@ class Edge:
 
 @dataclass(frozen=True, slots=True)
 class Span:
-    """From edge to edge."""
+    """What a range or a point covers: all from one edge to another."""
 
     start: Edge
     end: Edge

@@ -18,12 +18,12 @@ _ONLY_NUMBERS: Final = frozenset({Decimal})
 
 
 def add_up(run: Run, *items: Value) -> Decimal | None:
-    """`sum`; null of none."""
+    """`sum` of numbers; null of none. Raises Fail if an item is something else."""
     return _add(_require_numbers(run, items)) if items else None
 
 
 def multiply_out(run: Run, *items: Value) -> Decimal | None:
-    """`product`; null of none."""
+    """`product` of numbers; null of none. Raises Fail if an item is something else."""
     if not items:
         return None
     product = Decimal(1)

@@ -103,7 +103,7 @@ def check_year(year: int) -> None:
 
 
 def count_day(value: DateValue | DateTimeValue) -> int:
-    """The number of its day."""
+    """The number of its day, 1 for the first of the year 1."""
     if isinstance(value, date):
         return value.toordinal()
     return to_ordinal(value.year, value.month, value.day)

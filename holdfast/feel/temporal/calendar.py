@@ -27,7 +27,7 @@ def from_ordinal(ordinal: int) -> tuple[int, int, int]:
 
 
 def count_days(year: int, month: int) -> int:
-    """Days of a month."""
+    """How many days a month has in that year, 28 to 31."""
     is_leap = year % 4 == 0 and (year % 100 != 0 or year % 400 == 0)
     return 29 if month == 2 and is_leap else _LENGTHS[month - 1]
 

@@ -28,7 +28,7 @@ def write_time(hour: int, minute: int, second: int, nanosecond: int, zone: tzinf
 
 
 def write_zone(zone: tzinfo) -> str:
-    """`@Europe/Paris`, `Z`, `+02:00` or `+02:45:55`."""
+    """A zone as it stands behind a time: `@Europe/Paris`, `Z`, `+02:00` or `+02:45:55`."""
     if isinstance(zone, ZoneInfo):
         return f"@{zone.key}"
     offset = zone.utcoffset(None) or timedelta()

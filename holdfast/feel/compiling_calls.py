@@ -1,0 +1,58 @@
+"""Compiling invocations and definitions of functions."""
+
+from __future__ import annotations
+
+from holdfast.feel import membership, paths, syntax
+from holdfast.feel.functions.table import BUILT_INS
+from holdfast.feel.invocations import make_built_in_call, make_call, make_function
+from holdfast.feel.node_compiler import NodeCompiler
+from holdfast.feel.operators import Evaluate
+from holdfast.feel.running import Fail
+from holdfast.feel.scopes import Frame, Scope
+from holdfast.feel.values import Value
+
+
+def compile_invocation(compiler: NodeCompiler, node: syntax.Invocation, scope: Scope) -> Evaluate:
+    """A call: of a built-in function by its name, else of what the expression before the parenthesis gives."""
+    function = node.function
+    if isinstance(function, syntax.Name) and scope.find(function.name)[1] is None:
+        if function.name == "is defined" and len(node.positional) == 1:
+            return _compile_is_defined(compiler, node.positional[0], scope)
+        if function.name in BUILT_INS:
+            return make_built_in_call(function.name, BUILT_INS[function.name], *_compile_arguments(compiler, node, scope))
+    arguments = _compile_arguments(compiler, node, scope)
+    if isinstance(function, syntax.Name) and function.name in BUILT_INS:  # a variable, and a function too
+        otherwise = make_built_in_call(function.name, BUILT_INS[function.name], *arguments)
+        return make_call(compiler.compile(function, scope), *arguments, otherwise)
+    return make_call(compiler.compile(function, scope), *arguments)
+
+
+def _compile_arguments(
+    compiler: NodeCompiler, node: syntax.Invocation, scope: Scope
+) -> tuple[list[Evaluate], list[tuple[str, Evaluate]]]:
+    positional = [compiler.compile(one, scope) for one in node.positional]
+    return positional, [(name, compiler.compile(one, scope)) for name, one in node.named]
+
+
+def _compile_is_defined(compiler: NodeCompiler, node: syntax.Node, scope: Scope) -> Evaluate:
+    """Camunda: whether there is a value, other than null. A function of the language is none that was defined."""
+    if not isinstance(node, syntax.Name) or node.name not in BUILT_INS:
+        return membership.make_is_defined(compiler.compile(node, scope))
+    items, place = scope.find(node.name)
+    scope.unit.names.setdefault(node.name)
+    value = paths.make_variable(node.name, None) if place is None else paths.make_local(place)
+    return membership.make_is_defined(paths.make_item_variable(node.name, items, value) if items else value)
+
+
+def compile_function(compiler: NodeCompiler, node: syntax.FunctionDefinition, scope: Scope) -> Evaluate:
+    """A function as a value. An external one compiles too, and gives null when it is called."""
+    inner = scope.nest()
+    scope.unit.functions += 1
+    parameters = [(name, inner.declare(name), wanted) for name, wanted in node.parameters]
+    if node.is_external:
+        return make_function(parameters, _refuse_external, compiler.types)
+    return make_function(parameters, compiler.compile(node.body, inner), compiler.types)
+
+
+def _refuse_external(_frame: Frame) -> Value:
+    raise Fail("it is an external function, and there are none here")
