@@ -10,7 +10,7 @@ VENV := .venv
 READY := $(VENV)/.ready
 BIN := $(VENV)/bin
 PIP := $(BIN)/python -m pip --quiet --quiet --no-input --disable-pip-version-check
-SOURCES := $(wildcard holdfast tests examples bench)
+SOURCES := $(wildcard holdfast tests examples bench tools)
 
 PINS_VENV := .venv-pins
 UV := $(PINS_VENV)/bin/uv
@@ -30,11 +30,12 @@ up: $(READY) ## Set up and run the demo
 test: $(READY) ## Set up and run all tests
 	@$(BIN)/python -m pytest -n $(JOBS) $(ARGS)
 
-check: $(READY) ## Check format, lint, types and import directions
+check: $(READY) ## Check format, lint, types, import directions and shape
 	$(BIN)/ruff format --check $(SOURCES)
 	$(BIN)/ruff check $(SOURCES)
 	$(BIN)/mypy $(SOURCES)
 	$(BIN)/lint-imports --no-logo
+	$(BIN)/python -m tools.shape
 
 fmt: $(READY) ## Format, and repair what lint can repair
 	$(BIN)/ruff check --fix-only $(SOURCES)

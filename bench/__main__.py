@@ -20,7 +20,7 @@ NAMES = (
 
 
 def main() -> int:
-    """Run them one after the other."""
+    """Run the chosen benchmarks one after the other; returns the exit code."""
     names = sys.argv[1:] or list(NAMES)
     unknown = [name for name in names if name not in NAMES]
     if unknown:

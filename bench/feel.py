@@ -63,7 +63,7 @@ def run() -> None:
 
 
 def compare() -> None:
-    """Both on the same expressions, in one run."""
+    """Evaluate the same expressions with both engines, and print the ratios."""
     try:
         folder = install()
     except Missing as missing:
@@ -88,7 +88,7 @@ def compare() -> None:
 
 
 def parse_and_evaluate(text: str) -> object:
-    """Without keeping anything of it."""
+    """Parse and evaluate an expression without any cache."""
     return feel.compile(text, names=CONTEXT).evaluate(CONTEXT)
 
 
@@ -127,7 +127,7 @@ def write_table(policy: str) -> str:
 
 
 def make_inputs() -> dict[str, dict[str, Any]]:
-    """What the table is asked: for its first rule, its last and none."""
+    """Inputs of the decision table that match its first rule, its last and none."""
     rest = {"grade": "B", "years": 12, "member": True}
     return {
         "first": {"amount": 5, "country": COUNTRIES[0], **rest},

@@ -64,7 +64,7 @@ def make_shared_engine(url: str, **options: Any) -> Engine:
 
 
 def report(name: str, **figures: object) -> None:
-    """One line per result."""
+    """Print one line with the figures of a benchmark."""
     shown = "  ".join(f"{key}={_show(value)}" for key, value in figures.items())
     print(f"{name:<28} {shown}", flush=True)
 

@@ -20,7 +20,7 @@ IDLE_SECONDS = 10.0
 
 
 def run() -> None:
-    """Each in a process of its own, so that nothing is left over from another."""
+    """Measure each figure in a process of its own, so that none affects another, and print them."""
     with tempfile.TemporaryDirectory() as folder:
         few, many = Path(folder) / "few.db", Path(folder) / "many.db"
         grown = _in_process(_weigh, few)

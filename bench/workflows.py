@@ -9,19 +9,19 @@ from holdfast import Activity, Context, Workflow, activity, workflow
 
 @activity
 async def add(x: int) -> int:
-    """One step."""
+    """The activity of all benchmarks: returns its argument plus one."""
     return x + 1
 
 
 @workflow
 async def hello(ctx: Context, x: int) -> int:
-    """One activity."""
+    """A workflow that runs one activity."""
     return await ctx.run(add, x)
 
 
 @workflow
 async def chain(ctx: Context, n: int) -> int:
-    """`n` activities, one after the other."""
+    """A workflow that runs `n` activities, one after the other."""
     x = 0
     for _ in range(n):
         x = await ctx.run(add, x)
@@ -30,14 +30,14 @@ async def chain(ctx: Context, n: int) -> int:
 
 @workflow
 async def wait(ctx: Context) -> int:
-    """Waits for a signal."""
+    """A workflow that waits for one signal."""
     value: int = await ctx.wait_for_signal("go", int)
     return value
 
 
 @workflow
 async def count(ctx: Context, n: int) -> int:
-    """Takes `n` signals: a history of 2 events and one per signal."""
+    """A workflow that takes `n` signals: a history of 2 events and one per signal."""
     for _ in range(n):
         await ctx.wait_for_signal("tick")
     return n
@@ -45,7 +45,7 @@ async def count(ctx: Context, n: int) -> int:
 
 @workflow
 async def sleep(ctx: Context, seconds: float) -> float:
-    """Sleeps; returns how late it woke, in seconds."""
+    """A workflow that sleeps, and returns how late it woke, in seconds."""
     due = ctx.now().timestamp() + seconds
     await ctx.sleep(seconds)
     return ctx.now().timestamp() - due

@@ -1,15 +1,16 @@
 """Holdfast: durable workflows for Python. What is imported from here is the public API; nothing else is."""
 
+from holdfast.activities.definitions import Activity, TransactionActivity
 from holdfast.code.context import ChildHandle, Context, Winner
-from holdfast.code.definitions import Activity, TransactionActivity, Workflow
+from holdfast.code.definitions import Workflow
 from holdfast.core.lifecycle import Status
 from holdfast.core.options import OnClosed, OnOpen, ParentClose
 from holdfast.core.retry import Retry
 from holdfast.engine.activities.attempt import ActivityInfo, activity_info, heartbeat, is_cancelled
 from holdfast.engine.engine import Engine
-from holdfast.engine.enlisting import TransactionWork
 from holdfast.engine.handles import SignalResponse, SignalWithStartResponse, WorkflowHandle
 from holdfast.engine.nodes.roster import NodeInfo
+from holdfast.engine.use_cases.transactional_outbox import TransactionWork
 from holdfast.engine.views import ExecutionInfo, History, RecoveryReport
 from holdfast.errors import (
     ActivityCancelled,
@@ -25,6 +26,7 @@ from holdfast.errors import (
     WorkflowFailed,
     WorkflowTerminated,
 )
+from holdfast.version import __version__ as __version__
 from holdfast.workflow import activity, transaction, workflow
 
 __all__ = [
@@ -68,5 +70,3 @@ __all__ = [
     "transaction",
     "workflow",
 ]
-
-__version__ = "0.1.0"

@@ -34,14 +34,16 @@
     │   ├── NewerDatabase
     │   ├── OlderDatabase           and nobody asked for an upgrade
     │   ├── StoreMoved              to another database; or that is under way
-    │   ├── CorruptStore
+    │   ├── CorruptStore            damaged, or contradicting itself
+    │   ├── NewerFormat             sound, but only a newer Holdfast can read it
     │   └── StoreUnavailable        read-only, disk full, connection lost
     │       └── OutcomeUnknown      the commit may or may not have happened
     ├── EngineClosed
     ├── DeterminismError
     │   ├── NonDeterminismError     replay issued another command than history records
     │   ├── ForbiddenInWorkflow     the guard caught a clock, random source, file, socket, thread
-    │   └── TurnTooLong             a turn that does not come to rest
+    │   ├── TurnTooLong             a turn that does not come to rest
+    │   └── TurnTooLarge            a turn that would write more history than one may
     ├── WorkflowError               how an execution ended, raised by `result()`
     │   ├── WorkflowFailed
     │   ├── WorkflowCancelled
@@ -73,7 +75,7 @@ if TYPE_CHECKING:
 
 
 class HoldfastError(Exception):
-    """The root of the tree."""
+    """The root of the tree; `message` says what was expected, what is the case, and what to do."""
 
     def __init__(self, message: str) -> None:
         super().__init__(message)
@@ -156,7 +158,7 @@ class PayloadError(InvalidRequest):
 
 
 class EncodingError(PayloadError):
-    """JSON cannot hold the value."""
+    """A value cannot become a payload: JSON has no form for it, or it is nested too deeply."""
 
 
 class DecodingError(PayloadError):
@@ -168,7 +170,7 @@ class PayloadTooLarge(PayloadError):
 
 
 class NotFound(HoldfastError):
-    """Nothing has that id."""
+    """Nothing in the database has the id that was asked for."""
 
 
 class ExecutionNotFound(NotFound):
@@ -180,7 +182,7 @@ class Conflict(HoldfastError):
 
 
 class ExecutionClosed(Conflict):
-    """The execution has ended."""
+    """The execution has ended and takes no more signals; nothing was stored."""
 
 
 class WorkflowAlreadyOpen(Conflict):
@@ -220,11 +222,15 @@ class OlderDatabase(StoreError):
 
 
 class StoreMoved(StoreError):
-    """All that the database holds was moved elsewhere, or a move is under way."""
+    """All that the database holds was moved elsewhere, or a transfer is under way."""
 
 
 class CorruptStore(StoreError):
     """What is stored contradicts itself or cannot be decoded."""
+
+
+class NewerFormat(StoreError):
+    """A newer Holdfast wrote what is stored; this one cannot read it, and leaves it alone."""
 
 
 class StoreUnavailable(StoreError):
@@ -236,7 +242,7 @@ class OutcomeUnknown(StoreUnavailable):
 
 
 class EngineClosed(HoldfastError):
-    """The engine is not open."""
+    """The engine was not opened yet, or is shut down; those who wait for a result then get this too."""
 
 
 class DeterminismError(HoldfastError):
@@ -253,6 +259,10 @@ class ForbiddenInWorkflow(DeterminismError):
 
 class TurnTooLong(DeterminismError):
     """Workflow code did not come to rest within the bound of one turn."""
+
+
+class TurnTooLarge(DeterminismError):
+    """A turn would write more history than the engine's `max_turn_bytes` allows."""
 
 
 class WorkflowError(HoldfastError):
@@ -276,7 +286,7 @@ class WorkflowFailed(WorkflowError):
 
 
 class WorkflowCancelled(WorkflowError):
-    """The workflow was cancelled."""
+    """The execution ended as cancelled: that was asked for, and its code let it happen."""
 
 
 class WorkflowTerminated(WorkflowError):
@@ -299,7 +309,7 @@ class StepError(HoldfastError):
 
 
 class ActivityError(StepError):
-    """An activity did not succeed."""
+    """An activity has no result: it failed, timed out or was cancelled."""
 
 
 class ActivityFailed(ActivityError):
@@ -319,11 +329,11 @@ class ChildWorkflowFailed(StepError):
 
 
 class ChildWorkflowCancelled(ChildWorkflowFailed):
-    """The child was cancelled."""
+    """The child ended without a result, because it was cancelled."""
 
 
 class ChildWorkflowTerminated(ChildWorkflowFailed):
-    """The child was terminated."""
+    """The child ended without a result, because it was terminated; its code had no say."""
 
 
 class ExternalSignalFailed(StepError):

@@ -5,18 +5,16 @@ from __future__ import annotations
 from collections.abc import Awaitable, Callable
 from typing import Any, Concatenate, ParamSpec, TypeVar, overload
 
-from holdfast.code.context import Context
-from holdfast.code.definitions import (
+from holdfast.activities.definitions import (
     Activity,
     Executor,
     TransactionActivity,
-    Versioning,
-    Workflow,
     check_transaction,
-    check_versioning,
     choose_executor,
     make_options,
 )
+from holdfast.code.context import Context
+from holdfast.code.definitions import Versioning, Workflow, check_versioning
 from holdfast.core.instants import Duration
 from holdfast.core.retry import RetryPolicy
 from holdfast.errors import InvalidConfiguration, InvalidDefinition
@@ -42,8 +40,9 @@ def workflow(
     """Make an `async def` function a workflow. Its first parameter is the Context; the others are its input.
 
     `name` is how histories and other programs refer to it (default: the function's name); `version` is recorded at each
-    start. With `versioning='latest'` whoever has the workflow takes its turns, in whatever version; with 'pinned' only
-    engines that have exactly the version with which it was started do.
+    start. With `versioning='latest'` whoever has the workflow takes its turns, with the version that was given to that
+    engine last; with 'pinned' an execution stays with the version that took its first turn. An engine may have several
+    versions of one name: `Engine(…, workflows=[order_v1, order_v2])`.
     """
     if not isinstance(version, str):
         raise InvalidConfiguration(f"Expected version=… of a workflow to be text, but it is {version!r}. Write version='2'.")
@@ -173,19 +172,19 @@ class _ActivityDecorator:
     @overload
     def __call__(self, function: Callable[P, R], /) -> Activity[P, R]: ...
     def __call__(self, function: Any, /) -> Any:
-        """Decorate the function."""
+        """Make an activity of the function that is decorated."""
         raise NotImplementedError  # only for type checkers: `activity` returns a plain function
 
 
 class _TransactionDecorator:
-    """The type of `transaction(...)` with options."""
+    """The type of `transaction(...)` with options: keeps the signature of async and sync functions alike."""
 
     @overload
     def __call__(self, function: Callable[Concatenate[Any, P], Awaitable[R]], /) -> TransactionActivity[P, R]: ...
     @overload
     def __call__(self, function: Callable[Concatenate[Any, P], R], /) -> TransactionActivity[P, R]: ...
     def __call__(self, function: Any, /) -> Any:
-        """Decorate the function."""
+        """Make a transaction of the function that is decorated."""
         raise NotImplementedError  # only for type checkers: `transaction` returns a plain function
 
 

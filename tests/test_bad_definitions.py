@@ -3,13 +3,14 @@
 from __future__ import annotations
 
 from collections.abc import AsyncIterator, Callable
-from datetime import timedelta
+from datetime import datetime, timedelta
 from pathlib import Path
 from typing import Any
 
 import pytest
 
 from holdfast import Context, Engine, Retry, activity, workflow
+from holdfast.engine.clock import SystemClock
 from holdfast.errors import (
     DuplicateName,
     HoldfastError,
@@ -218,6 +219,12 @@ async def another_order(ctx: Context) -> None: ...
 async def another_work() -> None: ...
 
 
+COUNT = "Expected {}=… to be a whole number from 1 to 1,000,000,000, but it is"
+SECONDS = "Expected {}=… to be a number of seconds from a microsecond to a hundred years, but it is"
+QUEUES = "Expected queue_limits=… to map queues to whole numbers from 1 to 1,000,000,000, but it is"
+CLOCK = "Expected clock=… to be an object with now() and call_at(when, callback), but it is"
+ENTROPY = "Expected entropy=… to be a function that gives as many random bits as asked for, but it is"
+
 OPTIONS: list[tuple[dict[str, Any], type[HoldfastError], str]] = [
     (
         {"workflows": [order, another_order]},
@@ -263,37 +270,37 @@ OPTIONS: list[tuple[dict[str, Any], type[HoldfastError], str]] = [
         "Expected the store to be 'sqlite:///file.db', 'postgresql://user@host/database' or 'memory://', but it is None",
     ),
     ({"speed": 5}, InvalidConfiguration, "Expected an option of the engine, but 'speed' is none. The options are: "),
-    ({"max_activities": 0}, InvalidConfiguration, "Expected max_activities=… to be a positive whole number, but it is 0"),
-    (
-        {"max_activities": 1.5},
-        InvalidConfiguration,
-        "Expected max_activities=… to be a positive whole number, but it is 1.5",
-    ),
-    (
-        {"max_activities": True},
-        InvalidConfiguration,
-        "Expected max_activities=… to be a positive whole number, but it is True",
-    ),
-    ({"shutdown_grace": -1}, InvalidConfiguration, "Expected shutdown_grace=… to be a positive number, but it is -1"),
-    (
-        {"shutdown_grace": float("inf")},
-        InvalidConfiguration,
-        "Expected shutdown_grace=… to be a positive number, but it is inf",
-    ),
+    ({"max_activities": 0}, InvalidConfiguration, f"{COUNT.format('max_activities')} 0."),
+    ({"max_activities": 1.5}, InvalidConfiguration, f"{COUNT.format('max_activities')} 1.5."),
+    ({"max_activities": True}, InvalidConfiguration, f"{COUNT.format('max_activities')} True."),
+    ({"batch_size": 2**70}, InvalidConfiguration, f"{COUNT.format('batch_size')} 1180591620717411303424."),
+    ({"shutdown_grace": -1}, InvalidConfiguration, f"{SECONDS.format('shutdown_grace')} -1."),
+    ({"shutdown_grace": float("inf")}, InvalidConfiguration, f"{SECONDS.format('shutdown_grace')} inf."),
+    ({"shutdown_grace": float("nan")}, InvalidConfiguration, f"{SECONDS.format('shutdown_grace')} nan."),
+    ({"request_ttl": True}, InvalidConfiguration, f"{SECONDS.format('request_ttl')} True."),
+    ({"request_ttl": 1e300}, InvalidConfiguration, f"{SECONDS.format('request_ttl')} 1e+300."),
+    ({"heartbeat": 1e-9}, InvalidConfiguration, f"{SECONDS.format('heartbeat')} 1e-09."),
     (
         {"payload_limit": "2 MiB"},
         InvalidConfiguration,
-        "Expected payload_limit=… to be a positive whole number, but it is '2",
+        "Expected payload_limit=… to be a whole number from 1 to 536,870,912, but it is '2 MiB'.",
     ),
-    ({"queue_limits": {"slow": 0}}, InvalidConfiguration, "Expected queue_limits=… to map queues to positive whole numbers"),
-    ({"queue_limits": {"": 1}}, InvalidIdentifier, "Expected the queue in queue_limits=… to be text"),
     (
-        {"queue_limits": 5},
+        {"max_live_bytes": 2**40 + 1},
         InvalidConfiguration,
-        "Expected queue_limits=… to map queues to positive whole numbers, but it is 5",
+        "Expected max_live_bytes=… to be a whole number from 1 to 1,099,511,627,776, but it is 1099511627777.",
     ),
+    ({"queue_limits": {"slow": 0}}, InvalidConfiguration, f"{QUEUES} {{'slow': 0}}."),
+    ({"queue_limits": {"slow": 2**31}}, InvalidConfiguration, f"{QUEUES} {{'slow': 2147483648}}."),
+    ({"queue_limits": {"": 1}}, InvalidIdentifier, "Expected the queue in queue_limits=… to be text"),
+    ({"queue_limits": 5}, InvalidConfiguration, f"{QUEUES} 5."),
+    ({"clock": "x"}, InvalidConfiguration, f"{CLOCK} 'x'."),
+    ({"clock": 0}, InvalidConfiguration, f"{CLOCK} 0."),
+    ({"clock": datetime}, InvalidConfiguration, f"{CLOCK} <class 'datetime.datetime'>."),
+    ({"clock": SystemClock}, InvalidConfiguration, f"{CLOCK} <class 'holdfast.engine.clock.SystemClock'>."),
+    ({"entropy": 5}, InvalidConfiguration, f"{ENTROPY} 5."),
+    ({"entropy": None}, InvalidConfiguration, f"{ENTROPY} None."),
     ({"node": ""}, InvalidIdentifier, "Expected the name of the node to be text"),
-    ({"node": "a,b"}, InvalidConfiguration, "Expected the name of the node to have no comma, but it is 'a,b'"),
 ]
 
 

@@ -13,7 +13,7 @@ from click.testing import CliRunner, Result
 
 from holdfast import Context, Engine, activity, workflow
 from holdfast.cli import main
-from holdfast.engine.moving.moves import move
+from holdfast.engine.transfer.transfers import transfer
 from holdfast.errors import StoreError
 from tests.postgres.access import connect
 from tests.postgres.server import PostgresServer
@@ -72,7 +72,7 @@ async def test_a_role_that_owns_the_schema_and_nothing_else_can_do_everything(ap
     async with make_engine(source) as engine:
         await engine.start(work, 1, workflow_id="moved")
 
-    await move(source, owner)
+    await transfer(source, owner)
 
     async with make_engine(owner) as engine:
         await engine.signal_workflow("moved", "more", 4)

@@ -5,7 +5,7 @@ The files import click and little else; what a command needs is imported when it
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from typing import Any, Final
 
 import click
@@ -19,10 +19,10 @@ from holdfast.cli.executions import list_executions, show
 from holdfast.cli.exports import export_executions, import_executions
 from holdfast.cli.feel import feel
 from holdfast.cli.histories import history, replay
-from holdfast.cli.moves import migrate
 from holdfast.cli.nodes import nodes
 from holdfast.cli.purges import purge
 from holdfast.cli.simulations import simulate
+from holdfast.cli.transfers import transfer_database
 from holdfast.errors import HoldfastError
 
 COMMANDS: Final[Sequence[click.Command]] = (
@@ -37,15 +37,24 @@ COMMANDS: Final[Sequence[click.Command]] = (
     purge,
     export_executions,
     import_executions,
-    migrate,
+    transfer_database,
     simulate,
     feel,
     dmn,
 )
 
 
+RENAMED: Final[Mapping[str, str]] = {"migrate": "transfer"}
+"""Former names of commands: they are refused with the present name."""
+
+
 class Commands(click.Group):
     """A group that lists its commands in the order given and prints our errors as sentences, without a traceback."""
+
+    def get_command(self, ctx: click.Context, cmd_name: str) -> click.Command | None:
+        if cmd_name in RENAMED:
+            ctx.fail(f"Expected a command, but '{cmd_name}' has another name now. Use `holdfast {RENAMED[cmd_name]}`.")
+        return super().get_command(ctx, cmd_name)
 
     def list_commands(self, ctx: click.Context) -> list[str]:
         return list(self.commands)

@@ -17,9 +17,11 @@ if TYPE_CHECKING:
 def check(database: Database) -> None:
     """Check the integrity of a database.
 
-    Exit code 1, and a sentence for each problem, if anything is wrong.
+    Exit code 1, and a sentence for each problem, if anything is wrong. What a newer Holdfast wrote is listed, and not wrong.
     """
-    problems, counts = use_database(database, examine)
+    problems, newer, counts = use_database(database, check_and_count)
+    for sentence in newer:
+        click.echo(f"newer: {sentence}")
     for problem in problems:
         click.echo(problem)
     if problems:
@@ -31,8 +33,9 @@ def check(database: Database) -> None:
     click.echo(f"ok: {describe_counts(counts)}")
 
 
-async def examine(store: Store) -> tuple[list[str], Counts]:
-    return await store.check(), await store.count()
+async def check_and_count(store: Store) -> tuple[list[str], list[str], Counts]:
+    """The problems of a database, what a newer Holdfast wrote into it, and how much it holds."""
+    return await store.check(), await store.list_newer(), await store.count()
 
 
 def describe_counts(counts: Counts) -> str:

@@ -1,6 +1,6 @@
-"""Databases named on the command line: found, opened without an engine, and let go of again.
+"""Databases that are named on the command line: how they are found, and opened without an engine.
 
-None of it makes a database, or changes the schema of one.
+Nothing here creates a database or changes a schema.
 """
 
 from __future__ import annotations
@@ -18,7 +18,8 @@ from holdfast.errors import ExecutionNotFound, InvalidConfiguration
 
 if TYPE_CHECKING:
     from holdfast.engine.views import History
-    from holdfast.store.contract import ExecutionRow, Store
+    from holdfast.store.contract import Store
+    from holdfast.store.rows import ExecutionRow
 
 T = TypeVar("T")
 Function = TypeVar("Function", bound=Callable[..., Any])
@@ -28,7 +29,7 @@ SQLITE = "sqlite:///"
 
 @dataclass(frozen=True)
 class Database:
-    """A database that somebody named. Printed without its password."""
+    """A database that is named on the command line. Its text has no password."""
 
     url: str
 
@@ -44,13 +45,13 @@ class Database:
 
     def make_store(self) -> Store:
         """Its store, not opened yet. Raises InvalidConfiguration if the URL is none."""
-        from holdfast.engine.stores import open_store
+        from holdfast.engine.stores import make_store
 
-        return open_store(self.url)
+        return make_store(self.url)
 
 
 def read_name(_ctx: click.Context, _param: click.Parameter, value: str) -> Database:
-    """The database of a path or URL, there or not."""
+    """Parse a path or URL; the database need not exist. Raises BadParameter."""
     from holdfast.engine.stores import POSTGRES_SCHEMES
 
     scheme, separator, _ = value.partition("://")
@@ -68,7 +69,7 @@ def read_name(_ctx: click.Context, _param: click.Parameter, value: str) -> Datab
 
 
 def find_database(ctx: click.Context, param: click.Parameter, value: str) -> Database:
-    """The database of a path or URL. A file must be there: looking into a database never makes one."""
+    """Parse a path or URL; a file must exist, since reading a database never creates one. Raises BadParameter."""
     database = read_name(ctx, param, value)
     if database.url.startswith(SQLITE):
         path = Path(database.url.removeprefix(SQLITE))
@@ -80,12 +81,12 @@ def find_database(ctx: click.Context, param: click.Parameter, value: str) -> Dat
 
 
 def database_argument(function: Function) -> Function:
-    """The argument DB."""
+    """Add the argument DB to a command."""
     return click.argument("database", callback=find_database, metavar="DB")(function)
 
 
 def org_option(function: Function) -> Function:
-    """The option --org."""
+    """Add the option --org to a command."""
     return click.option("--org", default="default", show_default=True, help="The organisation to look into.")(function)
 
 
@@ -93,27 +94,27 @@ def org_option(function: Function) -> Function:
 async def open_database(database: Database, *, to_write: bool = False) -> AsyncIterator[Store]:
     """The store alone, without an engine: nothing is recovered and no workflow runs. Raises StoreError.
 
-    A database that was moved elsewhere, or is being moved, can be looked into and not written to.
+    A database that was moved, or takes part in a transfer, can be read but not written to.
     """
-    from holdfast.engine.moving.marks import find_move, refuse_moved
-    from holdfast.store.moving import Lasting
+    from holdfast.engine.transfer.marks import describe_transfer, refuse_moved
+    from holdfast.store.transfer import PersistentStore
 
     store = database.make_store()
-    if not isinstance(store, Lasting):
+    if not isinstance(store, PersistentStore):
         raise InvalidConfiguration(f"Expected a database that lasts, but '{database}' is none. Name another.")
     await store.open_existing()
     try:
         if to_write:
             await refuse_moved(store)
-        elif (move := await find_move(store)) is not None:
-            click.echo(f"Note: {move}.", err=True)
+        elif (transfer := await describe_transfer(store)) is not None:
+            click.echo(f"Note: {transfer}.", err=True)
         yield store
     finally:
         await store.close()
 
 
 def use_database(database: Database, work: Callable[[Store], Coroutine[Any, Any, T]], *, to_write: bool = False) -> T:
-    """Open the database, do the work, close it."""
+    """Open a database, await `work` with its store, and close it. Raises StoreError."""
 
     async def run() -> T:
         async with open_database(database, to_write=to_write) as store:
@@ -123,7 +124,7 @@ def use_database(database: Database, work: Callable[[Store], Coroutine[Any, Any,
 
 
 async def find_execution(store: Store, org: str, target: str) -> ExecutionRow:
-    """By execution id, else the newest of a workflow id. Raises ExecutionNotFound."""
+    """Find an execution by its id, or the newest one of a workflow id. Raises ExecutionNotFound."""
     row = await store.find_execution(org, target) or await store.find_latest(org, target)
     if row is None:
         raise ExecutionNotFound(

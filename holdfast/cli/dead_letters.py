@@ -30,7 +30,7 @@ def dead_letters(ctx: click.Context, database: Database) -> None:
 
 
 def choice_of_letters(function: Function) -> Function:
-    """Which dead letters are meant: by id, or all of them."""
+    """Add the argument ID and the option --all to a command on dead letters."""
     everything = click.option("--all", "everything", is_flag=True, help="All dead letters of the org.")
     return click.argument("ids", nargs=-1, type=int, metavar="[ID]...")(everything(function))
 
@@ -39,7 +39,7 @@ def choice_of_letters(function: Function) -> Function:
 @org_option
 @click.pass_obj
 def list_letters(database: Database, org: str) -> None:
-    """List dead letters, oldest first."""
+    """List the dead letters of an org, oldest first."""
     from holdfast.cli.tables import shorten, show_json, show_rows, show_time
 
     letters = use_database(database, lambda store: read_letters(store, org))
@@ -73,10 +73,10 @@ def requeue(database: Database, ids: tuple[int, ...], everything: bool, org: str
     """
 
     async def work(store: Store) -> int:
-        from holdfast.store.contract import Wake
+        from holdfast.store.contract import WakeReason
 
         requeued = await store.requeue_dead_letters(org, await choose_ids(store, org, ids, everything))
-        await store.wake(Wake.WORK)
+        await store.wake(WakeReason.WORK)
         return requeued
 
     report(use_database(database, work, to_write=True), ids, "requeued")
@@ -108,14 +108,14 @@ async def read_letters(store: Store, org: str) -> list[DeadLetter]:
 
 
 async def choose_ids(store: Store, org: str, ids: tuple[int, ...], everything: bool) -> list[int]:
-    """The ids that were asked for."""
+    """The ids that were given, or all of the org with --all. Raises UsageError."""
     if everything == bool(ids):
         raise click.UsageError("Expected the ids of dead letters, or --all, but got neither or both. Give one of them.")
     return [letter.id for letter in await read_letters(store, org)] if everything else list(ids)
 
 
 def report(done: int, ids: tuple[int, ...], verb: str) -> None:
-    """Say how many; an id that does not exist is an error, though the others are done."""
+    """Print how many dead letters were handled; raises ClickException if some ids do not exist."""
     from holdfast.cli.tables import count
 
     click.echo(f"{count(done, 'dead letter')} {verb}.")

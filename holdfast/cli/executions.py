@@ -11,7 +11,8 @@ from holdfast.core.lifecycle import Status
 
 if TYPE_CHECKING:
     from holdfast.engine.views import ExecutionInfo, History
-    from holdfast.store.contract import ExecutionRow, Filter, Store
+    from holdfast.store.contract import ExecutionFilter, Store
+    from holdfast.store.rows import ExecutionRow
 
 COLUMNS = ("workflow id", "workflow", "status", "events", "updated", "waits for", "execution id")
 
@@ -31,11 +32,11 @@ COLUMNS = ("workflow id", "workflow", "status", "events", "updated", "waits for"
 def list_executions(
     *, database: Database, status: tuple[str, ...], workflow: str | None, org: str, limit: int, before: str | None
 ) -> None:
-    """List executions, newest first."""
-    from holdfast.store.contract import Filter
+    """List the executions of an org, newest first."""
+    from holdfast.store.contract import ExecutionFilter
 
     statuses = [Status(one) for one in status]
-    query = Filter(org, statuses, workflow=workflow, before=before, limit=limit)
+    query = ExecutionFilter(org, statuses, workflow=workflow, before=before, limit=limit)
     rows = use_database(database, lambda store: read_rows(store, query))
     if not rows:
         click.echo("There are none.")
@@ -45,12 +46,12 @@ def list_executions(
         click.echo(f"There may be more: --before {rows[-1].execution_id}", err=True)
 
 
-async def read_rows(store: Store, query: Filter) -> list[ExecutionRow]:
+async def read_rows(store: Store, query: ExecutionFilter) -> list[ExecutionRow]:
     return await store.list_executions(query)
 
 
 def show_infos(rows: list[ExecutionRow]) -> None:
-    """Print executions, one per line."""
+    """Print executions as a table, one per line."""
     from holdfast.cli.tables import show_rows, show_time
     from holdfast.engine.views import to_info
 
@@ -76,17 +77,23 @@ def show_infos(rows: list[ExecutionRow]) -> None:
 @click.argument("target", metavar="ID")
 @org_option
 def show(database: Database, target: str, org: str) -> None:
-    """Show one execution and its history. ID is a workflow id (the newest counts) or an execution id."""
-    from holdfast.cli.tables import show_execution, show_history
+    """Show one execution with its history and inbox. ID is a workflow id (the newest counts) or an execution id."""
+    from holdfast.cli.tables import show_execution, show_history, show_inbox
 
     info, history = use_database(database, lambda store: read_execution(store, org, target))
     show_execution(info)
     show_history(history)
+    if info.inbox:
+        show_inbox(info.inbox)
 
 
 async def read_execution(store: Store, org: str, target: str) -> tuple[ExecutionInfo, History]:
     """An execution with its history. Raises ExecutionNotFound."""
+    from holdfast.engine.use_cases.inboxes import add_inbox
     from holdfast.engine.views import to_info
 
     row = await find_execution(store, org, target)
-    return to_info(row), await read_history(store, row)
+    info = to_info(row)
+    if info.closed_at is None:
+        info = await add_inbox(store, info)
+    return info, await read_history(store, row)

@@ -11,7 +11,7 @@ from holdfast.cli.databases import Database, database_argument, org_option, read
 from holdfast.core.lifecycle import Status
 
 if TYPE_CHECKING:
-    from holdfast.engine.moving.copying import ImportReport
+    from holdfast.engine.transfer.copying import ImportReport
     from holdfast.store.contract import Store
 
 
@@ -34,12 +34,12 @@ def export_executions(database: Database, targets: tuple[str, ...], status: tupl
     statuses = [Status(one) for one in status]
 
     async def work(store: Store) -> int:
-        from holdfast.engine.moving.copying import Damaged
-        from holdfast.engine.moving.copying import export_executions as read_lines
+        from holdfast.engine.transfer.copying import UnreadableExecution
+        from holdfast.engine.transfer.copying import export_executions as read_lines
 
         damaged = 0
         async for line in read_lines(store, targets, org=org, statuses=statuses):
-            if isinstance(line, Damaged):
+            if isinstance(line, UnreadableExecution):
                 damaged += 1
                 click.echo(f"left out: execution {line.execution_id}: {line.reason}", err=True)
             else:
@@ -66,7 +66,7 @@ def import_executions(database: Database, file: BinaryIO, skip_existing: bool) -
     executions go on in DB, which is made if it is not there: see that nobody goes on with them where they come from.
     """
     from holdfast.cli.tables import count
-    from holdfast.engine.moving.copying import check_lines
+    from holdfast.engine.transfer.copying import check_lines
 
     if file.seekable():
         for _ in check_lines(file):
@@ -79,8 +79,8 @@ def import_executions(database: Database, file: BinaryIO, skip_existing: bool) -
 
 async def put_lines(database: Database, file: BinaryIO, *, skip_existing: bool) -> ImportReport:
     """Put every execution of a file into a database."""
-    from holdfast.engine.moving.copying import import_executions as put
-    from holdfast.engine.moving.marks import refuse_moved
+    from holdfast.engine.transfer.copying import import_executions as put
+    from holdfast.engine.transfer.marks import refuse_moved
 
     store = database.make_store()
     await store.open()

@@ -39,7 +39,7 @@ async def read_nodes(store: Store) -> list[NodeInfo]:
 
 
 def show_nodes(found: Sequence[NodeInfo]) -> None:
-    """Print nodes, one per line."""
+    """Print nodes as a table, one per line, with what each of them serves."""
     from holdfast.cli.tables import shorten, show_rows, show_time
 
     show_rows(

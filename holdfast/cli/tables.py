@@ -14,7 +14,7 @@ if TYPE_CHECKING:
     from rich.console import Console
     from rich.table import Table
 
-    from holdfast.engine.views import ExecutionInfo, History
+    from holdfast.engine.views import ExecutionInfo, History, WaitingEnvelope
 
 PIPE_WIDTH = 240
 LONGEST_CELL = 100
@@ -79,7 +79,7 @@ def show_execution(info: ExecutionInfo) -> None:
     table = Table.grid(padding=(0, 2))
     for field in msgspec.structs.fields(info):
         value = getattr(info, field.name)
-        if value not in (None, "", {}):
+        if value not in (None, "", {}) and field.name != "inbox":
             table.add_row(field.name.replace("_", " "), show_value(value))
     make_console().print(table)
 
@@ -91,6 +91,12 @@ def show_history(history: History) -> None:
         for recorded, plain in zip(history.events, history.to_json(), strict=True)
     ]
     show_rows(("#", "time", "event", "details"), rows)
+
+
+def show_inbox(inbox: Sequence[WaitingEnvelope]) -> None:
+    """Print what waits for an execution, the oldest first."""
+    make_console().print("\nwaiting in its inbox:")
+    show_rows(("#", "envelope", "failures"), [(one.id, shorten(show_json(one.envelope)), one.attempts) for one in inbox])
 
 
 def describe_event(plain: dict[str, Any]) -> str:
@@ -109,7 +115,7 @@ def show_field(key: str, value: Any) -> str:
 
 
 def show_value(value: Any) -> str:
-    """Any value for a cell."""
+    """The text of a value in a cell: a time in UTC, a string as it is, all else as JSON; all of it printable."""
     if isinstance(value, datetime):
         return show_time(value)
     return clean(value) if isinstance(value, str) else clean(show_json(value))

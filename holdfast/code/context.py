@@ -14,7 +14,8 @@ from typing import TYPE_CHECKING, Any, Generic, NoReturn, ParamSpec, TypeVar, ov
 
 import msgspec
 
-from holdfast.code.definitions import Activity, TransactionActivity, Workflow
+from holdfast.activities.definitions import Activity, TransactionActivity
+from holdfast.code.definitions import Workflow
 from holdfast.core import payloads
 from holdfast.core.ids import check_identifier, derive_entropy
 from holdfast.core.instants import Duration, from_datetime, to_datetime, to_micros
@@ -24,8 +25,8 @@ from holdfast.errors import InvalidArguments, InvalidConfiguration
 if TYPE_CHECKING:
     from datetime import datetime
 
-    from holdfast.code.instance import CodeProgram
     from holdfast.code.logger import WorkflowLogger
+    from holdfast.code.program import CodeProgram
 
 P = ParamSpec("P")
 R = TypeVar("R")
@@ -33,7 +34,7 @@ T = TypeVar("T")
 
 
 class Info(msgspec.Struct, frozen=True):
-    """What an execution knows about itself."""
+    """What workflow code can know about its own execution: `ctx.info`."""
 
     org: str
     workflow: str
@@ -52,7 +53,7 @@ class SignalWait(msgspec.Struct, frozen=True):
 
 
 class TimerWait(msgspec.Struct, frozen=True):
-    """For `wait_any`: a length of time."""
+    """One of the waits of `wait_any`: a length of time, made by `ctx.timer`."""
 
     duration: Duration
 
@@ -81,19 +82,20 @@ class ChildHandle(Generic[R]):
         return self._future
 
     def cancel(self) -> bool:
-        """Ask the child to cancel."""
+        """Ask the child to cancel, and wait for it no longer. False if its end is known already."""
         return self._future.cancel()
 
     def signal(self, name: str, value: Any = None) -> asyncio.Future[None]:
-        """Send the child a signal."""
+        """Send the child a signal; done once the child has accepted it."""
         return self._context.signal_external_workflow(self.workflow_id, name, value)
 
 
 class Context:
-    """The first parameter of every workflow."""
+    """What a workflow may do, durably: the first parameter of every workflow function."""
 
     def __init__(self, program: CodeProgram, info: Info) -> None:
         self._program = program
+        self._issuer = program.issuer
         self.info = info
         self._random: random.Random | None = None
         self._uuids: random.Random | None = None
@@ -111,15 +113,15 @@ class Context:
         Raises ActivityFailed, ActivityTimedOut or ActivityCancelled when awaited. Cancelling the future cancels the
         activity. An activity that other nodes have can be named by a string; its result is then plain JSON.
         """
-        program = self._program
+        issuer = self._issuer
         if isinstance(activity, Activity):
             if isinstance(activity, TransactionActivity):
                 raise InvalidArguments(
                     f"Expected ctx.run to get a function decorated with @activity, but '{activity.name}' is decorated with "
                     "@transaction. Call ctx.transaction, which commits its SQL together with its result."
                 )
-            encoded = activity.signature.encode_arguments(args, kwargs, program.payload_limit)
-            return program.run_activity(activity.name, encoded, activity.options, activity.signature.result_hint)
+            encoded = activity.signature.encode_arguments(args, kwargs, issuer.payload_limit)
+            return issuer.run_activity(activity.name, encoded, activity.options, activity.signature.result_hint)
         if isinstance(activity, str):
             if kwargs:
                 raise InvalidArguments(
@@ -127,8 +129,8 @@ class Context:
                     f"but got {sorted(kwargs)}. Pass them by position, or pass the decorated function."
                 )
             check_identifier(activity, "the name of an activity")
-            encoded = payloads.encode(args, f"the arguments of activity '{activity}'", program.payload_limit)
-            return program.run_activity(activity, encoded, DEFAULT_OPTIONS, Any)
+            encoded = payloads.encode(args, f"the arguments of activity '{activity}'", issuer.payload_limit)
+            return issuer.run_activity(activity, encoded, DEFAULT_OPTIONS, Any)
         raise InvalidArguments(
             f"Expected ctx.run to get a function decorated with @activity, but got {activity!r}. "
             "Decorate it, or pass its name."
@@ -148,8 +150,8 @@ class Context:
                 f"Expected ctx.transaction to get a function decorated with @transaction, but got {given!r}. {remedy}."
             )
         signature = function.signature
-        encoded = signature.encode_arguments(args, kwargs, self._program.payload_limit)
-        return self._program.run_activity(function.name, encoded, function.options, signature.result_hint)
+        encoded = signature.encode_arguments(args, kwargs, self._issuer.payload_limit)
+        return self._issuer.run_activity(function.name, encoded, function.options, signature.result_hint)
 
     # --- children ---
 
@@ -176,8 +178,7 @@ class Context:
     def _child(
         self, workflow: Workflow[..., Any] | str, args: Any, workflow_id: str | None, parent_close: ParentClose | str
     ) -> ChildHandle[Any]:
-        program = self._program
-        name, encoded, hint = _describe_workflow(workflow, args, program.payload_limit)
+        name, encoded, hint = _describe_workflow(workflow, args, self._issuer.payload_limit)
         if workflow_id is not None:
             check_identifier(workflow_id, "the workflow id of a child")
         try:
@@ -186,22 +187,22 @@ class Context:
             raise InvalidConfiguration(
                 f"Expected parent_close to be 'abandon', 'cancel' or 'terminate', but it is {parent_close!r}."
             ) from None
-        child_id, future = program.start_child(name, encoded, workflow_id, policy, hint)
+        child_id, future = self._issuer.start_child(name, encoded, workflow_id, policy, hint)
         return ChildHandle(self, workflow_id or child_id, child_id, future)
 
     # --- time ---
 
     def now(self) -> datetime:
         """The time of the event that is being handled; it never goes back."""
-        return to_datetime(self._program.now)
+        return to_datetime(self._issuer.loop.now)
 
     def sleep(self, duration: Duration) -> asyncio.Future[None]:
         """Wait for a timedelta or a number of seconds, however often the process ends meanwhile."""
-        return self._program.start_sleep(self._program.now + to_micros(duration, "the length of a sleep"))
+        return self._issuer.start_sleep(self._issuer.loop.now + to_micros(duration, "the length of a sleep"))
 
     def sleep_until(self, when: datetime) -> asyncio.Future[None]:
         """Wait for a point in time, which must have a time zone. One in the past is over at once."""
-        return self._program.start_sleep(from_datetime(when, "the end of a sleep"))
+        return self._issuer.start_sleep(from_datetime(when, "the end of a sleep"))
 
     # --- signals ---
 
@@ -230,8 +231,8 @@ class Context:
         """Signal another open workflow, exactly once; raises ExternalSignalFailed if it cannot take it."""
         check_identifier(workflow_id, "the workflow id of a receiver")
         check_identifier(name, "the name of a signal")
-        encoded = payloads.encode(value, f"the value of signal '{name}'", self._program.payload_limit)
-        return self._program.signal_external(workflow_id, name, encoded)
+        encoded = payloads.encode(value, f"the value of signal '{name}'", self._issuer.payload_limit)
+        return self._issuer.signal_external(workflow_id, name, encoded)
 
     # --- several at once ---
 
@@ -240,7 +241,7 @@ class Context:
         return SignalWait(check_identifier(name, "the name of a signal"), type)
 
     def timer(self, duration: Duration) -> TimerWait:
-        """For `wait_any`: a length of time."""
+        """A length of time as one of the waits of `wait_any`."""
         to_micros(duration, "the length of a timer")
         return TimerWait(duration)
 
@@ -270,21 +271,20 @@ class Context:
         For small things that need no retry, such as reading a setting. It must return what JSON can hold. If it raises,
         that is kept too, and raised as SideEffectFailed.
         """
-        return self._program.side_effect(function)
+        return self._issuer.side_effect(function)
 
     def patched(self, patch: str) -> bool:
         """Whether this execution takes the new path of a change: true for those that reach it first with the new code."""
-        return self._program.patched(check_identifier(patch, "the id of a patch"))
+        return self._issuer.patched(check_identifier(patch, "the id of a patch"))
 
     def continue_as(self, *args: Any, workflow: Workflow[..., Any] | str | None = None) -> NoReturn:
         """End this run and begin the next with a fresh history; signals that were not taken go along."""
-        program = self._program
-        name, encoded, _ = _describe_workflow(workflow or program.definition, args, program.payload_limit)
-        program.continue_as(name, encoded)
+        name, encoded, _ = _describe_workflow(workflow or self._program.definition, args, self._issuer.payload_limit)
+        self._issuer.continue_as(name, encoded)
 
     def set_state(self, value: Any) -> None:
-        """What the console and `query_status` show of this execution."""
-        self._program.set_state(payloads.encode(value, "the state of the workflow", self._program.payload_limit))
+        """Set what `query_status` and `holdfast show` tell of this execution."""
+        self._issuer.set_state(payloads.encode(value, "the state of the workflow", self._issuer.payload_limit))
 
     @property
     def random(self) -> random.Random:
@@ -302,7 +302,7 @@ class Context:
     @property
     def is_replaying(self) -> bool:
         """Whether history is being replayed. For diagnostics only: code that branches on it is not deterministic."""
-        return self._program.is_replaying
+        return self._issuer.is_replaying
 
     @property
     def logger(self) -> WorkflowLogger:
@@ -320,9 +320,7 @@ class Context:
 def _describe_workflow(workflow: Any, args: Any, limit: int) -> tuple[str, payloads.Payload, Any]:
     """The name, the encoded arguments and the result's hint of a workflow given by function or name."""
     if isinstance(workflow, Workflow):
-        encoded = workflow.signature.encode_arguments(args, {}, limit)
-        workflow.signature.check_arguments(encoded)
-        return workflow.name, encoded, workflow.signature.result_hint
+        return workflow.name, workflow.encode_input(args, limit), workflow.result_hint
     if isinstance(workflow, str):
         check_identifier(workflow, "the name of a workflow")
         return workflow, payloads.encode(args, f"the arguments of workflow '{workflow}'", limit), Any

@@ -1,48 +1,49 @@
-"""What the decorators make of users' functions: workflows and activities with a name, a signature and options."""
+"""What `@workflow` makes of an async function: a workflow with a name, a version, a signature and its checks."""
 
 from __future__ import annotations
 
+import functools
 import inspect
-from collections.abc import Iterable
+from collections.abc import Iterable, Iterator, Sequence
 from enum import StrEnum
-from typing import TYPE_CHECKING, Any, Generic, ParamSpec, Self, TypeVar
+from typing import TYPE_CHECKING, Any, Final, Generic, ParamSpec, TypeVar
 
-import msgspec
-
+from holdfast.code import deterministic_asyncio, guard
 from holdfast.core.ids import check_identifier
-from holdfast.core.instants import Duration, to_micros
-from holdfast.core.options import ActivityOptions
-from holdfast.core.retry import RetryPolicy
-from holdfast.core.signatures import Signature
-from holdfast.errors import DuplicateName, InvalidConfiguration, InvalidDefinition
+from holdfast.core.routes import make_pinned_route, make_route
+from holdfast.core.signatures import Signature, describe_function
+from holdfast.errors import InvalidConfiguration, InvalidDefinition
 
 if TYPE_CHECKING:
     from collections.abc import Callable
 
+    from holdfast.code.program import CodeProgram
+    from holdfast.core.definition import Definition
+    from holdfast.core.execution import Execution
+    from holdfast.core.payloads import Payload
+    from holdfast.core.program_limits import ProgramLimits
+
 P = ParamSpec("P")
 R_co = TypeVar("R_co", covariant=True)
-D = TypeVar("D", "Workflow[..., Any]", "Activity[..., Any]")
-
-
-class Executor(StrEnum):
-    """Where an activity's function runs."""
-
-    LOOP = "loop"
-    THREAD = "thread"
-    PROCESS = "process"
 
 
 class Versioning(StrEnum):
-    """Which code may go on with an execution that other code began."""
+    """Which version of a workflow may go on with an execution that another version began."""
 
     LATEST = "latest"
-    """Whichever there is."""
+    """The newest version that the node has which takes the turn."""
     PINNED = "pinned"
-    """Only the version that began it."""
+    """Only the version that took the execution's first turn."""
 
 
 class Workflow(Generic[P, R_co]):
-    """A workflow: an async function whose first parameter is the context."""
+    """One version of a workflow that is written as an async function, whose first parameter is the context.
+
+    It is a `holdfast.core.definition.Definition`.
+    """
+
+    kind: Final = "code"
+    org: Final[str | None] = None
 
     def __init__(
         self, function: Callable[..., Any], name: str, version: str = "", versioning: Versioning = Versioning.LATEST
@@ -50,6 +51,8 @@ class Workflow(Generic[P, R_co]):
         self.name = check_identifier(name, "the name of a workflow")
         self.version = version
         self.versioning = versioning
+        self.is_pinned = versioning is Versioning.PINNED
+        """Whether executions that this version begins stay with it."""
         self.function = _check_workflow(function, name)
         self.signature = Signature(function, f"workflow '{name}'", skip=1)
         self.__doc__ = function.__doc__
@@ -58,128 +61,59 @@ class Workflow(Generic[P, R_co]):
         """Call the function itself, for unit tests of its logic."""
         return self.function(*args, **kwargs)
 
+    @property
+    def result_hint(self) -> Any:
+        """The type of the result, by the function's return hint."""
+        return self.signature.result_hint
+
+    def routes(self, queue: str) -> Sequence[str]:
+        """Every route by which starts and executions on a queue come to a node that has this version.
+
+        Also a pinned workflow may begin with any version; a start may ask for one whether the workflow is pinned or not.
+        """
+        if not self.version:
+            return (make_route(queue, self.name),)
+        return make_route(queue, self.name), make_pinned_route(queue, self.name, self.version)
+
+    def prepare(self) -> None:
+        """Guard this process against non-deterministic workflow code, and look for some. Raises InvalidDefinition."""
+        guard.install()
+        deterministic_asyncio.install()
+        found = guard.scan(self.function)
+        if found:
+            listing = "\n  ".join(found)
+            raise InvalidDefinition(
+                f"Expected workflow '{self.name}' to be deterministic, but its code is not:\n  {listing}"
+            )
+
+    def is_same_as(self, other: Definition) -> bool:
+        """Whether another definition is of the same function."""
+        return isinstance(other, Workflow) and other.function is self.function
+
+    def encode_input(self, args: Sequence[Any], limit: int) -> Payload:
+        """The arguments of a start as history records them. Raises InvalidArguments, EncodingError or PayloadTooLarge."""
+        encoded = self.signature.encode_arguments(args, {}, limit)
+        self.signature.check_arguments(encoded)
+        return encoded
+
+    def make_program(self, execution: Execution, limits: ProgramLimits) -> CodeProgram:
+        """The program of an execution before its first event, which keeps within these limits."""
+        return _find_program_class()(self, execution.org, execution.execution_id, limits)
+
+    def describe(self) -> str:
+        """The function's qualified name, with its file and line."""
+        return describe_function(self.function)
+
     def __repr__(self) -> str:
         return f"<workflow {self.name!r}>"
 
 
-class Activity(Generic[P, R_co]):
-    """An activity: a function with side effects, sync or async."""
+@functools.cache
+def _find_program_class() -> type[CodeProgram]:
+    """The class of programs: found when the first is made, since it imports the context, which imports this module."""
+    from holdfast.code.program import CodeProgram  # noqa: PLC0415
 
-    skipped_parameters = 0
-    """How many of the function's first parameters are not given by workflows."""
-
-    def __init__(
-        self,
-        function: Callable[..., Any],
-        name: str,
-        options: ActivityOptions,
-        executor: Executor,
-        max_concurrent: int | None = None,
-        rate_per_second: float | None = None,
-    ) -> None:
-        self.name = check_identifier(name, "the name of an activity")
-        self.function = function
-        self.options = options
-        self.executor = executor
-        self.max_concurrent = max_concurrent
-        self.rate_per_second = rate_per_second
-        self.signature = Signature(function, f"activity '{name}'", skip=self.skipped_parameters)
-        self.__doc__ = function.__doc__
-
-    def __call__(self, *args: Any, **kwargs: Any) -> Any:
-        """Call the function itself, for unit tests of its logic."""
-        return self.function(*args, **kwargs)
-
-    def with_options(
-        self,
-        *,
-        retry: RetryPolicy | None = None,
-        queue: str | None = None,
-        start_to_close: Duration | None = None,
-        schedule_to_start: Duration | None = None,
-        schedule_to_close: Duration | None = None,
-        heartbeat: Duration | None = None,
-    ) -> Self:
-        """The same activity with other options, for one call: `ctx.run(charge.with_options(retry=…), order)`."""
-        given = make_options(
-            retry=retry,
-            queue=queue,
-            start_to_close=start_to_close,
-            schedule_to_start=schedule_to_start,
-            schedule_to_close=schedule_to_close,
-            heartbeat=heartbeat,
-            base=self.options,
-        )
-        other = type(self).__new__(type(self))
-        other.__dict__.update(self.__dict__)
-        other.options = given
-        return other
-
-    def __repr__(self) -> str:
-        return f"<activity {self.name!r}>"
-
-
-class TransactionActivity(Activity[P, R_co]):
-    """An activity whose SQL commits together with its result. Its function's first parameter is the connection."""
-
-    skipped_parameters = 1
-
-    def __repr__(self) -> str:
-        return f"<transaction {self.name!r}>"
-
-
-def make_options(
-    *,
-    retry: RetryPolicy | None = None,
-    queue: str | None = None,
-    start_to_close: Duration | None = None,
-    schedule_to_start: Duration | None = None,
-    schedule_to_close: Duration | None = None,
-    heartbeat: Duration | None = None,
-    base: ActivityOptions | None = None,
-) -> ActivityOptions:
-    """Options as history records them; what is not given comes from `base`."""
-    if retry is not None and not isinstance(retry, RetryPolicy):
-        raise InvalidConfiguration(
-            f"Expected retry=… to be a Retry(...), but it is {retry!r}. Write for instance Retry(max_attempts=5)."
-        )
-    changes: dict[str, Any] = {}
-    if retry is not None:
-        changes["retry"] = retry
-    if queue is not None:
-        changes["queue"] = check_identifier(queue, "the queue of an activity")
-    durations = {
-        "start_to_close": start_to_close,
-        "schedule_to_start": schedule_to_start,
-        "schedule_to_close": schedule_to_close,
-        "heartbeat": heartbeat,
-    }
-    for name, value in durations.items():
-        if value is not None:
-            changes[f"{name}_us"] = to_micros(value, f"the {name} timeout")
-    return msgspec.structs.replace(base or ActivityOptions(), **changes)
-
-
-def choose_executor(function: Callable[..., Any], executor: str | None, name: str) -> Executor:
-    """Async functions run in the loop, sync ones in threads, others in processes when asked."""
-    is_async = inspect.iscoroutinefunction(function)
-    if executor is None:
-        return Executor.LOOP if is_async else Executor.THREAD
-    try:
-        chosen = Executor(executor)
-    except ValueError:
-        raise InvalidConfiguration(
-            f"Expected executor=… of activity '{name}' to be 'loop', 'thread' or 'process', but it is {executor!r}."
-        ) from None
-    if is_async != (chosen is Executor.LOOP):
-        kind = "an async function runs in the loop" if is_async else "a sync function needs a thread or a process"
-        raise InvalidDefinition(f"Expected activity '{name}' to run in a {chosen}, but {kind}. Leave executor out.")
-    if chosen is Executor.PROCESS and "<locals>" in getattr(function, "__qualname__", "<locals>"):
-        raise InvalidDefinition(
-            f"Expected activity '{name}' to run in a process, but it is defined inside of a function, where another process "
-            "cannot find it. Move it to the level of its module."
-        )
-    return chosen
+    return CodeProgram
 
 
 def check_versioning(versioning: str, version: str) -> Versioning:
@@ -199,26 +133,22 @@ def check_versioning(versioning: str, version: str) -> Versioning:
     return policy
 
 
-def index_by_name(definitions: Iterable[D], what: str) -> dict[str, D]:
-    """Definitions by name. Raises DuplicateName, or InvalidDefinition for what is not a `what`."""
-    found: dict[str, D] = {}
-    wanted = Workflow if what == "workflow" else Activity
-    if isinstance(definitions, str) or not isinstance(definitions, Iterable):
-        plural = "workflows" if what == "workflow" else "activities"
-        raise InvalidDefinition(f"Expected {plural}=… to be a list, but it is {definitions!r}. Write {plural}=[…].")
-    for definition in definitions:
-        if not isinstance(definition, wanted):
-            raise InvalidDefinition(
-                f"Expected every {what} given to the engine to be decorated with @{what}, "
-                f"but found {getattr(definition, '__name__', definition)!r}. Add the decorator."
-            )
-        other = found.setdefault(definition.name, definition)
-        if other is not definition and other.function is not definition.function:
-            raise DuplicateName(
-                f"Expected each {what} to have its own name, but two are called '{definition.name}': "
-                f"{_place(other)} and {_place(definition)}. Rename one: @{what}(name='…')."
-            )
-    return found
+def check_workflows(workflows: Iterable[Workflow[..., Any]]) -> Iterator[Workflow[..., Any]]:
+    """What an engine was given as its workflows, one by one. Raises InvalidDefinition for what is no workflow."""
+    given: object = workflows
+    if isinstance(given, str) or not isinstance(given, Iterable):
+        raise InvalidDefinition(f"Expected workflows=… to be a list, but it is {given!r}. Write workflows=[…].")
+    return map(check_workflow, workflows)
+
+
+def check_workflow(workflow: Workflow[..., Any]) -> Workflow[..., Any]:
+    """What an engine was given as a workflow. Raises InvalidDefinition if it is none."""
+    if not isinstance(workflow, Workflow):
+        raise InvalidDefinition(
+            "Expected every workflow given to the engine to be decorated with @workflow, "
+            f"but found {getattr(workflow, '__name__', workflow)!r}. Add the decorator."
+        )
+    return workflow
 
 
 def _check_workflow(function: Callable[..., Any], name: str) -> Callable[..., Any]:
@@ -234,22 +164,3 @@ def _check_workflow(function: Callable[..., Any], name: str) -> Callable[..., An
             f"Write `async def {name}(ctx: Context, …)`."
         )
     return function
-
-
-def check_transaction(function: Callable[..., Any], name: str) -> None:
-    """Raises InvalidDefinition if the function cannot take a connection."""
-    if inspect.isasyncgenfunction(function) or inspect.isgeneratorfunction(function):
-        raise InvalidDefinition(
-            f"Expected transaction '{name}' to be a function that returns, but it is a generator. Return a list instead."
-        )
-    if not inspect.signature(function).parameters:
-        raise InvalidDefinition(
-            f"Expected transaction '{name}' to take the connection as its first parameter, but it takes none. "
-            f"Write `{name}(connection, …)`."
-        )
-
-
-def _place(definition: Workflow[..., Any] | Activity[..., Any]) -> str:
-    code = getattr(definition.function, "__code__", None)
-    where = f"{code.co_filename}:{code.co_firstlineno}" if code is not None else "unknown place"
-    return f"{getattr(definition.function, '__qualname__', definition.function)} ({where})"

@@ -6,7 +6,7 @@ from collections.abc import Callable
 from typing import Any, Final
 
 from holdfast.core import commands, events
-from holdfast.core.failures import Failure, decode_details
+from holdfast.core.failures import Failure, decode_failure_details
 from holdfast.errors import (
     ActivityCancelled,
     ActivityFailed,
@@ -32,7 +32,7 @@ def _from_failure(kind: type[StepError]) -> Callable[[Any, str], StepError]:
             f"Expected {label} to succeed, but it raised {failure.type}: {failure.message}",
             name=label,
             type=failure.type,
-            details=decode_details(failure),
+            details=decode_failure_details(failure),
             attempt=getattr(event, "attempt", 0),
         )
 

@@ -70,7 +70,7 @@ def enter(workflow: str) -> None:
 
 
 def leave() -> None:
-    """This thread runs ordinary code again."""
+    """Let this thread run ordinary code again, without the guard."""
     _active.pop(get_ident(), None)
 
 

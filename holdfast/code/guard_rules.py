@@ -31,7 +31,7 @@ CLOCKS: Final = _name_all(
     "process_time process_time_ns thread_time thread_time_ns",
     NOW,
 )
-"""Functions without parameters."""
+"""Functions of `time` that take no parameters and give the time."""
 
 CLOCK_DEFAULTS: Final = {"time.gmtime": 0, "time.localtime": 0, "time.ctime": 0, "time.asctime": 0, "time.strftime": 1}
 """Functions that read the clock only when the argument at this position is left out."""

@@ -18,7 +18,7 @@ from datetime import date
 from types import BuiltinMethodType, CodeType, FunctionType, ModuleType
 from typing import TYPE_CHECKING, Any, Final, NamedTuple
 
-from holdfast.code import ordered
+from holdfast.code import deterministic_asyncio
 from holdfast.code.guard_rules import ACTIVITY, NOW, SCANNED
 
 if TYPE_CHECKING:
@@ -128,7 +128,7 @@ class _Scan:
             if isinstance(owner, type) and issubclass(owner, date):
                 return f"{owner.__name__}.{found.__name__}()", NOW
         if length == 1:
-            for name, original in ordered.ORIGINALS.items():
+            for name, original in deterministic_asyncio.ORIGINALS.items():
                 if found is original:
                     called = name.partition(".")[2]
                     return f"{called}() by a name that was bound early", f"Write `import asyncio` and call {name}()."

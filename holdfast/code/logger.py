@@ -19,7 +19,7 @@ class WorkflowLogger(logging.LoggerAdapter[logging.Logger]):
         self._is_silent = is_silent
 
     def isEnabledFor(self, level: int) -> bool:  # noqa: N802 - logging's name
-        """Never while replaying or unloading."""
+        """Whether a message of that level is written: none while the program is replayed or unloaded."""
         return not self._is_silent() and super().isEnabledFor(level)
 
     def log(self, level: int, msg: object, *args: Any, **kwargs: Any) -> None:

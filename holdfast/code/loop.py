@@ -15,7 +15,7 @@ from typing import TYPE_CHECKING, Any, NoReturn, TypeVar
 
 import msgspec
 
-from holdfast.code import ordered
+from holdfast.code import deterministic_asyncio
 from holdfast.core.instants import LONGEST, SECOND
 from holdfast.errors import ForbiddenInWorkflow, InvalidDuration, TurnTooLong
 
@@ -67,6 +67,7 @@ class ReadyHandle(asyncio.Handle):
         self._context = contextvars.copy_context() if context is None else context
         self._cancelled = False
         self._repr = None
+        self._source_traceback = None
 
 
 class DurableTimerHandle(asyncio.TimerHandle):
@@ -145,15 +146,15 @@ class WorkflowLoop(asyncio.AbstractEventLoop):
         self._ready.clear()
         self._timers.clear()
 
-    def close_tasks(self) -> None:
-        """End every coroutine where it stands. Nothing they do on the way out has an effect."""
+    def close_tasks(self, close: Callable[[Any], bool]) -> None:
+        """End every coroutine where it stands, by `close`. Nothing they do on the way out has an effect."""
         self.dead = True
         self._ready.clear()
         self._timers.clear()
         for task in self._tasks:
             if not task.done():
                 coro = task.get_coro()
-                if coro is not None and not _close(coro):
+                if coro is not None and not close(coro):
                     _bury(coro, self.workflow)
         self._tasks.clear()
 
@@ -171,7 +172,7 @@ class WorkflowLoop(asyncio.AbstractEventLoop):
     def call_later(  # type: ignore[override]
         self, delay: float, callback: Callable[..., object], *args: Any, context: contextvars.Context | None = None
     ) -> asyncio.TimerHandle:
-        """Run a callback after a durable timer."""
+        """Run a callback after a delay in seconds, by a durable timer."""
         return self.call_at(self.time() + delay, callback, *args, context=context)
 
     def call_at(  # type: ignore[override]
@@ -203,11 +204,11 @@ class WorkflowLoop(asyncio.AbstractEventLoop):
             _ = self.create_task(generator.aclose())
 
     def time(self) -> float:
-        """History's time, in seconds since the epoch."""
+        """The time of the event that is being handled, in seconds since 1970."""
         return self.now / 1_000_000
 
     def create_future(self) -> WorkflowFuture[Any]:
-        """A future with a deterministic hash."""
+        """A future whose hash is the same on every replay."""
         return WorkflowFuture(self)
 
     def create_task(self, coro: Any, **options: Any) -> WorkflowTask[Any]:
@@ -228,25 +229,25 @@ class WorkflowLoop(asyncio.AbstractEventLoop):
         return task
 
     def get_debug(self) -> bool:
-        """Debug mode would measure real time."""
+        """Always False: asyncio's debug mode would measure real time."""
         return False
 
     def is_running(self) -> bool:
-        """It runs whenever anybody can ask."""
+        """Always True: whoever can ask runs on this loop."""
         return True
 
     def is_closed(self) -> bool:
-        """Whether the program was unloaded."""
+        """Whether the program was unloaded, so that nothing on this loop has an effect any more."""
         return self.dead
 
     def call_exception_handler(self, context: dict[str, Any]) -> None:
         """Exceptions that nobody awaited: as in asyncio they do not stop the workflow."""
 
     def get_exception_handler(self) -> None:
-        """There is none to choose."""
+        """Always None: workflow code cannot choose a handler of its own."""
 
     def default_exception_handler(self, context: dict[str, Any]) -> None:
-        """The same as `call_exception_handler`."""
+        """Handle an exception that nobody awaited, as `call_exception_handler` does."""
 
     async def shutdown_asyncgens(self) -> None:
         """Nothing to do: generators are closed with their tasks."""
@@ -256,7 +257,7 @@ MOST_CLOSINGS = 10
 """How often code that is unloaded may catch that and await something before it is left where it stands."""
 
 
-def _close(coro: Any) -> bool:
+def close_coroutine(coro: Any) -> bool:
     """End a coroutine where it stands; whether it let itself be ended."""
     for _ in range(MOST_CLOSINGS):
         try:
@@ -279,8 +280,9 @@ def _bury(coro: Any, workflow: str) -> None:
     grave = _Grave()
     grave.held = (grave, coro)
     warnings.warn(
-        f"Expected workflow '{workflow}' to end when it is unloaded, but it catches GeneratorExit again and again. "
-        "Its memory cannot be freed. Write `except Exception` instead of a bare `except`.",
+        f"Expected workflow '{workflow}' to end when it is unloaded, but it catches GeneratorExit again and again, or its "
+        "`finally` takes too long. Its memory cannot be freed. Write `except Exception` instead of a bare `except`, and do "
+        "nothing lengthy in `finally`.",
         RuntimeWarning,
         stacklevel=1,
     )
@@ -351,4 +353,4 @@ for _name in (
 ):
     setattr(WorkflowLoop, _name, _forbid(_name))
 
-ordered.set_loop_type(WorkflowLoop)
+deterministic_asyncio.set_loop_type(WorkflowLoop)

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections import deque
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 from holdfast.code.loop import WorkflowFuture
 from holdfast.core import payloads
@@ -15,27 +15,36 @@ if TYPE_CHECKING:
     import asyncio
     from collections.abc import Callable
 
-    from holdfast.code.instance import CodeProgram
+    from holdfast.code.command_issuer import CommandIssuer
+    from holdfast.code.loop import WorkflowLoop
     from holdfast.core.instants import Micros
 
 _NOTHING: Any = object()
 
 
+class Race(NamedTuple):
+    """A wait for the first of several things, of which a signal is one."""
+
+    winner: asyncio.Future[Any]
+    """Once this is done, nothing may be taken for the others."""
+    settle: Callable[[asyncio.Future[Any]], None]
+    """Ends the race with the signal as the winner."""
+
+
 class SignalFuture(WorkflowFuture[Any]):
     """A wait for the next signal of a name."""
 
-    hint: Any = Any
-    race: asyncio.Future[Any] | None = None
-    """The race that this is one side of: once that is won, nothing may be taken for it."""
-    settle: Callable[[asyncio.Future[Any]], None] | None = None
-    """Ends the race with this side as the winner."""
+    def __init__(self, loop: WorkflowLoop, hint: Any, race: Race | None) -> None:
+        super().__init__(loop)
+        self.hint = hint
+        self.race = race
 
 
 class SignalQueues:
     """What arrived and was not taken, and who waits."""
 
-    def __init__(self, program: CodeProgram) -> None:
-        self._program = program
+    def __init__(self, issuer: CommandIssuer) -> None:
+        self._issuer = issuer
         self._buffers: dict[str, deque[Payload]] = {}
         self._waiters: dict[str, deque[SignalFuture]] = {}
 
@@ -44,29 +53,28 @@ class SignalQueues:
         waiters = self._waiters.get(name)
         while waiters:
             future = waiters[0]
-            if future.done() or (future.race is not None and future.race.done()):
+            if future.done() or (future.race is not None and future.race.winner.done()):
                 del waiters[0]
                 continue
             decoded = self._decode(name, value, future.hint)
             if decoded is not _NOTHING:
                 del waiters[0]
                 future.set_result(decoded)
-                if future.settle is not None:
-                    future.settle(future)  # at once: the next signal may come before any callback runs
+                if future.race is not None:
+                    future.race.settle(future)  # at once: the next signal may come before any callback runs
             return
         self._buffers.setdefault(name, deque()).append(value)
 
-    def wait(self, name: str, hint: Any, timeout: Micros | None) -> SignalFuture:
-        """The next signal, at once if one is buffered."""
-        future = SignalFuture(self._program.loop)
-        future.hint = hint
+    def wait(self, name: str, hint: Any, timeout: Micros | None, race: Race | None = None) -> SignalFuture:
+        """The next signal, at once if one is buffered. `race`: what it is one side of."""
+        future = SignalFuture(self._issuer.loop, hint, race)
         value = self.take(name, hint)
         if value is not _NOTHING:
             future.set_result(value)
             return future
         self._waiters.setdefault(name, deque()).append(future)
         if timeout is not None:
-            handle = self._program.loop.call_at((self._program.now + timeout) / 1_000_000, _expire, future, name)
+            handle = self._issuer.loop.call_at((self._issuer.loop.now + timeout) / 1_000_000, _expire, future, name)
             future.add_done_callback(lambda _: handle.cancel())
         return future
 
@@ -80,18 +88,18 @@ class SignalQueues:
         return _NOTHING
 
     def drain(self, name: str, hint: Any) -> list[Any]:
-        """Everything buffered under a name that fits."""
+        """Take every buffered signal of a name whose value fits the hint."""
         taken = []
         while (value := self.take(name, hint)) is not _NOTHING:
             taken.append(value)
         return taken
 
     def count(self, name: str) -> int:
-        """How many are buffered under a name."""
+        """How many signals are buffered under a name."""
         return len(self._buffers.get(name, ()))
 
     def is_missing(self, value: Any) -> bool:
-        """Whether `take` found nothing."""
+        """Whether `take` answered that no signal was buffered."""
         return value is _NOTHING
 
     def untaken(self) -> tuple[tuple[str, Payload], ...]:
@@ -99,12 +107,12 @@ class SignalQueues:
         return tuple((name, value) for name, buffer in self._buffers.items() for value in buffer)
 
     def waiting(self) -> tuple[str, ...]:
-        """The names that are waited for."""
+        """The names of the signals that workflow code waits for."""
         return tuple(name for name, waiters in self._waiters.items() if any(not future.done() for future in waiters))
 
     def release(self) -> None:
         """Let go of the program, which is closed."""
-        del self._program
+        del self._issuer
         self._buffers.clear()
         self._waiters.clear()
 
@@ -112,7 +120,7 @@ class SignalQueues:
         try:
             return payloads.decode(value, hint, f"the value of signal '{name}'")
         except DecodingError as error:
-            self._program.issue(RejectSignal(name=name, value=value, reason=error.message))
+            self._issuer.issue(RejectSignal(name=name, value=value, reason=error.message))
             return _NOTHING
 
 

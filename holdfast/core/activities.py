@@ -8,8 +8,8 @@ from typing import Final, TypeAlias, get_args
 import msgspec
 
 from holdfast.core import commands, envelopes, events
-from holdfast.core.effects import TimerSet, Turn
-from holdfast.core.execution import Attempt, Execution, OpenActivity
+from holdfast.core.effects import TimerKind, TimerSet, Turn
+from holdfast.core.execution import AttemptState, Execution, OpenActivity
 from holdfast.core.failures import Failure
 from holdfast.core.instants import Instant
 from holdfast.core.options import TimeoutKind
@@ -121,7 +121,7 @@ def decide_retry_due(turn: Turn, envelope: envelopes.RetryDue) -> events.Activit
 
 
 def evolve_scheduled(execution: Execution, event: events.ActivityScheduled, now: Instant) -> None:
-    """It is open and running."""
+    """The activity is open, and its first attempt runs."""
     execution.activities[event.number] = OpenActivity(event, now)
     if execution.attempt_of(event.number).retry_at is None:
         execution.running.add(event.number)
@@ -132,7 +132,7 @@ def evolve_ended(
     event: Ending,
     _now: Instant,
 ) -> None:
-    """It is no longer open, whatever the reason."""
+    """The activity is open no longer, whatever the reason; its attempts are forgotten."""
     number = event.number
     execution.activities.pop(number, None)
     execution.running.discard(number)
@@ -176,7 +176,7 @@ def _retry(turn: Turn, number: int, failure: Failure, heartbeat: Payload | None)
         if turn.now >= deadline:
             return False
         retry_at = min(retry_at, deadline)
-    following = Attempt(
+    following = AttemptState(
         attempt=attempt.attempt + 1,
         failures=failures,
         retry_at=retry_at,
@@ -185,12 +185,12 @@ def _retry(turn: Turn, number: int, failure: Failure, heartbeat: Payload | None)
     )
     set_attempt(turn, number, following)
     execution.running.discard(number)
-    turn.started_timers.append(TimerSet(number, retry_at, following.attempt))
+    turn.started_timers.append(TimerSet(number, retry_at, TimerKind.RETRY, following.attempt))
     return True
 
 
-def set_attempt(turn: Turn, number: int, attempt: Attempt) -> None:
-    """Note how far an activity has come."""
+def set_attempt(turn: Turn, number: int, attempt: AttemptState) -> None:
+    """Note in the execution's row how far an activity has come."""
     # A fresh dict: the default of the struct must not be shared between executions.
     turn.execution.details.attempts = {**turn.execution.details.attempts, number: attempt}
     turn.changed = True

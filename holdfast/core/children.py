@@ -41,7 +41,7 @@ def record_child(turn: Turn, command: commands.StartChild) -> events.ChildStarte
 
 
 def record_child_cancel(turn: Turn, command: commands.CancelChild) -> events.ChildCancelRequested | None:
-    """The workflow no longer wants the child."""
+    """The workflow no longer wants a child: ask it to cancel, if it is open."""
     child = turn.execution.children.get(command.number)
     if child is None:
         return None
@@ -66,7 +66,7 @@ def decide_closed(
 
 
 def evolve_started(execution: Execution, event: events.ChildStarted, _now: Instant) -> None:
-    """It is open."""
+    """The child is open until its end arrives."""
     execution.children[event.number] = event
 
 
@@ -75,7 +75,7 @@ def evolve_ended(
     event: events.ChildCompleted | events.ChildFailed | events.ChildCancelled | events.ChildTerminated,
     _now: Instant,
 ) -> None:
-    """It is open no longer."""
+    """The child is open no longer."""
     execution.children.pop(event.number, None)
 
 

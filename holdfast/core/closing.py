@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from holdfast.core import commands, envelopes, events
 from holdfast.core.children import close_children, notify_parent
-from holdfast.core.effects import Turn
+from holdfast.core.effects import DONE, Turn
 from holdfast.core.execution import Execution
 from holdfast.core.failures import Failure
 from holdfast.core.ids import derive_execution_id, instant_of
@@ -16,7 +16,7 @@ from holdfast.core.lifecycle import Operation
 
 def decide_cancel(turn: Turn, envelope: envelopes.Cancel) -> events.CancelRequested | None:
     """A first request reaches the program; a second changes nothing."""
-    turn.answer(True)
+    turn.answer(DONE)
     if turn.execution.details.cancel_requested:
         return None
     return events.CancelRequested(reason=envelope.reason)
@@ -24,14 +24,14 @@ def decide_cancel(turn: Turn, envelope: envelopes.Cancel) -> events.CancelReques
 
 def decide_terminate(turn: Turn, envelope: envelopes.Terminate) -> None:
     """The execution ends here, whatever its program wants."""
-    turn.answer(True)
+    turn.answer(DONE)
     closed = _closed(turn, terminated=True, reason=envelope.reason)
     _close(turn, Operation.TERMINATE, closed)
     turn.events.append(events.WorkflowTerminated(reason=envelope.reason))
 
 
 def evolve_cancel_requested(execution: Execution, event: events.CancelRequested, _now: Instant) -> None:
-    """It is remembered, also by the row."""
+    """The execution's row remembers that it was asked to cancel, and why."""
     execution.details.cancel_requested = True
     execution.details.cancel_reason = event.reason
 
@@ -40,25 +40,25 @@ def evolve_cancel_requested(execution: Execution, event: events.CancelRequested,
 
 
 def record_complete(turn: Turn, command: commands.Complete) -> events.WorkflowCompleted:
-    """It returned."""
+    """The workflow returned: close the execution with its result, and tell the parent."""
     _close(turn, Operation.COMPLETE, _closed(turn, result=command.result))
     return events.WorkflowCompleted(result=command.result)
 
 
 def record_fail(turn: Turn, command: commands.Fail) -> events.WorkflowFailed:
-    """It raised."""
+    """The workflow raised: close the execution with the failure, and tell the parent."""
     _close(turn, Operation.FAIL, _closed(turn, failure=command.failure), command.failure)
     return events.WorkflowFailed(failure=command.failure)
 
 
 def record_cancelled(turn: Turn, _command: commands.EndCancelled) -> events.WorkflowCancelled:
-    """It let the cancellation through."""
+    """The workflow let its cancellation through: close the execution as cancelled, and tell the parent."""
     _close(turn, Operation.CANCEL, _closed(turn, cancelled=True))
     return events.WorkflowCancelled(reason=turn.execution.details.cancel_reason)
 
 
 def record_continued(turn: Turn, command: commands.ContinueAs) -> events.ContinuedAs:
-    """It begins anew: the next run opens in the same transaction, with the parent and the signals that were not taken."""
+    """The workflow continues: its next run opens in the same transaction, with the parent and the signals not taken."""
     execution = turn.execution
     following = find_next_run(execution.execution_id, turn.now)
     turn.successor = envelopes.Start(

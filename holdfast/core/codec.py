@@ -1,7 +1,16 @@
-"""How history and envelopes are written down: JSON with a schema version, and upcasters for what older versions wrote."""
+"""How history and envelopes are written down: JSON with a schema version, and upcasters for what older versions wrote.
+
+What cannot be decoded is either damaged or newer, and only then it is found out which (`_explain`). *Newer* is well-formed
+JSON that this code has no word for: a higher schema, a `type` that is unknown, a field or a value of an enumeration that is.
+It raises NewerFormat and is left for a newer Holdfast to read. All else is *damaged*: CorruptStore.
+
+Envelopes, details and offers have no schema number of their own, so they forbid unknown fields: what this code does not know
+is noticed, and not dropped when the value is written again. Events have one, and ignore unknown fields.
+"""
 
 from __future__ import annotations
 
+import re
 from collections.abc import Callable, Mapping
 from datetime import datetime
 from typing import Any, Final
@@ -13,7 +22,7 @@ from holdfast.core.envelopes import AnyEnvelope
 from holdfast.core.events import AnyEvent, HistoryTurn
 from holdfast.core.execution import Details
 from holdfast.core.instants import Instant, from_datetime, to_datetime
-from holdfast.errors import CorruptStore
+from holdfast.errors import CorruptStore, NewerFormat, StoreError
 
 SCHEMA: Final = 1
 """The version in which this code writes events and envelopes."""
@@ -25,12 +34,17 @@ EVENT_UPCASTERS: Final[Mapping[int, Mapping[str, Upcaster]]] = {}
 
 _DAMAGE: Final = (msgspec.MsgspecError, KeyError, TypeError, ValueError, RecursionError)
 """What decoding and upcasting raise for bytes that are not what they should be."""
+_UNKNOWN: Final = re.compile(
+    r"Object contains unknown field|Invalid enum value|Invalid value '.*' - at `\$(?:\[\.\.\.\]|\[\d+\]|\.\w+)*\.type`"
+)
+"""How msgspec says that JSON has a field, a value of an enumeration or a `type` that the code does not know."""
 _ENCODER: Final = msgspec.json.Encoder()
 _EVENTS: Final = msgspec.json.Decoder(tuple[AnyEvent, ...])
 _ENVELOPE: Final[msgspec.json.Decoder[AnyEnvelope]] = msgspec.json.Decoder(AnyEnvelope)
 _DETAILS: Final = msgspec.json.Decoder(Details)
 _OFFER: Final = msgspec.json.Decoder(tuple[int, msgspec.Raw])
 _TASK: Final = msgspec.json.Decoder(ActivityTask)
+_SEE_CHECK: Final = "Run `holdfast check` to see what else is damaged."
 
 encode = _ENCODER.encode
 """Any of our values as JSON bytes."""
@@ -42,10 +56,7 @@ def decode_events(body: bytes, schema: int) -> tuple[AnyEvent, ...]:
         if schema == SCHEMA:
             return _EVENTS.decode(body)
     except _DAMAGE as error:
-        raise CorruptStore(
-            f"Expected to decode a turn's events (schema {schema}), but {error}. "
-            "Run `holdfast check` to see what else is damaged."
-        ) from error
+        raise _explain(body, error, f"a turn's events (schema {schema})", _SEE_CHECK) from error
     return upcast_events(body, schema, EVENT_UPCASTERS)
 
 
@@ -54,10 +65,7 @@ def upcast_events(
 ) -> tuple[AnyEvent, ...]:
     """Events of an older schema, taken through each version's upcasters in turn."""
     if schema > present:
-        raise CorruptStore(
-            f"Expected events of schema {present} or older, but found schema {schema}. "
-            "Use the newer Holdfast that wrote them."
-        )
+        raise _newer(f"a turn's events of schema {present} or older", f"they are of schema {schema}")
     try:
         items = msgspec.json.decode(body, type=list[dict[str, Any]])
         for version in range(schema, present):
@@ -65,18 +73,15 @@ def upcast_events(
             items = [changes[item["type"]](item) if item["type"] in changes else item for item in items]
         return _EVENTS.decode(_ENCODER.encode(items))
     except _DAMAGE as error:
-        raise CorruptStore(
-            f"Expected to decode a turn's events (schema {schema}), but {error!r}. "
-            "Run `holdfast check` to see what else is damaged."
-        ) from error
+        raise _explain(body, error, f"a turn's events (schema {schema})", _SEE_CHECK) from error
 
 
 def decode_envelope(body: bytes) -> AnyEnvelope:
-    """An envelope as it was stored. Raises CorruptStore if it cannot be read."""
+    """An envelope as it was stored. Raises CorruptStore or NewerFormat if it cannot be read."""
     try:
         return _ENVELOPE.decode(body)
     except _DAMAGE as error:
-        raise CorruptStore(f"Expected to decode an envelope, but {error}. It belongs into the dead letters.") from error
+        raise _explain(body, error, "an envelope", "It belongs into the dead letters.") from error
 
 
 def encode_task(task: ActivityTask) -> bytes:
@@ -85,28 +90,50 @@ def encode_task(task: ActivityTask) -> bytes:
 
 
 def decode_task(body: bytes) -> ActivityTask:
-    """An activity as it was offered. Raises CorruptStore if it cannot be read."""
+    """An activity as it was offered. Raises CorruptStore or NewerFormat if it cannot be read."""
     try:
         schema, raw = _OFFER.decode(body)
         if schema == SCHEMA:
             return _TASK.decode(raw)
+        if schema > SCHEMA:
+            raise _newer(f"an offered activity of schema {SCHEMA} or older", f"it is of schema {schema}")
         plain = msgspec.json.decode(raw)
         (event,) = upcast_events(_ENCODER.encode([plain["event"]]), schema, EVENT_UPCASTERS)
         return _TASK.decode(_ENCODER.encode(plain | {"event": event}))
     except _DAMAGE as error:
-        raise CorruptStore(
-            f"Expected to decode an offered activity, but {error}. Run `holdfast check` to see what else is damaged."
-        ) from error
+        raise _explain(body, error, "an offered activity", _SEE_CHECK) from error
 
 
 def decode_details(body: bytes) -> Details:
-    """The details of an execution's row."""
+    """The details of an execution from its row. Raises CorruptStore or NewerFormat."""
     try:
         return _DETAILS.decode(body)
     except _DAMAGE as error:
-        raise CorruptStore(
-            f"Expected to decode an execution's details, but {error}. Run `holdfast check` to see what else is damaged."
-        ) from error
+        raise _explain(body, error, "an execution's details", _SEE_CHECK) from error
+
+
+def _explain(body: bytes, error: Exception, what: str, advice: str) -> StoreError:
+    """The error to raise for bytes that could not be decoded: they are newer, or damaged."""
+    if isinstance(error, msgspec.ValidationError) and _UNKNOWN.match(str(error)) and _is_json(body):
+        return _newer(what, str(error))
+    said = error if isinstance(error, msgspec.MsgspecError) else repr(error)
+    return CorruptStore(f"Expected to decode {what}, but {said}. {advice}")
+
+
+def _is_json(body: bytes) -> bool:
+    """Whether bytes are well-formed JSON: msgspec may have complained before it came to the end."""
+    try:
+        msgspec.json.decode(body)
+    except _DAMAGE:
+        return False
+    return True
+
+
+def _newer(what: str, found: str) -> NewerFormat:
+    return NewerFormat(
+        f"Expected to decode {what}, but a newer Holdfast wrote it ({found}). "
+        "Upgrade this node; nodes that can read it go on."
+    )
 
 
 # --- histories as files -------------------------------------------------------------------------------------------------

@@ -13,7 +13,7 @@ from holdfast.core.payloads import NULL, Payload
 
 
 class Command(msgspec.Struct, frozen=True, kw_only=True, gc=False):
-    """The root of all commands."""
+    """The root of all commands: what a program asks for."""
 
 
 class RunActivity(Command, frozen=True, kw_only=True):
@@ -26,20 +26,20 @@ class RunActivity(Command, frozen=True, kw_only=True):
 
 
 class CancelActivity(Command, frozen=True, kw_only=True):
-    """Stop caring for an activity; its function is told."""
+    """Cancel an activity: its result no longer counts, and its function is told."""
 
     number: int
 
 
 class StartTimer(Command, frozen=True, kw_only=True):
-    """Give a TimerFired at `due`."""
+    """Start a timer: the program gets a TimerFired when `due` has come."""
 
     number: int
     due: Instant
 
 
 class CancelTimer(Command, frozen=True, kw_only=True):
-    """Forget a timer."""
+    """Cancel a timer that has not fired; without effect on one that has."""
 
     number: int
 
@@ -55,7 +55,7 @@ class StartChild(Command, frozen=True, kw_only=True):
 
 
 class CancelChild(Command, frozen=True, kw_only=True):
-    """Ask a child to cancel."""
+    """Ask a child execution to cancel; it may clean up, and its end still arrives."""
 
     number: int
 
@@ -92,25 +92,25 @@ class RecordPatch(Command, frozen=True, kw_only=True):
 
 
 class SetState(Command, frozen=True, kw_only=True):
-    """Show a value in the console; leaves no event."""
+    """Set what `query_status` and `holdfast show` tell of the execution; leaves no event."""
 
     value: Payload
 
 
 class Complete(Command, frozen=True, kw_only=True):
-    """End with a result."""
+    """End the execution with a result."""
 
     result: Payload
 
 
 class Fail(Command, frozen=True, kw_only=True):
-    """End with a failure."""
+    """End the execution with a failure."""
 
     failure: Failure
 
 
 class EndCancelled(Command, frozen=True, kw_only=True):
-    """End as cancelled."""
+    """End the execution as cancelled, after it was asked to cancel."""
 
 
 class ContinueAs(Command, frozen=True, kw_only=True):

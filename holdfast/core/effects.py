@@ -3,25 +3,39 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import Any
+from enum import StrEnum
+from typing import Final, TypeAlias
 
 import msgspec
 
 from holdfast.core.envelopes import AnyEnvelope, Start
 from holdfast.core.events import ActivityScheduled, AnyEvent
-from holdfast.core.execution import OFFERED, Execution
+from holdfast.core.execution import Execution
 from holdfast.core.failures import Failure
-from holdfast.core.instants import Instant
+from holdfast.core.instants import Instant, Micros
 from holdfast.core.payloads import Payload
+from holdfast.errors import HoldfastError
+
+
+class TimerKind(StrEnum):
+    """What a timer is for: the program itself, or an attempt of one of its activities."""
+
+    TIMER = "timer"
+    """A timer of the program's own."""
+    RETRY = "retry"
+    """The next attempt of an activity begins."""
+    OFFER = "offer"
+    """An offered activity has waited long enough for a node to take it."""
 
 
 class TimerSet(msgspec.Struct, frozen=True, gc=False):
-    """An envelope with a due time: a timer of the program, or the next attempt of an activity."""
+    """A timer that a turn sets: of the program, or of one of its activities."""
 
     number: int
     due: Instant
+    kind: TimerKind = TimerKind.TIMER
     attempt: int = 0
-    """0 for the program's own timers, else the activity attempt that begins then."""
+    """Of an activity's timer, the attempt that begins or waits; 0 for the program's own."""
 
 
 class Outgoing(msgspec.Struct, frozen=True, gc=False):
@@ -42,7 +56,7 @@ class DeadLetter(msgspec.Struct, frozen=True, gc=False):
     reason: str
 
 
-class ActivityTask(msgspec.Struct, frozen=True, gc=False):
+class ActivityTask(msgspec.Struct, frozen=True, gc=False, forbid_unknown_fields=True):
     """One attempt of an activity, ready to run."""
 
     org: str
@@ -63,86 +77,102 @@ class ActivityTask(msgspec.Struct, frozen=True, gc=False):
     """Whether it is a row of the store, which whoever can takes."""
 
 
-class Turn:
+class SignalRecorded(msgspec.Struct, frozen=True, gc=False):
+    """The answer to a signal: it is an event of the history."""
+
+    sequence: int
+    """The sequence number of the event."""
+
+
+class Acknowledged(msgspec.Struct, frozen=True, gc=False):
+    """The answer to a cancel request, a termination or the beginning of a suspect activity: whether it had an effect."""
+
+    is_done: bool
+
+
+class Refused(msgspec.Struct, frozen=True, gc=False):
+    """The answer to an envelope that the execution could not take."""
+
+    error: HoldfastError
+
+
+class CarriedOver(msgspec.Struct, frozen=True, gc=False):
+    """The answer to an envelope that goes to the next run of an execution that continued: that run answers."""
+
+
+TurnAnswer: TypeAlias = SignalRecorded | Acknowledged | Refused | CarriedOver
+"""What whoever sent an envelope is told about it."""
+
+DONE: Final = Acknowledged(True)
+NOT_DONE: Final = Acknowledged(False)
+CARRIED_OVER: Final = CarriedOver()
+
+
+class Turn(msgspec.Struct, eq=False, gc=False):
     """One step of one execution while it is taken: envelopes in, events and effects out, one atomic write."""
 
-    __slots__ = (
-        "answers",
-        "blocked",
-        "changed",
-        "dead_letters",
-        "dispatched",
-        "ended_timers",
-        "events",
-        "execution",
-        "had_offers",
-        "limits",
-        "now",
-        "offered",
-        "outgoing",
-        "position",
-        "started_timers",
-        "stopped",
-        "successor",
-        "successor_envelopes",
-        "unseen_signals",
-        "withdrawn",
-    )
+    execution: Execution
+    now: Instant
+    limits: Limits
+    events: list[AnyEvent] = []
+    changed: bool = False
+    """Whether the row changes though no event was recorded."""
+    dispatched: list[int] = []
+    """Activities that begin an attempt once this is committed."""
+    offered: list[int] = []
+    """Activities that begin an attempt on whichever node takes them."""
+    had_offers: Sequence[tuple[int, int]] = ()
+    """What was offered before the turn, as (number, attempt)."""
+    withdrawn: list[int] = []
+    """Activities that are offered no longer."""
+    stopped: list[int] = []
+    """Activities whose function is told to stop."""
+    started_timers: list[TimerSet] = []
+    ended_timers: list[int] = []
+    outgoing: list[Outgoing] = []
+    dead_letters: list[DeadLetter] = []
+    handled: int | None = None
+    """How many envelopes were handled, if the turn ended before all were; the others are for the next turn."""
+    position: int = 0
+    """The place of the envelope that is being handled, among those that the turn takes."""
+    answers: dict[int, TurnAnswer] = {}
+    """By position of the envelope: what its sender is told; none where that is only that it was taken."""
+    successor: Start | None = None
+    successor_envelopes: list[AnyEnvelope] = []
+    blocked: Failure | None = None
+    unseen_signals: bool = False
+    """The program ended before it was given all accepted signals: the turn must be taken again, holding them."""
 
-    def __init__(self, execution: Execution, now: Instant, limits: Limits) -> None:
-        self.execution = execution
-        self.now = now
-        self.limits = limits
-        self.events: list[AnyEvent] = []
-        self.changed = False
-        """Whether the row changes though no event was recorded."""
-        self.dispatched: list[int] = []
-        """Activities that begin an attempt once this is committed."""
-        self.offered: list[int] = []
-        """Activities that begin an attempt on whichever node takes them."""
-        self.had_offers: Sequence[tuple[int, int]] = find_offers(execution) if execution.details.attempts else ()
-        """What was offered before the turn, as (number, attempt)."""
-        self.withdrawn: list[int] = []
-        """Activities that are offered no longer."""
-        self.stopped: list[int] = []
-        """Activities whose function is told to stop."""
-        self.started_timers: list[TimerSet] = []
-        self.ended_timers: list[int] = []
-        self.outgoing: list[Outgoing] = []
-        self.dead_letters: list[DeadLetter] = []
-        self.position = 0
-        """Which envelope is being handled."""
-        self.answers: dict[int, Any] = {}
-        """By position of the envelope: what to answer whoever sent it. An exception is a refusal."""
-        self.successor: Start | None = None
-        self.successor_envelopes: list[AnyEnvelope] = []
-        self.blocked: Failure | None = None
-        self.unseen_signals = False
-        """The program ended before it was given all accepted signals: the turn must be taken again, holding them."""
+    def __post_init__(self) -> None:
+        if self.execution.details.attempts:
+            self.had_offers = find_offers(self.execution)
 
     def send(self, execution_id: str, envelope: AnyEnvelope, workflow_id: str = "") -> None:
         """Queue an envelope for another execution; it goes out with the commit."""
         self.outgoing.append(Outgoing(execution_id, workflow_id, envelope))
 
-    def answer(self, value: Any) -> None:
-        """Say what whoever sent the present envelope is told."""
-        self.answers[self.position] = value
+    def answer(self, answer: TurnAnswer) -> None:
+        """Set what the sender of the present envelope is told once the turn is committed."""
+        self.answers[self.position] = answer
 
     @property
     def writes(self) -> bool:
-        """Whether there is anything to commit."""
+        """Whether the turn has anything to commit."""
         return bool(self.events) or self.changed or bool(self.dead_letters) or bool(self.outgoing)
 
 
 class Limits(msgspec.Struct, frozen=True, gc=False):
-    """Bounds that a turn enforces."""
+    """Bounds that a turn enforces, and rounding that it applies."""
 
     max_signals: int = 10_000
+    """The most signals that one run may receive."""
+    timer_resolution: Micros = 0
+    """Due times of timers are rounded up to a multiple of this; 0: not at all."""
 
 
 def find_offers(execution: Execution) -> Sequence[tuple[int, int]]:
     """The activities that are offered, as (number, attempt)."""
-    return [(number, one.attempt) for number, one in execution.details.attempts.items() if one.node == OFFERED]
+    return [(number, one.attempt) for number, one in execution.details.attempts.items() if one.offered]
 
 
 def make_task(execution: Execution, number: int, route: str = "") -> ActivityTask:
@@ -161,5 +191,5 @@ def make_task(execution: Execution, number: int, route: str = "") -> ActivityTas
         execution.sequence,
         attempt.lost,
         route,
-        attempt.node == OFFERED,
+        attempt.offered,
     )

@@ -14,8 +14,10 @@ from holdfast.core.options import OnClosed, OnOpen, TimeoutKind
 from holdfast.core.payloads import Payload
 
 
-class Envelope(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True, tag_field="type", gc=False):
-    """The root of all envelopes."""
+class Envelope(
+    msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True, tag_field="type", gc=False, forbid_unknown_fields=True
+):
+    """The root of all envelopes: what can arrive for an execution."""
 
 
 class Start(Envelope, frozen=True, kw_only=True, tag="start"):
@@ -27,6 +29,9 @@ class Start(Envelope, frozen=True, kw_only=True, tag="start"):
     input: Payload
     queue: str = DEFAULT_QUEUE
     code_version: str = ""
+    """The version of the workflow that whoever starts it has as the newest, or asked for."""
+    pinned: bool = False
+    """Whether that version was asked for: only nodes that have it take the execution's turns."""
     on_open: OnOpen = OnOpen.USE_EXISTING
     on_closed: OnClosed = OnClosed.ALLOW
     metadata: dict[str, str] = {}
@@ -38,14 +43,25 @@ class Start(Envelope, frozen=True, kw_only=True, tag="start"):
     """In an inbox: the key of the request that brought it, if that has one and there is no signal that carries it."""
 
 
-class Sender(msgspec.Struct, frozen=True):
+class InternalContinue(Envelope, frozen=True, kw_only=True, tag="internal_continue"):
+    """The first turn of a run that continues another, where that was too much for one transaction.
+
+    The run is open already, under its workflow id, and has no history yet.
+    """
+
+    start: Start
+    runs: int
+    """How many runs before it began and ended without coming to rest."""
+
+
+class Sender(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     """The execution that sent a signal, and as which of its commands; it is told how that went."""
 
     execution_id: str
     number: int
 
 
-class RequestKey(msgspec.Struct, frozen=True, gc=False):
+class RequestKey(msgspec.Struct, frozen=True, gc=False, forbid_unknown_fields=True):
     """What makes a repeated request safe: the first answer is given again until it expires."""
 
     kind: str
@@ -63,13 +79,13 @@ class Signal(Envelope, frozen=True, kw_only=True, tag="signal"):
 
 
 class Cancel(Envelope, frozen=True, kw_only=True, tag="cancel"):
-    """A request to cancel."""
+    """A request to cancel: the program is told, and may clean up."""
 
     reason: str = ""
 
 
 class Terminate(Envelope, frozen=True, kw_only=True, tag="terminate"):
-    """An order to end at once."""
+    """An order to end an execution at once, without its program having a say."""
 
     reason: str = ""
 
@@ -99,7 +115,7 @@ class ActivityReturned(Envelope, frozen=True, kw_only=True, tag="activity_return
 
 
 class ActivityRaised(Envelope, frozen=True, kw_only=True, tag="activity_raised"):
-    """An attempt of an activity raised."""
+    """An attempt of an activity raised an exception; it may be tried again."""
 
     number: int
     attempt: int
@@ -108,7 +124,7 @@ class ActivityRaised(Envelope, frozen=True, kw_only=True, tag="activity_raised")
 
 
 class ActivityExpired(Envelope, frozen=True, kw_only=True, tag="activity_expired"):
-    """A timeout of an activity passed."""
+    """A timeout of an activity, or of one of its attempts, has passed."""
 
     number: int
     attempt: int
@@ -150,11 +166,11 @@ class Redispatch(Envelope, frozen=True, kw_only=True, tag="redispatch"):
 
     node: str
     has_left: bool = False
-    """Whether it said goodbye: then no attempt was lost with its process."""
+    """Whether the node left cleanly, or hands the activities back: then no attempt counts as lost with its process."""
     number: int | None = None
-    """Only this activity, which the node had taken as it was offered, or for which it has no place;"""
+    """Only this activity, which the node took as an offer, or cannot run; None: all that it runs of the execution."""
     attempt: int = 0
-    """and only if that is its present attempt."""
+    """With `number`: ignored unless this is the present attempt of the activity."""
 
 
 class ChildClosed(Envelope, frozen=True, kw_only=True, tag="child_closed"):
@@ -178,6 +194,7 @@ class SignalAnswered(Envelope, frozen=True, kw_only=True, tag="signal_answered")
 
 AnyEnvelope: TypeAlias = (
     Start
+    | InternalContinue
     | Signal
     | Cancel
     | Terminate

@@ -21,7 +21,7 @@ class Event(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True, tag_f
     """The root of all events. They hold no cycles, so the collector need not look at them."""
 
 
-class Parent(msgspec.Struct, frozen=True, omit_defaults=True):
+class Parent(msgspec.Struct, frozen=True, omit_defaults=True, forbid_unknown_fields=True):
     """Who started an execution as a child, and as which of its commands."""
 
     execution_id: str
@@ -47,6 +47,8 @@ class WorkflowStarted(Event, frozen=True, kw_only=True, tag="workflow_started"):
     continued_from: str | None = None
     cancelled: bool = False
     held: bool = False
+    behaviours: tuple[str, ...] = ()
+    """What the events of this history mean, where that has changed since: see `core.behaviours`."""
 
 
 class SignalReceived(Event, frozen=True, kw_only=True, tag="signal_received"):
@@ -68,7 +70,7 @@ class CancelRequested(Event, frozen=True, kw_only=True, tag="cancel_requested"):
 
 
 class ActivityCompleted(Event, frozen=True, kw_only=True, tag="activity_completed"):
-    """The activity returned."""
+    """An attempt of the activity returned; the workflow receives its result."""
 
     number: int
     result: Payload
@@ -76,7 +78,7 @@ class ActivityCompleted(Event, frozen=True, kw_only=True, tag="activity_complete
 
 
 class ActivityFailed(Event, frozen=True, kw_only=True, tag="activity_failed"):
-    """The activity's last allowed attempt raised."""
+    """The last allowed attempt of the activity raised an exception."""
 
     number: int
     failure: Failure
@@ -99,13 +101,13 @@ class ActivityCancelled(Event, frozen=True, kw_only=True, tag="activity_cancelle
 
 
 class TimerFired(Event, frozen=True, kw_only=True, tag="timer_fired"):
-    """The timer came due."""
+    """The timer came due, and has fired."""
 
     number: int
 
 
 class ChildCompleted(Event, frozen=True, kw_only=True, tag="child_completed"):
-    """The child returned."""
+    """The child execution returned a result."""
 
     number: int
     result: Payload
@@ -119,13 +121,13 @@ class ChildFailed(Event, frozen=True, kw_only=True, tag="child_failed"):
 
 
 class ChildCancelled(Event, frozen=True, kw_only=True, tag="child_cancelled"):
-    """The child closed as cancelled."""
+    """The child execution closed as cancelled."""
 
     number: int
 
 
 class ChildTerminated(Event, frozen=True, kw_only=True, tag="child_terminated"):
-    """The child was terminated."""
+    """The child execution was ended from outside, without its code having a say."""
 
     number: int
     reason: str = ""
@@ -148,7 +150,7 @@ class ExternalSignalFailed(Event, frozen=True, kw_only=True, tag="external_signa
 
 
 class ActivityScheduled(Event, frozen=True, kw_only=True, tag="activity_scheduled"):
-    """The workflow asked for an activity."""
+    """The workflow asked for an activity, with this input and these options."""
 
     number: int
     name: str
@@ -176,7 +178,7 @@ class TimerCancelled(Event, frozen=True, kw_only=True, tag="timer_cancelled"):
 
 
 class ChildStarted(Event, frozen=True, kw_only=True, tag="child_started"):
-    """The workflow asked for a child execution."""
+    """The workflow asked for a child execution, whose start went out with the turn."""
 
     number: int
     workflow: str
@@ -226,13 +228,13 @@ class PatchRecorded(Event, frozen=True, kw_only=True, tag="patch_recorded"):
 
 
 class WorkflowCompleted(Event, frozen=True, kw_only=True, tag="workflow_completed"):
-    """The workflow returned."""
+    """The workflow returned: the execution closed with its result."""
 
     result: Payload
 
 
 class WorkflowFailed(Event, frozen=True, kw_only=True, tag="workflow_failed"):
-    """The workflow raised."""
+    """The workflow raised: the execution closed with the failure."""
 
     failure: Failure
 
@@ -300,8 +302,3 @@ class HistoryTurn(msgspec.Struct, frozen=True):
     first: int
     at: Instant
     events: tuple[AnyEvent, ...]
-
-    @property
-    def last(self) -> int:
-        """The sequence of the turn's last event."""
-        return self.first + len(self.events) - 1

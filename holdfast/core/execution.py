@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-from typing import Final
-
 import msgspec
 
 from holdfast.core.envelopes import Start
@@ -14,7 +12,7 @@ from holdfast.core.lifecycle import Operation, Status, next_status
 from holdfast.core.payloads import Payload
 
 
-class Attempt(msgspec.Struct, frozen=True, omit_defaults=True, gc=False):
+class AttemptState(msgspec.Struct, frozen=True, omit_defaults=True, gc=False, forbid_unknown_fields=True):
     """How far an activity has come when that is more than its plain first attempt.
 
     `attempt` numbers the runs of the function and fences late results; only `failures` count against the retry policy.
@@ -26,26 +24,26 @@ class Attempt(msgspec.Struct, frozen=True, omit_defaults=True, gc=False):
     failure: Failure | None = None
     heartbeat: Payload | None = None
     node: str | None = None
-    """Set where another node runs it than the first that the execution names, or where it is `OFFERED`."""
+    """The node that runs it, where that is not the first that the execution names."""
     lost: int = 0
     """How often in a row an attempt ended with its process."""
     begun: bool = False
     """Of one that was lost often: whether its function has begun."""
+    offered: bool = False
+    """Whether it is a row of the store, which any node that can run it takes."""
 
 
-FIRST_ATTEMPT = Attempt()
-OFFERED: Final = ",offered"
-"""In place of a node: the activity is a row of the store, which whoever can takes. Names of nodes have no comma."""
+FIRST_ATTEMPT = AttemptState()
 
 
 class OpenActivity(msgspec.Struct, frozen=True, gc=False):
-    """An activity without a recorded end."""
+    """An activity whose end is not recorded yet."""
 
     event: ActivityScheduled
     scheduled_at: Instant
 
 
-class Waiting(msgspec.Struct, frozen=True, omit_defaults=True, gc=False):
+class Waiting(msgspec.Struct, frozen=True, omit_defaults=True, gc=False, forbid_unknown_fields=True):
     """What a suspended execution waits for, for people to read."""
 
     kind: str
@@ -53,7 +51,7 @@ class Waiting(msgspec.Struct, frozen=True, omit_defaults=True, gc=False):
     until: Instant | None = None
 
 
-class Details(msgspec.Struct, omit_defaults=True, gc=False):
+class Details(msgspec.Struct, omit_defaults=True, gc=False, forbid_unknown_fields=True):
     """What the row keeps beside its columns; nothing is searched by it."""
 
     parent: Parent | None = None
@@ -62,7 +60,7 @@ class Details(msgspec.Struct, omit_defaults=True, gc=False):
     signals: int = 0
     cancel_requested: bool = False
     cancel_reason: str = ""
-    attempts: dict[int, Attempt] = {}
+    attempts: dict[int, AttemptState] = {}
     waiting: Waiting | None = None
     state: Payload | None = None
     last_signal: str = ""
@@ -74,9 +72,11 @@ class Details(msgspec.Struct, omit_defaults=True, gc=False):
     pinned: bool = False
     """Whether only the version of the code with which it began may take its turns."""
     tries: int = 0
-    """How often in a row a turn was begun with care and, as far as is known, not ended."""
+    """In quarantine: how often in a row a turn was begun and, as far as is known, not committed."""
     trying: str = ""
-    """The node that began the last of them."""
+    """In quarantine: the process that began the last of them."""
+    suspect: bool = False
+    """In quarantine: whether it may have ended a process, and has not been tried since."""
 
 
 class Execution(msgspec.Struct, kw_only=True, gc=False):
@@ -92,8 +92,8 @@ class Execution(msgspec.Struct, kw_only=True, gc=False):
     state_version: int = 0
     sequence: int = 0
     """How many events its history has."""
-    node: str | None = None
-    """The node whose memory holds its running activities; where there are several, their ids joined by commas."""
+    nodes: tuple[str, ...] = ()
+    """The nodes whose memory holds running activities of it."""
     created_at: Instant
     updated_at: Instant
     closed_at: Instant | None = None
@@ -105,12 +105,14 @@ class Execution(msgspec.Struct, kw_only=True, gc=False):
     timers: dict[int, Instant] = msgspec.field(default_factory=dict)
     children: dict[int, ChildStarted] = msgspec.field(default_factory=dict)
     externals: set[int] = msgspec.field(default_factory=set)
+    behaviours: frozenset[str] = frozenset()
+    """What its events mean, where that has changed since it began: see `core.behaviours`. Folded from its first event."""
 
     # --- the named operations: the only ways in which a status changes ---
 
     @classmethod
     def register(cls, org: str, start: Start, now: Instant) -> Execution:
-        """A new execution, before its first turn."""
+        """A new execution, before its first turn, as its start describes it."""
         return cls(
             org=org,
             execution_id=start.execution_id,
@@ -121,30 +123,36 @@ class Execution(msgspec.Struct, kw_only=True, gc=False):
             status=next_status(None, Operation.REGISTER),
             created_at=now,
             updated_at=now,
-            details=Details(parent=start.parent, continued_from=start.continued_from, metadata=start.metadata),
+            details=Details(
+                parent=start.parent,
+                continued_from=start.continued_from,
+                metadata=start.metadata,
+                pinned=start.pinned,
+            ),
         )
 
     def take_open_from(self, earlier: Execution) -> None:
         """What is open in a freshly loaded execution, from an earlier version of it: what happened since must be folded."""
         self.activities, self.timers = earlier.activities, earlier.timers
         self.children, self.externals = earlier.children, earlier.externals
+        self.behaviours = earlier.behaviours
         self.running = {number for number in self.activities if self.attempt_of(number).retry_at is None}
 
     def suspend(self, waiting: Waiting | None) -> None:
-        """It rests: nothing is outstanding, only waits."""
+        """Mark the execution as suspended: nothing is outstanding, it only waits."""
         self.status = next_status(self.status, Operation.SUSPEND)
         self.details.waiting = waiting
 
     def resume(self) -> None:
-        """Something is outstanding again."""
+        """Mark the execution as running: something is outstanding again."""
         self.status = next_status(self.status, Operation.RESUME)
         self.details.waiting = None
 
     def finish(self, operation: Operation, now: Instant, error: Failure | None = None) -> None:
-        """It closed: completed, failed, cancelled, terminated or continued. What was open is no longer."""
+        """Close the execution as completed, failed, cancelled, terminated or continued; nothing is open in it any more."""
         self.status = next_status(self.status, operation)
         self.closed_at = now
-        self.node = None
+        self.nodes = ()
         self.details.waiting = None
         self.details.attempts = {}
         self.details.last_error = error
@@ -155,32 +163,35 @@ class Execution(msgspec.Struct, kw_only=True, gc=False):
         self.externals.clear()
 
     def block(self, error: Failure, code_version: str) -> None:
-        """Its code does not fit its history."""
+        """Let the execution take no more turns, because of this error; `code_version` is the version that failed."""
         self.status = next_status(self.status, Operation.BLOCK)
         self.details.last_error = error
         self.details.blocked_version = code_version
 
     def unblock(self) -> None:
-        """Somebody, or another version of the code, tries again."""
+        """Let a blocked execution take turns again, because somebody or another version of its code tries."""
         self.status = next_status(self.status, Operation.UNBLOCK)
         self.details.last_error = None
         self.details.blocked_version = None
-        self.details.tries = 0
+        self.details.tries, self.details.trying, self.details.suspect = 0, "", False
 
     # --- what is asked about it ---
 
     @property
     def is_closed(self) -> bool:
-        """Whether it has ended."""
+        """Whether the execution has ended, in whatever way."""
         return self.closed_at is not None
 
-    def attempt_of(self, number: int) -> Attempt:
-        """The present attempt of an open activity."""
+    def attempt_of(self, number: int) -> AttemptState:
+        """How far an open activity has come: its present attempt."""
         return self.details.attempts.get(number, FIRST_ATTEMPT)
 
-    def runner_of(self, number: int) -> str:
-        """The node that runs an activity, or `OFFERED`."""
-        return self.attempt_of(number).node or (self.node or "").partition(",")[0]
+    def runner_of(self, number: int) -> str | None:
+        """The node that runs an activity; None if it is offered, or no node is named yet."""
+        attempt = self.attempt_of(number)
+        if attempt.node is not None or attempt.offered:
+            return attempt.node
+        return self.nodes[0] if self.nodes else None
 
     def describe_wait(self, signal_names: tuple[str, ...]) -> Waiting | None:
         """What it waits for now, the most telling thing first."""

@@ -8,10 +8,10 @@ import msgspec
 
 from holdfast.core import payloads
 from holdfast.core.payloads import Payload
+from holdfast.core.safe_texts import name_type, show
 from holdfast.errors import ApplicationFailure, EncodingError, PayloadError, StepError
 
 if TYPE_CHECKING:
-    from collections.abc import Callable
     from types import TracebackType
 
 LONGEST_MESSAGE = 4_000
@@ -20,7 +20,7 @@ PROCESS_LOST = "ProcessLost"
 DEEPEST_TRACE = 30
 
 
-class Failure(msgspec.Struct, frozen=True, omit_defaults=True, gc=False):
+class Failure(msgspec.Struct, frozen=True, omit_defaults=True, gc=False, forbid_unknown_fields=True):
     """What went wrong: the exception's type by name, its message, details as JSON, where it was raised."""
 
     type: str
@@ -31,24 +31,43 @@ class Failure(msgspec.Struct, frozen=True, omit_defaults=True, gc=False):
 
 
 def describe_exception(error: BaseException) -> Failure:
-    """The failure that history records for an exception."""
+    """The failure that history records for an exception. Raises nothing but KeyboardInterrupt, whatever it is."""
+    try:
+        return _describe(error)
+    except KeyboardInterrupt:
+        raise
+    except BaseException as second:  # noqa: BLE001 - what cannot describe itself must still be recorded
+        message = f"<{name_type(error)} that cannot be described: {name_type(second)}>"
+        return Failure(type=name_type(error), message=message)
+
+
+def _describe(error: BaseException) -> Failure:
     details: Any = getattr(error, "details", None) if isinstance(error, ApplicationFailure | StepError) else None
-    kind = _storable(error.type) if isinstance(error, ApplicationFailure) else type(error).__name__
+    kind = show(error.type, most=LONGEST_MESSAGE) if isinstance(error, ApplicationFailure) else name_type(error)
     try:
         encoded = None if details is None else payloads.encode(details, "the details of a failure")
     except PayloadError:
-        encoded = payloads.encode(_storable(details, repr), "the details of a failure")
+        encoded = payloads.encode(show(details, repr, LONGEST_MESSAGE), "the details of a failure")
     return Failure(
         type=kind,
-        message=_storable(error),
+        message=show(error, most=LONGEST_MESSAGE),
         details=encoded,
-        non_retryable=bool(getattr(error, "non_retryable", False)) or isinstance(error, EncodingError),
-        trace=_storable(_trace(error.__traceback__), most=None),
+        non_retryable=_is_non_retryable(error),
+        trace=show(_trace(error.__traceback__)),
     )
 
 
-def decode_details(failure: Failure) -> Any:
-    """The details as plain JSON values."""
+def _is_non_retryable(error: BaseException) -> bool:
+    try:
+        return bool(getattr(error, "non_retryable", False)) or isinstance(error, EncodingError)
+    except KeyboardInterrupt:
+        raise
+    except BaseException:  # noqa: BLE001 - an exception that answers every name in its own way
+        return False
+
+
+def decode_failure_details(failure: Failure) -> Any:
+    """The details of a failure as plain JSON values."""
     return None if failure.details is None else payloads.decode(failure.details, Any, "the details of a failure")
 
 
@@ -60,12 +79,3 @@ def _trace(frame: TracebackType | None) -> str:
         lines.append(f"{code.co_filename}:{frame.tb_lineno} in {code.co_qualname}")
         frame = frame.tb_next
     return "\n".join(lines[-DEEPEST_TRACE:])
-
-
-def _storable(value: object, describe: Callable[[object], str] = str, most: int | None = LONGEST_MESSAGE) -> str:
-    """The value as text that can be stored, whatever its own methods do."""
-    try:
-        text = describe(value)
-    except Exception as error:  # noqa: BLE001 - what cannot describe itself must still be recorded
-        text = f"<{type(value).__name__} that cannot be shown: {type(error).__name__}>"
-    return text[:most].encode("utf-8", "backslashreplace").decode("utf-8")

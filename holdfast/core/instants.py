@@ -8,6 +8,7 @@ from __future__ import annotations
 from datetime import UTC, datetime, timedelta
 from typing import Final, TypeAlias
 
+from holdfast.core.safe_texts import LONGEST_SHOWN, show
 from holdfast.errors import InvalidDuration, InvalidTime
 
 Instant: TypeAlias = int
@@ -27,8 +28,8 @@ def from_datetime(value: datetime, what: str = "the time") -> Instant:
     """The instant of an aware date-time. Raises InvalidTime for a naive one."""
     if not isinstance(value, datetime):
         raise InvalidTime(
-            f"Expected {what} to be a datetime with a time zone, but it is {type(value).__name__} {value!r}. "
-            "Write for instance datetime(2030, 1, 31, 9, 0, tzinfo=UTC)."
+            f"Expected {what} to be a datetime with a time zone, but it is {type(value).__name__} "
+            f"{show(value, repr, LONGEST_SHOWN)}. Write for instance datetime(2030, 1, 31, 9, 0, tzinfo=UTC)."
         )
     if value.tzinfo is None or value.utcoffset() is None:
         raise InvalidTime(
@@ -39,7 +40,7 @@ def from_datetime(value: datetime, what: str = "the time") -> Instant:
 
 
 def to_datetime(instant: Instant) -> datetime:
-    """The UTC date-time of an instant."""
+    """The date-time of an instant, in UTC."""
     return _EPOCH + timedelta(microseconds=instant)
 
 
@@ -61,5 +62,5 @@ def to_micros(value: Duration, what: str = "the duration") -> Micros:
 def _refused(value: object, what: str) -> InvalidDuration:
     return InvalidDuration(
         f"Expected {what} to be a timedelta or a number of seconds between 0 and a hundred years, "
-        f"but it is {value!r}. Write for instance timedelta(minutes=5) or 300."
+        f"but it is {show(value, repr, LONGEST_SHOWN)}. Write for instance timedelta(minutes=5) or 300."
     )

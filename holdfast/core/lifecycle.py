@@ -10,16 +10,18 @@ from holdfast.errors import CorruptStore
 
 
 class Status(StrEnum):
-    """Where an execution stands."""
+    """Where an execution stands, from its registration to how it ended."""
 
     RUNNING = "running"
     """An activity is outstanding, or a turn."""
     SUSPENDED = "suspended"
-    """It waits for something to arrive."""
+    """Nothing is outstanding: the execution waits for something to arrive."""
     BLOCKED = "blocked"
-    """Its code does not fit its history; it can be retried after a fix."""
+    """It takes no turns: its code does not fit its history, or its turns failed or ended their process too often.
+
+    retry_blocked or a termination ends that."""
     PAUSED = "paused"
-    """Somebody halted it."""
+    """Somebody halted the execution; it takes no turns until somebody lets it go on."""
     COMPLETED = "completed"
     FAILED = "failed"
     CANCELLED = "cancelled"
@@ -28,12 +30,12 @@ class Status(StrEnum):
 
     @property
     def is_closed(self) -> bool:
-        """Whether nothing can happen to it any more."""
+        """Whether nothing can happen any more to an execution of this status."""
         return self in CLOSED
 
 
 class Operation(StrEnum):
-    """What can happen to an execution's status."""
+    """What can happen to an execution that may change its status."""
 
     REGISTER = "register"
     SUSPEND = "suspend"

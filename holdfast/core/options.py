@@ -11,7 +11,7 @@ from holdfast.core.instants import Micros
 from holdfast.core.retry import DEFAULT_RETRY, RetryPolicy
 
 
-class ActivityOptions(msgspec.Struct, frozen=True, omit_defaults=True, gc=False):
+class ActivityOptions(msgspec.Struct, frozen=True, omit_defaults=True, gc=False, forbid_unknown_fields=True):
     """How one activity is run. Timeouts in microseconds; None means no limit."""
 
     queue: str = DEFAULT_QUEUE
@@ -50,7 +50,7 @@ class OnClosed(StrEnum):
 
 
 class TimeoutKind(StrEnum):
-    """Which of an activity's four timeouts passed."""
+    """Which one of an activity's four timeouts has passed."""
 
     START_TO_CLOSE = "start_to_close"
     SCHEDULE_TO_START = "schedule_to_start"

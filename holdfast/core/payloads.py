@@ -12,14 +12,15 @@ from typing import Any, Final
 
 import msgspec
 
-from holdfast.errors import DecodingError, EncodingError, PayloadTooLarge
+from holdfast.core.safe_texts import name_type, show
+from holdfast.errors import DecodingError, EncodingError, HoldfastError, PayloadTooLarge
 
 DEFAULT_LIMIT: Final = 2 * 1024 * 1024
 DEEPEST: Final = 200
 """How many lists and objects may stand inside each other. Reading deeper ones would depend on the stack at that moment."""
 
 
-class Payload(msgspec.Struct, frozen=True, omit_defaults=True, gc=False):
+class Payload(msgspec.Struct, frozen=True, omit_defaults=True, gc=False, forbid_unknown_fields=True):
     """A value in transit: JSON as it stands, or what a codec made of it, named by `encoding` and `key`."""
 
     data: msgspec.Raw
@@ -51,6 +52,10 @@ def is_model(hint: Any) -> bool:
     return hasattr(hint, "model_validate")
 
 
+LET_THROUGH: Final = (HoldfastError, KeyboardInterrupt, MemoryError)
+"""What is not the value's fault: what else is forbidden to the code, and whatever ends the process."""
+_OWN_WORDS: Final = (msgspec.MsgspecError, TypeError, ValueError, NotImplementedError, RecursionError)
+"""Exceptions whose message says what is wrong with a value."""
 _NOT_BRACKETS: Final = bytes(set(range(256)) - set(b"[]{}"))
 _STRINGS: Final = re.compile(rb'"(?:[^"\\]|\\.)*"')
 _ENCODER: Final = msgspec.json.Encoder(enc_hook=_encode_unknown)
@@ -69,10 +74,16 @@ def make_decoder(hint: Any) -> msgspec.json.Decoder[Any]:
 
 
 def encode(value: Any, what: str, limit: int = DEFAULT_LIMIT) -> Payload:
-    """`value` as a payload. Raises EncodingError or PayloadTooLarge; `what` names the value in the message."""
+    """`value` as a payload. Raises EncodingError or PayloadTooLarge; `what` names the value in the message.
+
+    Types of users' have a say in it: whatever those raise is a reason to refuse the value.
+    """
     try:
         data = _ENCODER.encode(value)
-    except (TypeError, ValueError, OverflowError, RecursionError, msgspec.MsgspecError) as error:
+        has_non_finite = b"null" in data and _has_non_finite(value)
+    except LET_THROUGH:
+        raise
+    except BaseException as error:
         raise EncodingError(
             f"Expected {what} to be a value that JSON can hold, but {_reason(value, error)}. "
             "Pass a dataclass, msgspec struct, pydantic model, or plain JSON types."
@@ -87,7 +98,7 @@ def encode(value: Any, what: str, limit: int = DEFAULT_LIMIT) -> Payload:
             f"Expected {what} to be a value that JSON can hold, but it is nested more than {DEEPEST} levels deep. "
             "Pass a flat list, or refer to parts by id."
         )
-    if b"null" in data and _has_non_finite(value):
+    if has_non_finite:
         raise EncodingError(
             f"Expected {what} to be a value that JSON can hold, but it contains NaN or infinity. "
             "Pass None, or a string, in its place."
@@ -96,7 +107,10 @@ def encode(value: Any, what: str, limit: int = DEFAULT_LIMIT) -> Payload:
 
 
 def decode(payload: Payload, hint: Any, what: str) -> Any:
-    """The value of a payload as `hint`. Raises DecodingError that says what was expected and found."""
+    """The value of a payload as `hint`. Raises DecodingError that says what was expected and found.
+
+    Types of users' have a say in it: whatever those raise is a reason to refuse the value.
+    """
     if payload.encoding != "json":
         raise DecodingError(
             f"Expected {what} to be plain JSON, but it is encoded as {payload.encoding!r}. "
@@ -104,26 +118,36 @@ def decode(payload: Payload, hint: Any, what: str) -> Any:
         )
     try:
         return make_decoder(hint).decode(payload.data)
-    except (msgspec.MsgspecError, TypeError, ValueError, NotImplementedError, RecursionError) as error:
+    except LET_THROUGH:
+        raise
+    except BaseException as error:
         raise DecodingError(
-            f"Expected {what} to be {describe(hint)}, but {_lower_first(str(error))} in {_excerpt(payload)}. "
+            f"Expected {what} to be {describe_hint(hint)}, but {describe_refusal(error)} in {_excerpt(payload)}. "
             "Send a value of that type, or change the type hint."
         ) from error
 
 
-def describe(hint: Any) -> str:
-    """A type hint as people read it."""
+def describe_hint(hint: Any) -> str:
+    """A type hint as people read it, for messages."""
     if isinstance(hint, type) and not getattr(hint, "__args__", None):
         return hint.__name__
     return str(hint).replace("typing.", "")
 
 
-def _reason(value: Any, error: Exception) -> str:
+def _reason(value: Any, error: BaseException) -> str:
     if isinstance(error, RecursionError):
-        return f"this {type(value).__name__} is nested too deeply or contains itself"
+        return f"this {name_type(value)} is nested too deeply or contains itself"
     if isinstance(error, UnicodeEncodeError):
         return "it holds text that is not valid Unicode"
-    return _lower_first(str(error)) or type(error).__name__
+    return describe_refusal(error)
+
+
+def describe_refusal(error: BaseException) -> str:
+    """What converting a value failed with, within a sentence."""
+    text, name = _lower_first(show(error)), name_type(error)
+    if not text:
+        return name
+    return text if isinstance(error, _OWN_WORDS) else f"{name}: {text}"
 
 
 def _is_too_deep(data: bytes) -> bool:

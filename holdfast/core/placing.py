@@ -6,20 +6,23 @@ it ends: no node has to be named for it.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from typing import Final, TypeAlias
 
 import msgspec
 
 from holdfast.core import envelopes, events
 from holdfast.core.activities import find_deadline, is_present, set_attempt
-from holdfast.core.effects import TimerSet, Turn
-from holdfast.core.execution import FIRST_ATTEMPT, OFFERED, Attempt
+from holdfast.core.effects import Acknowledged, TimerKind, TimerSet, Turn
+from holdfast.core.execution import FIRST_ATTEMPT, AttemptState, Execution
 from holdfast.core.instants import Instant
 from holdfast.core.options import TimeoutKind
 
 SUSPECT: Final = 2
 """An activity that was lost with its process so often runs alone from then on, so that it is known who ended the process."""
+
+_ENDED: Final = (envelopes.ActivityReturned, envelopes.ActivityRaised, envelopes.ActivityStopped)
+"""ResultWaiters of functions that have ended: one that has expired may still run."""
 
 MayKeep: TypeAlias = Callable[[events.ActivityScheduled], bool]
 """Whether the node that takes the turn can run an activity itself."""
@@ -31,8 +34,11 @@ MayKeep: TypeAlias = Callable[[events.ActivityScheduled], bool]
 def decide_redispatch(turn: Turn, envelope: envelopes.Redispatch) -> None:
     """A node no longer runs its activities: each begins a new attempt, so that late results of the old are refused."""
     execution, number = turn.execution, envelope.number
+    if not envelope.has_left:
+        execution.details.suspect = True  # the turn that took a result may have ended the process
     if number is not None:
-        if is_present(execution, number, envelope.attempt) and execution.runner_of(number) in (OFFERED, envelope.node):
+        is_theirs = execution.attempt_of(number).offered or execution.runner_of(number) == envelope.node
+        if is_theirs and is_present(execution, number, envelope.attempt):
             _dispatch_anew(turn, number, has_left=envelope.has_left)
         return
     for number in sorted(execution.running):
@@ -44,16 +50,33 @@ def decide_began(turn: Turn, envelope: envelopes.ActivityBegan) -> None:
     """A suspect begins: from now on it is to blame if its process ends. Whether it may is the answer."""
     number = envelope.number
     may_begin = is_present(turn.execution, number, envelope.attempt)
-    turn.answer(may_begin)
+    turn.answer(Acknowledged(may_begin))
     if may_begin:
         set_attempt(turn, number, msgspec.structs.replace(turn.execution.attempt_of(number), begun=True))
+
+
+def acquit_ended(execution: Execution, arrived: Iterable[envelopes.Envelope]) -> bool:
+    """Note that suspects whose outcome has arrived did not end their process; whether there were any.
+
+    For an execution that takes its turn later: whoever ends the process meanwhile, it was none of them.
+    """
+    attempts = execution.details.attempts
+    acquitted: dict[int, AttemptState] = {}
+    for one in arrived:
+        if isinstance(one, _ENDED):
+            attempt = execution.attempt_of(one.number)
+            if attempt.begun and attempt.attempt == one.attempt:
+                acquitted[one.number] = msgspec.structs.replace(attempt, begun=False)
+    if acquitted:
+        execution.details.attempts = {**attempts, **acquitted}
+    return bool(acquitted)
 
 
 def decide_offer_due(turn: Turn, envelope: envelopes.OfferDue) -> events.ActivityTimedOut | None:
     """An activity that nobody took in time is over."""
     execution, number = turn.execution, envelope.number
     attempt = execution.attempt_of(number)
-    if not is_present(execution, number, envelope.attempt) or attempt.node != OFFERED:
+    if not is_present(execution, number, envelope.attempt) or not attempt.offered:
         if attempt.retry_at is None:  # else the present retry has taken the row
             turn.ended_timers.append(number)
             turn.changed = True  # so that the stale row goes
@@ -71,7 +94,9 @@ def _dispatch_anew(turn: Turn, number: int, *, has_left: bool) -> None:
     lost = attempt.lost
     if not has_left and (lost < SUSPECT or attempt.begun):
         lost += 1
-    following = msgspec.structs.replace(attempt, attempt=attempt.attempt + 1, node=None, lost=lost, begun=False)
+    following = msgspec.structs.replace(
+        attempt, attempt=attempt.attempt + 1, node=None, lost=lost, begun=False, offered=False
+    )
     set_attempt(turn, number, following)
     turn.dispatched.append(number)
 
@@ -80,7 +105,7 @@ def _dispatch_anew(turn: Turn, number: int, *, has_left: bool) -> None:
 
 
 def place_activities(turn: Turn, node: str, may_keep: MayKeep | None = None) -> None:
-    """Decide who runs the dispatched activities, `node` or whoever takes them, and note in the execution who runs which.
+    """Decide where the dispatched activities run, on `node` or where another node takes them, and note it.
 
     Without `may_keep`, `node` runs all of them.
     """
@@ -91,23 +116,28 @@ def place_activities(turn: Turn, node: str, may_keep: MayKeep | None = None) -> 
         _withdraw(turn)
     attempts = execution.details.attempts
     if not execution.running:
-        execution.node = None
-    elif not attempts and (execution.node is None or execution.node == node):
-        execution.node = node  # the usual case: everything runs here
+        execution.nodes = ()
+    elif not attempts and (not execution.nodes or execution.nodes == (node,)):
+        execution.nodes = (node,)  # the usual case: everything runs here
     else:
-        runners = {number: execution.runner_of(number) or node for number in execution.running}
+        kept = [number for number in execution.running if not execution.attempt_of(number).offered]
+        runners = {number: execution.runner_of(number) or node for number in kept}
         runners.update(dict.fromkeys(turn.dispatched, node))
-        nodes = sorted(set(runners.values()) - {OFFERED})
-        execution.details.attempts = _note_runners(attempts, runners, nodes[0] if nodes else None)
-        execution.node = ",".join(nodes) or None
+        execution.nodes = tuple(sorted(set(runners.values())))
+        execution.details.attempts = _note_runners(attempts, runners, execution.nodes)
 
 
-def _note_runners(attempts: Mapping[int, Attempt], runners: Mapping[int, str], first: str | None) -> dict[int, Attempt]:
-    """The attempts with their nodes: an attempt that names none is run by the first that its execution names."""
+def _note_runners(
+    attempts: Mapping[int, AttemptState], runners: Mapping[int, str], nodes: Sequence[str]
+) -> dict[int, AttemptState]:
+    """The attempts with their nodes: an attempt that names none is run by the first that its execution names.
+
+    Offered ones name none, and stay as they are.
+    """
     found = dict(attempts)
     for number, runner in runners.items():
         attempt = attempts.get(number, FIRST_ATTEMPT)
-        noted = None if runner == first else runner
+        noted = None if runner == nodes[0] else runner
         if attempt.node != noted:
             attempt = msgspec.structs.replace(attempt, node=noted)
         if attempt == FIRST_ATTEMPT:
@@ -126,11 +156,11 @@ def _offer(turn: Turn, may_keep: MayKeep) -> None:
         if may_keep(activity.event):
             kept.append(number)
             continue
-        set_attempt(turn, number, msgspec.structs.replace(attempt, node=OFFERED))
+        set_attempt(turn, number, msgspec.structs.replace(attempt, node=None, offered=True))
         turn.offered.append(number)
         due = _find_due(turn, number)
         if due is not None:
-            turn.started_timers.append(TimerSet(number, due, -attempt.attempt))
+            turn.started_timers.append(TimerSet(number, due, TimerKind.OFFER, attempt.attempt))
             turn.ended_timers = [ended for ended in turn.ended_timers if ended != number]
     turn.dispatched = kept
 
@@ -149,7 +179,7 @@ def _withdraw(turn: Turn) -> None:
     """What was offered and is not wanted any more, or not as that attempt."""
     execution = turn.execution
     for number, attempt in turn.had_offers:
-        if is_present(execution, number, attempt) and execution.runner_of(number) == OFFERED:
+        if is_present(execution, number, attempt) and execution.attempt_of(number).offered:
             continue
         turn.withdrawn.append(number)
         if all(timer.number != number for timer in turn.started_timers):

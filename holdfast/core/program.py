@@ -3,13 +3,16 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
-from typing import Protocol
+from typing import TYPE_CHECKING, Protocol
 
 import msgspec
 
 from holdfast.core.commands import AnyCommand
 from holdfast.core.events import AnyEvent, Given, HistoryTurn
 from holdfast.core.instants import Instant
+
+if TYPE_CHECKING:
+    from holdfast.core.definition import Definition
 
 
 class Step(msgspec.Struct, frozen=True, gc=False):
@@ -26,8 +29,13 @@ class Program(Protocol):
     """
 
     @property
+    def definition(self) -> Definition | None:
+        """The definition that made it; None for a stand-in, of an execution whose own program cannot run."""
+        ...
+
+    @property
     def code_version(self) -> str:
-        """The version of the code behind it, as the user named it."""
+        """The version of the code behind it, as the user named it; empty if it has none."""
         ...
 
     def advance(self, event: Given, now: Instant) -> Step:

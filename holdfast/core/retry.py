@@ -10,10 +10,11 @@ import msgspec
 
 from holdfast.core.ids import derive_entropy
 from holdfast.core.instants import Duration, Micros, to_micros
+from holdfast.core.safe_texts import LONGEST_SHOWN, show
 from holdfast.errors import InvalidConfiguration
 
 
-class RetryPolicy(msgspec.Struct, frozen=True, omit_defaults=True, gc=False):
+class RetryPolicy(msgspec.Struct, frozen=True, omit_defaults=True, gc=False, forbid_unknown_fields=True):
     """A retry policy as history records it: whole microseconds, names of types."""
 
     max_attempts: int | None = None
@@ -88,4 +89,5 @@ def retry_delay(policy: RetryPolicy, failures: int, *seed: object) -> Micros:
 
 
 def _refused(field: str, wanted: str, found: object) -> InvalidConfiguration:
-    return InvalidConfiguration(f"Expected Retry({field}=…) to be {wanted}, but it is {found!r}. Correct the policy.")
+    shown = show(found, repr, LONGEST_SHOWN)
+    return InvalidConfiguration(f"Expected Retry({field}=…) to be {wanted}, but it is {shown}. Correct the policy.")

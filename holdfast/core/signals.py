@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from holdfast.core import commands, envelopes, events
-from holdfast.core.effects import DeadLetter, Turn
+from holdfast.core.effects import DeadLetter, Refused, Turn
 from holdfast.core.execution import Execution
 from holdfast.core.failures import Failure, describe_exception
 from holdfast.core.instants import Instant
@@ -15,11 +15,11 @@ def decide_signal(turn: Turn, envelope: envelopes.Signal) -> events.SignalReceiv
     execution, details = turn.execution, turn.execution.details
     if details.signals >= turn.limits.max_signals:
         refusal = SignalLimitReached(
-            f"Expected to signal {describe(execution)}, but it has received {details.signals} signals, the most one run "
-            "may. Let the workflow continue_as a new run, or raise the engine's max_signals."
+            f"Expected to signal {describe_execution(execution)}, but it has received {details.signals} signals, the most "
+            "one run may. Let the workflow continue_as a new run, or raise the engine's max_signals."
         )
         answer_sender(turn, envelope, describe_exception(refusal))
-        turn.answer(refusal)
+        turn.answer(Refused(refusal))
         return None
     details.last_signal = envelope.name
     answer_sender(turn, envelope, None)
@@ -44,7 +44,7 @@ def record_external(turn: Turn, command: commands.SignalExternal) -> events.Exte
 def decide_answered(
     turn: Turn, envelope: envelopes.SignalAnswered
 ) -> events.ExternalSignalCompleted | events.ExternalSignalFailed | None:
-    """The receiver's answer arrives once."""
+    """The receiver's answer to a signal of this execution arrives: it counts once."""
     if envelope.number not in turn.execution.externals:
         return None
     if envelope.failure is None:
@@ -59,37 +59,37 @@ def record_rejected(turn: Turn, command: commands.RejectSignal) -> events.Signal
 
 
 def evolve_received(execution: Execution, _event: events.SignalReceived, _now: Instant) -> None:
-    """One more was received."""
+    """One more signal was received: the execution's row counts them."""
     execution.details.signals += 1
 
 
 def evolve_initiated(execution: Execution, event: events.ExternalSignalInitiated, _now: Instant) -> None:
-    """Its answer is awaited."""
+    """The answer to a signal that this execution sent is awaited."""
     execution.externals.add(event.number)
 
 
 def evolve_answered(
     execution: Execution, event: events.ExternalSignalCompleted | events.ExternalSignalFailed, _now: Instant
 ) -> None:
-    """Its answer has come."""
+    """The answer to a signal that this execution sent is awaited no longer."""
     execution.externals.discard(event.number)
 
 
-def describe(execution: Execution) -> str:
-    """An execution as messages name it."""
+def describe_execution(execution: Execution) -> str:
+    """An execution as messages name it, by workflow id and execution id."""
     return f"execution '{execution.workflow_id}' ({execution.execution_id})"
 
 
 def closed_error(execution: Execution, verb: str) -> ExecutionClosed:
-    """The refusal for a closed receiver."""
+    """The error that says that an execution cannot be reached, since it is closed."""
     return ExecutionClosed(
-        f"Expected to {verb} {describe(execution)}, but it is {execution.status}. "
+        f"Expected to {verb} {describe_execution(execution)}, but it is {execution.status}. "
         "Start a new one, or use signal_with_start_workflow."
     )
 
 
 def missing_error(org: str, target: str, verb: str) -> ExecutionNotFound:
-    """The refusal for an unknown receiver."""
+    """The error that says that there is no such execution in the org."""
     remedy = (
         "Check the id, or use signal_with_start_workflow to create it." if verb == "signal" else "Check the id and the org."
     )

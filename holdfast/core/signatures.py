@@ -58,19 +58,19 @@ class Signature:
 
     def check_arguments(self, payload: Payload) -> None:
         """Raises InvalidArguments if the payload does not fit the hints."""
-        try:
-            self._decoder.decode(payload.data)
-        except (msgspec.MsgspecError, TypeError, ValueError, RecursionError):
-            self._explain(payload)
-            raise
+        self.decode_arguments(payload)
 
     def decode_arguments(self, payload: Payload) -> tuple[Any, ...]:
         """The arguments as the hints say. Raises InvalidArguments naming the parameter."""
         try:
             return tuple(self._decoder.decode(payload.data))
-        except (msgspec.MsgspecError, TypeError, ValueError, RecursionError):
-            self._explain(payload)
+        except payloads.LET_THROUGH:
             raise
+        except BaseException as error:
+            self._explain(payload)
+            raise InvalidArguments(
+                f"Expected the arguments of {self.what} to be {self._listing()}, but {payloads.describe_refusal(error)}."
+            ) from error
 
     def decode_result(self, payload: Payload) -> Any:
         """The result as the function's return hint says."""
@@ -118,10 +118,17 @@ class Signature:
         if not self.names:
             return "no arguments"
         shown = [
-            f"{name}: {payloads.describe(hint)}" + ("" if default is _MISSING else f" = {default!r}")
+            f"{name}: {payloads.describe_hint(hint)}" + ("" if default is _MISSING else f" = {default!r}")
             for name, hint, default in zip(self.names, self.hints, self.defaults, strict=True)
         ]
         return f"({', '.join(shown)})"
+
+
+def describe_function(function: Callable[..., Any]) -> str:
+    """A function's qualified name with the file and line of its definition, for messages."""
+    code = getattr(function, "__code__", None)
+    where = f"{code.co_filename}:{code.co_firstlineno}" if code is not None else "unknown place"
+    return f"{getattr(function, '__qualname__', function)} ({where})"
 
 
 def _read_hints(function: Callable[..., Any], what: str) -> dict[str, Any]:
@@ -147,7 +154,7 @@ def _checked_hint(hint: Any, what: str) -> Any:
         ) from error
     for stranger in _find_strangers(info, set()):
         raise InvalidDefinition(
-            f"Expected {what} to have a type that JSON can become, but {payloads.describe(stranger)} is not one. "
+            f"Expected {what} to have a type that JSON can become, but {payloads.describe_hint(stranger)} is not one. "
             "Use a dataclass, msgspec struct, pydantic model or plain type."
         )
     return hint

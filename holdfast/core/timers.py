@@ -9,13 +9,16 @@ from holdfast.core.instants import Instant
 
 
 def record_timer(turn: Turn, command: commands.StartTimer) -> events.TimerStarted:
-    """A point in time is awaited. One in the past is due now."""
-    turn.started_timers.append(TimerSet(command.number, command.due))
-    return events.TimerStarted(number=command.number, due=command.due)
+    """Start a timer. One whose time has passed is due now; others are rounded up to the resolution of timers."""
+    due, resolution = command.due, turn.limits.timer_resolution
+    if resolution and due > turn.now:
+        due += -due % resolution
+    turn.started_timers.append(TimerSet(command.number, due))
+    return events.TimerStarted(number=command.number, due=due)
 
 
 def record_timer_cancel(turn: Turn, command: commands.CancelTimer) -> events.TimerCancelled | None:
-    """It is awaited no longer."""
+    """The workflow waits for a timer no longer: end it, if it is open."""
     if command.number not in turn.execution.timers:
         return None
     turn.ended_timers.append(command.number)
@@ -32,10 +35,10 @@ def decide_due(turn: Turn, envelope: envelopes.TimerDue) -> events.TimerFired | 
 
 
 def evolve_started(execution: Execution, event: events.TimerStarted, _now: Instant) -> None:
-    """It is open."""
+    """The timer is open until it fires or is cancelled."""
     execution.timers[event.number] = event.due
 
 
 def evolve_ended(execution: Execution, event: events.TimerFired | events.TimerCancelled, _now: Instant) -> None:
-    """It is open no longer."""
+    """The timer is open no longer."""
     execution.timers.pop(event.number, None)

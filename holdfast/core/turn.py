@@ -10,8 +10,8 @@ from typing import Any, Final
 
 import msgspec
 
-from holdfast.core import activities, children, closing, commands, envelopes, events, placing, signals, timers
-from holdfast.core.effects import Limits, Turn
+from holdfast.core import activities, behaviours, children, closing, commands, envelopes, events, placing, signals, timers
+from holdfast.core.effects import CARRIED_OVER, NOT_DONE, Limits, Refused, SignalRecorded, Turn
 from holdfast.core.envelopes import AnyEnvelope
 from holdfast.core.events import AnyEvent, HistoryTurn
 from holdfast.core.execution import Execution
@@ -20,10 +20,12 @@ from holdfast.core.instants import Instant
 from holdfast.core.program import Program, Step
 
 NO_LIMITS: Final = Limits()
+_BEGINNING: Final = frozenset({envelopes.Start, envelopes.InternalContinue})
+"""The envelopes that become the first event of a history."""
 
 
 def decide_start(turn: Turn, envelope: envelopes.Start) -> events.WorkflowStarted:
-    """The first event of an execution."""
+    """Make the first event of an execution from its start."""
     return events.WorkflowStarted(
         workflow=envelope.workflow,
         workflow_id=envelope.workflow_id,
@@ -31,11 +33,23 @@ def decide_start(turn: Turn, envelope: envelopes.Start) -> events.WorkflowStarte
         code_version=turn.execution.code_version,
         parent=envelope.parent,
         continued_from=envelope.continued_from,
+        behaviours=behaviours.PRESENT,
     )
 
 
+def evolve_start(execution: Execution, event: events.WorkflowStarted, _at: Instant) -> None:
+    """Take over the behaviours with which the execution began."""
+    if event.behaviours:
+        execution.behaviours = frozenset(event.behaviours)
+
+
+def decide_continue(turn: Turn, envelope: envelopes.InternalContinue) -> events.WorkflowStarted:
+    """The first event of a run that was opened by the transaction in which the run before it ended."""
+    return decide_start(turn, envelope.start)
+
+
 def record_side_effect(_turn: Turn, command: commands.RecordSideEffect) -> events.SideEffectRecorded:
-    """A value that the code took once."""
+    """Record a value that the code computed once, for replays to give again."""
     return events.SideEffectRecorded(number=command.number, value=command.value, failure=command.failure)
 
 
@@ -45,13 +59,14 @@ def record_patch(_turn: Turn, command: commands.RecordPatch) -> events.PatchReco
 
 
 def record_state(turn: Turn, command: commands.SetState) -> None:
-    """What the console shows; leaves no event."""
+    """Keep what `query_status` and `holdfast show` tell of the execution; leaves no event."""
     turn.execution.details.state = command.value
     turn.changed = True
 
 
 DECIDE: Final[Mapping[type[envelopes.Envelope], Callable[[Turn, Any], AnyEvent | None]]] = {
     envelopes.Start: decide_start,
+    envelopes.InternalContinue: decide_continue,
     envelopes.Signal: signals.decide_signal,
     envelopes.Cancel: closing.decide_cancel,
     envelopes.Terminate: closing.decide_terminate,
@@ -90,6 +105,7 @@ RECORD: Final[Mapping[type[commands.Command], Callable[[Turn, Any], AnyEvent | N
 """What a command becomes: a recorded event, with its effects noted in the turn."""
 
 EVOLVE: Final[Mapping[type[events.Event], Callable[[Execution, Any, Instant], None]]] = {
+    events.WorkflowStarted: evolve_start,
     events.SignalReceived: signals.evolve_received,
     events.CancelRequested: closing.evolve_cancel_requested,
     events.ActivityScheduled: activities.evolve_scheduled,
@@ -114,7 +130,6 @@ EVOLVE: Final[Mapping[type[events.Event], Callable[[Execution, Any, Instant], No
 
 WITHOUT_EFFECT: Final[frozenset[type[events.Event]]] = frozenset(
     {
-        events.WorkflowStarted,
         events.ChildCancelRequested,
         events.SignalRejected,
         events.SideEffectRecorded,
@@ -132,37 +147,43 @@ def take_turn(
     limits: Limits = NO_LIMITS,
     *,
     hold_signals: bool = False,
+    may_go_on: Callable[[int], bool] | None = None,
 ) -> Turn:
     """Take one turn. Changes `execution` and `program`, which are provisional until what comes out is committed.
+
+    With `may_go_on`, which is told after each envelope how many were handled, it may end before all are: `turn.handled` says
+    how many were. An execution that closes handles all that has arrived.
 
     With `hold_signals`, the signals among `arrived` come first and are all in their queues before the program runs again:
     for a turn that has to be taken again because the program ended before it was given them.
     """
     turn = Turn(execution, max(now, execution.updated_at), limits)
-    order: Sequence[int] = range(len(arrived))
     last_held = -1
+    in_order = list(enumerate(arrived))
     if hold_signals:
-        order = sorted(order, key=lambda index: _holding_rank(arrived[index]))
-        signal_places = [place for place, index in enumerate(order) if type(arrived[index]) is envelopes.Signal]
+        in_order.sort(key=_holding_rank)
+        signal_places = [place for place, (_, one) in enumerate(in_order) if type(one) is envelopes.Signal]
         last_held = max(signal_places[: max(0, limits.max_signals - execution.details.signals)], default=-1)
-    for place, index in enumerate(order):
-        envelope = arrived[index]
+    for count, (index, envelope) in enumerate(in_order, 1):
         turn.position = index
         kind = type(envelope)
         event = DECIDE[kind](turn, envelope)
-        if place < last_held and event is not None:
-            event = msgspec.structs.replace(event, held=True)
-        if kind is envelopes.Start and event is not None and len(arrived) > 1:
-            event = _begin_or_end(event, [type(arrived[i]) for i in order[place + 1 :]])
         if event is not None:
+            if count <= last_held:
+                event = msgspec.structs.replace(event, held=True)
+            if kind in _BEGINNING and len(in_order) > 1:
+                event = _begin_or_end(event, [type(one) for _, one in in_order[count:]])
             _record(turn, event)
             if kind is envelopes.Signal:
-                turn.answer(execution.sequence + len(turn.events))
+                turn.answer(SignalRecorded(execution.sequence + len(turn.events)))
             _carry_out(turn, program.advance(event, turn.now))  # type: ignore[arg-type]
-        if turn.blocked is not None:
-            break
+            if turn.blocked is not None:
+                break
         if execution.closed_at is not None:
-            _settle_rest(turn, [(i, arrived[i]) for i in order[place + 1 :]])
+            _settle_rest(turn, in_order[count:])
+            break
+        if may_go_on is not None and count < len(in_order) and not may_go_on(count):
+            turn.handled = count
             break
     if turn.events or turn.changed:
         _settle_status(turn, program)
@@ -187,9 +208,9 @@ def _begin_or_end(started: AnyEvent, following: Sequence[type[AnyEnvelope]]) -> 
     return msgspec.structs.replace(started, cancelled=True) if envelopes.Cancel in following else started
 
 
-def _holding_rank(envelope: AnyEnvelope) -> int:
-    kind = type(envelope)
-    return 0 if kind is envelopes.Start else 1 if kind is envelopes.Signal else 2
+def _holding_rank(numbered: tuple[int, AnyEnvelope]) -> int:
+    kind = type(numbered[1])
+    return 0 if kind in _BEGINNING else 1 if kind is envelopes.Signal else 2
 
 
 def _record(turn: Turn, event: AnyEvent) -> None:
@@ -218,18 +239,18 @@ def _settle_rest(turn: Turn, rest: Sequence[tuple[int, AnyEnvelope]]) -> None:
         turn.position = index
         if turn.successor is not None and isinstance(envelope, envelopes.CARRIED):
             turn.successor_envelopes.append(envelope)
-            turn.answer(turn.successor)
+            turn.answer(CARRIED_OVER)
         elif type(envelope) is envelopes.Signal:
             # It was accepted and must be given before the end. After a termination there is no program to give it to, and
             # beyond the limit of a run it cannot be given: it came too late.
             if execution.status == "terminated" or execution.details.signals >= turn.limits.max_signals:
                 error = signals.closed_error(execution, "signal")
                 signals.answer_sender(turn, envelope, describe_exception(error))
-                turn.answer(error)
+                turn.answer(Refused(error))
             else:
                 turn.unseen_signals = True
         elif isinstance(envelope, envelopes.Cancel | envelopes.Terminate):
-            turn.answer(False)
+            turn.answer(NOT_DONE)
 
 
 def _settle_status(turn: Turn, program: Program) -> None:

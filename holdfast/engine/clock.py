@@ -14,15 +14,15 @@ class Alarm(Protocol):
     """Something that was arranged for later."""
 
     def cancel(self) -> None:
-        """Forget it."""
+        """Let the alarm never ring; does nothing if it has."""
         ...
 
 
 class Clock(Protocol):
-    """A source of time."""
+    """Tells an engine the time and rings alarms: the machine's clock, or a virtual one in tests."""
 
     def now(self) -> Instant:
-        """The present."""
+        """The present, in microseconds since the epoch."""
         ...
 
     def call_at(self, when: Instant, callback: Callable[[], None]) -> Alarm:
@@ -31,10 +31,10 @@ class Clock(Protocol):
 
 
 class SystemClock:
-    """The machine's clock."""
+    """The machine's wall clock, with alarms in the running loop."""
 
     def now(self) -> Instant:
-        """Microseconds since the epoch."""
+        """The machine's time, in microseconds since the epoch."""
         return time.time_ns() // 1000
 
     def call_at(self, when: Instant, callback: Callable[[], None]) -> Alarm:

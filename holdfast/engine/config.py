@@ -2,67 +2,139 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
-from typing import Any
+from collections.abc import Callable, Mapping
+from typing import Any, Final, Literal, TypedDict
 
 import msgspec
 
+from holdfast.core.effects import Limits
 from holdfast.core.ids import check_identifier
-from holdfast.core.instants import SECOND, Duration, to_micros
+from holdfast.core.instants import LONGEST, SECOND, Duration, Micros, to_micros
 from holdfast.core.payloads import DEFAULT_LIMIT
+from holdfast.core.retry import RetryPolicy
+from holdfast.core.safe_texts import LONGEST_SHOWN, show
 from holdfast.errors import InvalidConfiguration, InvalidDuration
+
+LONGEST_RESOLUTION: Final = 3600 * SECOND
+SHORTEST_RETRY: Final = SECOND // 1_000
+MOST: Final = 1_000_000_000
+"""The most of whatever is counted: more does not fit where the operating system counts it."""
+MOST_STORED_BYTES: Final = 512 * 1024 * 1024
+"""The most bytes of one value or turn: SQLite and PostgreSQL take less than a gigabyte at once."""
+MOST_LIVE_BYTES: Final = 1024 * 1024 * 1024 * 1024
+
+
+class EngineOptions(TypedDict, total=False):
+    """The options of an engine beside its store and its code: `Engine(url, workflows=[…], heartbeat=1.0)`."""
+
+    payload_limit: int
+    """The most bytes of JSON that one value may have: all arguments of a call, a result, a signal. Default 2 MiB."""
+    max_signals: int
+    """The most signals that one run may receive; more are refused. Default 10,000."""
+    max_live_programs: int
+    """How many suspended programs stay in memory; others are replayed when something arrives for them. Default 2,000."""
+    max_live_bytes: int
+    """How many bytes of history the programs in memory may stand for. Default 256 MiB."""
+    replay_ahead: int
+    """From how many events on a history is replayed before its execution is locked, not under the lock. Default 200."""
+    max_activities: int
+    """How many async activities run at once on this node. Default 1,000."""
+    max_threads: int
+    """How many sync activities run at once in threads of this node. Default 32."""
+    max_processes: int
+    """How many activities run at once in processes of this node. Default 2."""
+    batch_size: int
+    """How many executions take their turns in one transaction at most. Default 512."""
+    max_attempts: int
+    """How often handling an envelope may fail before it goes to the dead letters. Default 5."""
+    max_lost: int
+    """How often in a row a process may end with an activity before that fails, or with a turn, or a turn may fail to be
+    committed, before its execution is blocked. Default 5."""
+    turn_limit: float
+    """Seconds that a turn may compute before it is interrupted, from 0.1 to 5. Default 2."""
+    max_turn_bytes: int
+    """The most bytes of history that one turn may write. Default 64 MiB."""
+    slow_turn: float
+    """Seconds after which a batch that is still under way is reported in the log, with where its thread is. Default 1."""
+    shutdown_grace: float
+    """Seconds that running activities get to finish when the engine shuts down. Default 10."""
+    heartbeat: float
+    """Seconds between the heartbeats of a node on a shared store. Default 2."""
+    lease: float
+    """Seconds after which a node without a heartbeat counts as gone; at least two heartbeats. Default 6."""
+    storage_retry: RetryPolicy
+    """How soon work is tried again that the store did not take, after an outage for instance: a `Retry(…)`.
+
+    Batches are tried without end. A call of which it is certain that nothing was committed is tried `max_attempts` times,
+    then raises StoreUnavailable. Default `Retry(max_attempts=1, initial=0.05, factor=2, maximum=5)`.
+    """
+    timer_resolution: Duration | None
+    """Due times of timers are rounded up to a multiple of this, at most an hour, so that many timers share one batch: they
+    fire later by up to that much. Seconds or a timedelta. Default None: to the microsecond."""
+    request_ttl: float
+    """Seconds for which a request id, or an idempotency key without a time of its own, is remembered. Default a day."""
+    dead_letter_policy: Literal["keep", "discard"]
+    """What becomes of an envelope that cannot be handled: 'keep' it among the dead letters, or 'discard' it with a line in
+    the log. Default 'keep'."""
+    retention: Duration | None
+    """Seconds, or a timedelta, after which closed executions are removed with their histories. Default None: never."""
+    dead_letter_retention: Duration | None
+    """Seconds, or a timedelta, after which dead letters of all orgs are removed. Default None: never, they are kept until
+    somebody requeues or discards them."""
 
 
 class Config(msgspec.Struct, frozen=True, kw_only=True):
-    """Every number that can be set. All of them are positive."""
+    """The options of one engine after they were checked. What each of them means says `EngineOptions`."""
 
     payload_limit: int = DEFAULT_LIMIT
-    """The most bytes of JSON one value may have."""
     max_signals: int = 10_000
-    """The most signals one run may receive."""
     max_live_programs: int = 2_000
-    """How many suspended programs stay in memory; others are replayed when something arrives for them."""
     max_live_bytes: int = 256 * 1024 * 1024
-    """How much history those programs may stand for."""
     replay_ahead: int = 200
-    """From how many events on a history is replayed before its execution is locked, and not under the lock."""
     max_activities: int = 1_000
-    """How many async activities run at once on this node."""
     max_threads: int = 32
-    """How many sync activities run at once in threads."""
     max_processes: int = 2
-    """How many activities run at once in processes."""
     batch_size: int = 512
-    """How many executions one transaction takes at most."""
     max_attempts: int = 5
-    """How often handling an envelope may fail before it goes to the dead letters."""
     max_lost: int = 5
-    """How often in a row a process may end with an activity before that fails, or with a turn before that is given up."""
-    shutdown_grace: float = 10.0
-    """Seconds that running activities get to finish when the engine shuts down."""
+    turn_limit: float = 2.0
+    max_turn_bytes: int = 64 * 1024 * 1024
     slow_turn: float = 1.0
-    """Seconds after which a turn that does not come to rest is reported."""
+    shutdown_grace: float = 10.0
     heartbeat: float = 2.0
-    """Seconds between heartbeats on a shared store."""
     lease: float = 6.0
-    """Seconds after which a node without a heartbeat counts as gone; at least two heartbeats."""
+    storage_retry: RetryPolicy = RetryPolicy(max_attempts=1, initial_us=SECOND // 20, factor=2.0, maximum_us=5 * SECOND)
+    timer_resolution: float | None = None
+    """In seconds."""
     request_ttl: float = 24 * 3600.0
-    """Seconds for which a request id, or an idempotency key without a time of its own, is remembered."""
+    dead_letter_policy: Literal["keep", "discard"] = "keep"
     retention: float | None = None
-    """Seconds, or a timedelta, after which closed executions are removed with their histories; None: never."""
+    """In seconds."""
+    dead_letter_retention: float | None = None
+    """In seconds."""
+
+    @property
+    def limits(self) -> Limits:
+        """The bounds that each turn enforces."""
+        resolution = 0 if self.timer_resolution is None else round(self.timer_resolution * SECOND)
+        return Limits(max_signals=self.max_signals, timer_resolution=resolution)
 
 
-def make_config(options: dict[str, Any]) -> Config:
+def make_config(options: EngineOptions) -> Config:
     """The configuration with some options set. Raises InvalidConfiguration that names the option."""
     known = {field.name: field.default for field in msgspec.structs.fields(Config)}
+    checked: dict[str, Any] = {}
     for name, value in options.items():
         if name not in known:
             raise InvalidConfiguration(
                 f"Expected an option of the engine, but '{name}' is none. The options are: {', '.join(sorted(known))}."
             )
-        if name != "retention":
-            _check_number(name, value, type(known[name]))
-    config = Config(**options | {"retention": check_retention(options.get("retention"))})
+        check = _CHECKS.get(name)
+        if check is not None:
+            checked[name] = check(value)
+        else:
+            checked[name] = (_check_seconds if isinstance(known[name], float) else _check_count)(name, value)
+    config = Config(**checked)
     if config.lease < 2 * config.heartbeat:
         raise InvalidConfiguration(
             f"Expected lease=… to be at least twice heartbeat=…, but they are {config.lease:g} and {config.heartbeat:g} s: "
@@ -71,36 +143,117 @@ def make_config(options: dict[str, Any]) -> Config:
     return config
 
 
-def _check_number(name: str, value: object, wanted: type) -> None:
-    fits = isinstance(value, int | float) and not isinstance(value, bool) if wanted is float else type(value) is int
-    if not fits or not 0 < value < float("inf"):  # type: ignore[operator]  # it is a number
-        kind = "number" if wanted is float else "whole number"
-        raise InvalidConfiguration(f"Expected {name}=… to be a positive {kind}, but it is {value!r}. Correct the option.")
+def _check_seconds(name: str, value: object) -> object:
+    is_number = isinstance(value, int | float) and not isinstance(value, bool)
+    if not is_number or not 1 / SECOND <= value <= LONGEST / SECOND:  # type: ignore[operator]  # it is a number
+        raise InvalidConfiguration(
+            f"Expected {name}=… to be a number of seconds from a microsecond to a hundred years, but it is {_show(value)}. "
+            "Correct the option."
+        )
+    return value
+
+
+def _check_count(name: str, value: object) -> object:
+    most = _MOST_BYTES.get(name, MOST)
+    if type(value) is not int or not 0 < value <= most:
+        raise InvalidConfiguration(
+            f"Expected {name}=… to be a whole number from 1 to {most:,}, but it is {_show(value)}. Correct the option."
+        )
+    return value
+
+
+def _show(value: object) -> str:
+    return show(value, repr, LONGEST_SHOWN)
+
+
+def _check_turn_limit(value: object) -> object:
+    if isinstance(value, bool) or not isinstance(value, int | float) or not 0.1 <= value <= 5:
+        raise InvalidConfiguration(
+            f"Expected turn_limit=… to be a number of seconds from 0.1 to 5, but it is {_show(value)}. "
+            "Let a turn that computes for longer call an activity instead."
+        )
+    return value
+
+
+def _check_storage_retry(value: object) -> object:
+    if not isinstance(value, RetryPolicy):
+        raise InvalidConfiguration(
+            f"Expected storage_retry=… to be a Retry(...), but it is {_show(value)}. Write for instance Retry(initial=0.1)."
+        )
+    if value.initial_us < SHORTEST_RETRY or value.maximum_us < value.initial_us:
+        raise InvalidConfiguration(
+            "Expected storage_retry=… to wait for at least a millisecond, and never less than at first, but it waits for "
+            f"{value.initial_us / SECOND:g} s at first and {value.maximum_us / SECOND:g} s at most. Correct the policy."
+        )
+    if value.non_retryable:
+        raise InvalidConfiguration(
+            "Expected storage_retry=… to name no exceptions, but it has non_retryable="
+            f"{value.non_retryable!r}. Leave them out: only what the store certainly did not take is tried again."
+        )
+    return value
+
+
+def _check_dead_letter_policy(value: object) -> object:
+    if value not in ("keep", "discard"):
+        raise InvalidConfiguration(
+            f"Expected dead_letter_policy=… to be 'keep' or 'discard', but it is {_show(value)}. Correct the option."
+        )
+    return value
+
+
+def _check_timer_resolution(value: Any) -> float | None:
+    return _check_length("timer_resolution", value, LONGEST_RESOLUTION, "an hour", "0.1")
 
 
 def check_retention(value: Duration | None) -> float | None:
     """For how many seconds closed executions are kept. Raises InvalidConfiguration."""
+    return _check_length("retention", value, LONGEST, "a hundred years", "timedelta(days=30)")
+
+
+def _check_dead_letter_retention(value: Any) -> float | None:
+    return _check_length("dead_letter_retention", value, LONGEST, "a hundred years", "timedelta(days=30)")
+
+
+def _check_length(name: str, value: Duration | None, most: Micros, most_text: str, example: str) -> float | None:
+    """A length of time in seconds, positive and at most so long; or None."""
     if value is None:
         return None
     try:
         micros = to_micros(value)
-    except InvalidDuration:
+    except (InvalidDuration, ValueError):  # the latter for a whole number with too many digits to be shown
         micros = 0
-    if not micros:
+    if not 0 < micros <= most:
         raise InvalidConfiguration(
-            "Expected retention=… to be a timedelta or a positive number of seconds, at most a hundred years, or None, "
-            f"but it is {value!r}. Write for instance timedelta(days=30)."
+            f"Expected {name}=… to be a timedelta or a positive number of seconds, at most {most_text}, or None, "
+            f"but it is {_show(value)}. Write for instance {example}."
         )
     return micros / SECOND
+
+
+_CHECKS: Final[Mapping[str, Callable[[Any], object]]] = {
+    "turn_limit": _check_turn_limit,
+    "storage_retry": _check_storage_retry,
+    "timer_resolution": _check_timer_resolution,
+    "dead_letter_policy": _check_dead_letter_policy,
+    "retention": check_retention,
+    "dead_letter_retention": _check_dead_letter_retention,
+}
+"""How options are checked that are neither counts nor plain numbers of seconds."""
+_MOST_BYTES: Final[Mapping[str, int]] = {
+    "payload_limit": MOST_STORED_BYTES,
+    "max_turn_bytes": MOST_STORED_BYTES,
+    "max_live_bytes": MOST_LIVE_BYTES,
+}
 
 
 def check_queue_limits(limits: Mapping[str, int] | None) -> Mapping[str, int]:
     """How many activities of a queue run at once. Raises InvalidConfiguration or InvalidIdentifier."""
     if limits is None:
         return {}
-    if not isinstance(limits, Mapping) or not all(type(most) is int and most > 0 for most in limits.values()):
+    if not isinstance(limits, Mapping) or not all(type(most) is int and 0 < most <= MOST for most in limits.values()):
         raise InvalidConfiguration(
-            f"Expected queue_limits=… to map queues to positive whole numbers, but it is {limits!r}. Write {{'slow': 2}}."
+            f"Expected queue_limits=… to map queues to whole numbers from 1 to {MOST:,}, but it is {_show(limits)}. "
+            "Write {'slow': 2}."
         )
     for queue in limits:
         check_identifier(queue, "the queue in queue_limits=…")
@@ -108,7 +261,24 @@ def check_queue_limits(limits: Mapping[str, int] | None) -> Mapping[str, int]:
 
 
 def check_node(node: str) -> str:
-    """The name of a node. Raises InvalidConfiguration or InvalidIdentifier."""
-    if "," in check_identifier(node, "the name of the node"):
-        raise InvalidConfiguration(f"Expected the name of the node to have no comma, but it is {node!r}. Choose another.")
-    return node
+    """The name of a node. Raises InvalidIdentifier."""
+    return check_identifier(node, "the name of the node")
+
+
+def check_clock(clock: object) -> None:
+    """Raises InvalidConfiguration if it can be no engine's source of time; None stands for the default."""
+    is_clock = not isinstance(clock, type) and all(callable(getattr(clock, name, None)) for name in ("now", "call_at"))
+    if clock is not None and not is_clock:
+        raise InvalidConfiguration(
+            "Expected clock=… to be an object with now() and call_at(when, callback), "
+            f"but it is {_show(clock)}. Leave it out: tests with a time of their own use holdfast.testing.TestEngine."
+        )
+
+
+def check_entropy(entropy: object) -> None:
+    """Raises InvalidConfiguration if it can be no source of random bits."""
+    if not callable(entropy):
+        raise InvalidConfiguration(
+            "Expected entropy=… to be a function that gives as many random bits as asked for, "
+            f"but it is {_show(entropy)}. Leave it out, or write for instance random.Random(7).getrandbits."
+        )

@@ -9,32 +9,48 @@ import secrets
 from collections.abc import AsyncIterator, Awaitable, Callable, Collection, Iterable, Mapping
 from functools import partial
 from types import TracebackType
-from typing import TYPE_CHECKING, Any, ParamSpec, Self, TypeVar, overload
+from typing import TYPE_CHECKING, Any, ParamSpec, Self, TypeVar, Unpack, overload
 
-from holdfast.code.definitions import Activity, Workflow
+from holdfast.activities.definitions import Activity
+from holdfast.code.definitions import Workflow, check_workflow
 from holdfast.core import events
 from holdfast.core.ids import DEFAULT_ORG, check_identifier, make_execution_id
 from holdfast.core.instants import Duration
 from holdfast.core.lifecycle import Status
 from holdfast.core.options import OnClosed, OnOpen
-from holdfast.engine.batches.requests import Request
+from holdfast.engine.catalog import Catalog
 from holdfast.engine.clock import Clock, StoreClock, SystemClock
-from holdfast.engine.config import check_node, check_queue_limits, make_config
-from holdfast.engine.delivery import Delivery
-from holdfast.engine.enlisting import TransactionWork, lend, make_row, make_start_row
+from holdfast.engine.config import (
+    EngineOptions,
+    check_clock,
+    check_entropy,
+    check_node,
+    check_queue_limits,
+    make_config,
+)
 from holdfast.engine.handles import SignalResponse, SignalWithStartResponse, WorkflowHandle
-from holdfast.engine.machinery import Machinery
-from holdfast.engine.moving import copying
 from holdfast.engine.nodes.roster import NodeInfo, list_nodes
-from holdfast.engine.registry import Registry
+from holdfast.engine.requests import AnyRequest
 from holdfast.engine.results import read_closing, to_value
 from holdfast.engine.routes import Routes
 from holdfast.engine.rows import to_turns
+from holdfast.engine.runtime import Runtime, RuntimeDeps
 from holdfast.engine.stopping import Stopper
-from holdfast.engine.stores import open_store
+from holdfast.engine.stores import make_store
+from holdfast.engine.transfer import copying
+from holdfast.engine.use_cases.delivery import Delivery
+from holdfast.engine.use_cases.inboxes import add_inbox, may_be_stuck
+from holdfast.engine.use_cases.missing_definitions import find_missing
+from holdfast.engine.use_cases.transactional_outbox import (
+    TransactionWork,
+    make_envelope_row,
+    make_start_row,
+    wrap_user_function,
+)
 from holdfast.engine.views import DeadLetter, ExecutionInfo, History, RecoveryReport, to_dead_letter, to_info
 from holdfast.errors import EngineClosed, HoldfastError, InvalidArguments
-from holdfast.store.contract import Filter, InboxRow
+from holdfast.store.contract import ExecutionFilter
+from holdfast.store.rows import ExecutionRow, InboxRow
 
 if TYPE_CHECKING:
     from holdfast.store.contract import Store
@@ -52,8 +68,9 @@ class Engine:
             handle = await engine.start(greet, "Ann", workflow_id="greet-ann")
             print(await handle.result())
 
-    `store` is a URL (`sqlite:///file.db`, `memory://`) or a store. `entropy` gives as many random bits as asked for, from
-    which ids are made. Further options are those of `engine.config.Config`.
+    `store` is a URL (`sqlite:///file.db`, `postgresql://user@host/database`, `memory://`) or a store. `entropy` gives as
+    many random bits as asked for, from which ids are made. All further options are keywords, see docs/options.md and
+    `holdfast.engine.config.EngineOptions`.
 
     `queues` are those from which this engine takes workflows and activities. Without it, an engine on a store of its own
     takes from all; one that shares its store takes from the queue 'default', from those that its activities name, and from
@@ -71,27 +88,30 @@ class Engine:
         entropy: Callable[[int], int] = secrets.randbits,
         queues: Iterable[str] | None = None,
         queue_limits: Mapping[str, int] | None = None,
-        **options: Any,
+        **options: Unpack[EngineOptions],
     ) -> None:
         self.config = make_config(options)
-        self.registry = Registry(workflows, activities, self.config.payload_limit)
-        self.store: Store = open_store(store)
+        check_clock(clock)
+        check_entropy(entropy)
+        self.catalog = Catalog(workflows, activities)
+        self.store: Store = make_store(store)
         self.clock: Clock = clock or (SystemClock() if self.store.exclusive else StoreClock())
         self.node = check_node(node) if node is not None else f"node-{make_execution_id(self.clock.now(), entropy(62))}"
         self.recovery_report: RecoveryReport | None = None
         """What was found when the engine opened."""
         limits = check_queue_limits(queue_limits)
-        self.routes = Routes(self.registry, queues, limits, exclusive=self.store.exclusive)
-        self._delivery = Delivery(self.store, self.registry, self.config, self.clock, self._submit, entropy)
-        self._machinery = Machinery(
-            self.store,
-            self.registry,
-            self.routes,
-            self.config,
-            self.clock,
-            self.node,
-            self._delivery,
-            limits,
+        self.routes = Routes(self.catalog, queues, limits, exclusive=self.store.exclusive)
+        self._delivery = Delivery(self.store, self.catalog, self.config, self.clock, self._submit, entropy)
+        self._runtime = Runtime(
+            RuntimeDeps(
+                store=self.store,
+                catalog=self.catalog,
+                routes=self.routes,
+                config=self.config,
+                clock=self.clock,
+                node=self.node,
+                queue_limits=limits,
+            ),
             self._on_replaced,
         )
         self._stopper = Stopper()
@@ -109,13 +129,40 @@ class Engine:
             raise self._replaced_by
         if self._was_closed:
             raise EngineClosed("Expected to open a new engine, but this one was shut down. Make another: Engine(...).")
-        self.recovery_report = await self._machinery.open()
+        self.recovery_report = await self._runtime.open()
         return self.recovery_report
 
     async def recover(self) -> RecoveryReport:
-        """Take over what nodes left that said goodbye, and try blocked executions again. Done by `open`; safe to repeat."""
+        """Take over from nodes that left cleanly, and try blocked executions again. Done by `open`; safe to repeat."""
         self._check_open()
-        return await self._machinery.recover()
+        return await self._runtime.recover()
+
+    def add_workflow(self, workflow: Workflow[..., Any]) -> None:
+        """Take one more workflow, or one more version of one, also while the engine is open.
+
+        It is the newest version of its name from now on: starts that ask for no other take it, and so do the next turns of
+        executions that are not pinned. What waited for it goes on. On a shared store other nodes hear of it with the next
+        heartbeat. Executions that an older version blocked are tried by `recover`. Call it from the engine's own thread.
+        Raises InvalidDefinition, or DuplicateName if another function has its name and version.
+        """
+        self.catalog.add(check_workflow(workflow))
+        self._follow_catalog()
+
+    def remove_workflow(self, name: str, version: str | None = None) -> None:
+        """Give up a version of a workflow, or all of its versions, also while the engine is open.
+
+        A turn that is being taken ends as it began. After that, executions that need what was removed wait: what arrives for
+        them stays in their inboxes, timers that come due wait too, and `query_status` says so in `missing_definition`. They
+        go on when it is added again, here or on another node. Executions that are not pinned go on with the version that
+        was added last among those left. Raises UnknownWorkflow that lists what there is.
+        """
+        self.catalog.remove(name, version)
+        self._follow_catalog()
+
+    def _follow_catalog(self) -> None:
+        self.routes.refresh()
+        if self.is_open:
+            self._runtime.note_definitions()
 
     async def run_until_stopped(self) -> None:
         """Work until SIGTERM or SIGINT comes, or `stop` is called; then shut down in good order and return.
@@ -141,17 +188,17 @@ class Engine:
         self._stopper.stop()
 
     async def shutdown(self) -> None:
-        """Take no more work, let running activities finish within the grace time, commit, say goodbye, close. Idempotent."""
+        """Take no more work, let running activities finish within the grace time, leave, close the store. Idempotent."""
         if self.is_open:
             self._was_closed = True
-            await self._machinery.close()
+            await self._runtime.close()
         elif self._giving_way is not None:
             await asyncio.wait([self._giving_way])
 
     @property
     def is_open(self) -> bool:
-        """Whether it works."""
-        return self._machinery.is_open
+        """Whether the engine is open: it was opened, and not shut down since."""
+        return self._runtime.is_open
 
     async def __aenter__(self) -> Self:
         await self.open()
@@ -176,14 +223,19 @@ class Engine:
         metadata: Mapping[str, str] | None = None,
         idempotency_key: str | None = None,
         idempotency_ttl: Duration | None = None,
+        version: str | None = None,
         connection: Any = None,
     ) -> WorkflowHandle[R]:
         """Start a workflow, or find the open one that has the id; the handle's `created` tells which.
 
+        Without `version` it is the newest version that this engine has under the workflow's name. A version that is asked
+        for pins the execution to it, whatever the workflow's own policy: only nodes that have that version take its turns.
+        Raises UnknownWorkflow if this engine does not have it.
+
         With `connection`, it is part of the caller's own transaction there, see `transaction`.
         """
         self._check_open()
-        start, key = self._delivery.make_start(
+        prepared = self._delivery.make_start(
             org,
             workflow,
             args,
@@ -194,12 +246,13 @@ class Engine:
             metadata=metadata,
             idempotency_key=idempotency_key,
             idempotency_ttl=idempotency_ttl,
+            version=version,
         )
-        hint = self.registry.find(workflow).signature.result_hint
+        start, hint = prepared.start, prepared.result_hint
         if connection is not None:
-            await self.store.enlist(connection, [make_start_row(org, start, key)])
+            await self.store.enlist(connection, [make_start_row(org, prepared)])
             return WorkflowHandle(self, org, start.workflow_id, start.execution_id, created=None, hint=hint)
-        opened = await self._delivery.start(org, start, key)
+        opened = await self._delivery.start(org, prepared)
         found = workflow_id or opened.execution_id
         if idempotency_key is not None and not opened.created:  # the key counts, whatever the id of this call
             found = (await self._delivery.find_or_raise(org, opened.execution_id, "find")).workflow_id
@@ -216,15 +269,18 @@ class Engine:
         queue: str | None = None,
         metadata: Mapping[str, str] | None = None,
         request_id: str | None = None,
+        version: str | None = None,
         connection: Any = None,
     ) -> SignalWithStartResponse:
         """Signal the open execution that has the id, or start one with the signal in hand: one transaction.
+
+        `version` counts for the execution that is started, as in `start`; one that is open is signalled whatever its own.
 
         With `connection`, it is part of the caller's own transaction there, see `transaction`.
         """
         self._check_open()
         signal = self._delivery.make_signal(signal_name, signal_value)
-        start, key = self._delivery.make_start(
+        prepared = self._delivery.make_start(
             org,
             workflow,
             args,
@@ -232,12 +288,13 @@ class Engine:
             queue=queue,
             metadata=metadata,
             idempotency_key=request_id,
+            version=version,
             has_signal=True,
         )
         if connection is not None:
-            await self.store.enlist(connection, [make_start_row(org, start, key, signal)])
-            return SignalWithStartResponse(start.execution_id, None, None)
-        opened = await self._delivery.start(org, start, key, signal)
+            await self.store.enlist(connection, [make_start_row(org, prepared, signal)])
+            return SignalWithStartResponse(prepared.start.execution_id, None, None)
+        opened = await self._delivery.start(org, prepared, signal)
         return SignalWithStartResponse(opened.execution_id, opened.created, opened.signal_sequence)
 
     async def signal_workflow(
@@ -272,7 +329,7 @@ class Engine:
         """
         self._check_open()
         if connection is not None:
-            await self.store.enlist(connection, [make_row(org, target, self._delivery.make_cancel(reason))])
+            await self.store.enlist(connection, [make_envelope_row(org, target, self._delivery.make_cancel(reason))])
             return True
         return await self._delivery.cancel(org, target, reason)
 
@@ -285,7 +342,7 @@ class Engine:
         """Let a blocked execution try again, after its code was mended. False if it is not blocked."""
         self._check_open()
         row = await self._delivery.find_or_raise(org, target, "retry")
-        return row.status == Status.BLOCKED and await self._machinery.recovery.retry_blocked(row)
+        return row.status == Status.BLOCKED and await self._runtime.recovery.retry_blocked(row)
 
     # --- users' transactions ---
 
@@ -307,9 +364,9 @@ class Engine:
         """
         self._check_open()
         try:
-            return await self.store.transact(lend(function, partial(TransactionWork, self, self._delivery)))
+            return await self.store.transact(wrap_user_function(function, partial(TransactionWork, self, self._delivery)))
         finally:
-            self._machinery.on_put()  # whatever was raised: of a commit nobody may have been able to tell
+            self._runtime.on_put()  # whatever was raised: of a commit nobody may have been able to tell
 
     async def find_started(self, workflow_id: str, execution_id: str, *, org: str = DEFAULT_ORG) -> str:
         """The execution that a start by a caller's transaction led to; handles call this. Raises ExecutionNotFound."""
@@ -325,13 +382,18 @@ class Engine:
     def handle(self, target: str, *, org: str = DEFAULT_ORG, workflow: Workflow[..., R] | None = None) -> WorkflowHandle[R]:
         """A handle on an execution, by workflow id or execution id; `workflow` types its result."""
         check_identifier(target, "the id of an execution")
-        hint = Any if workflow is None else workflow.signature.result_hint
+        hint = Any if workflow is None else workflow.result_hint
         return WorkflowHandle(self, org, target, hint=hint)
 
     async def query_status(self, target: str, *, org: str = DEFAULT_ORG) -> ExecutionInfo:
         """How an execution stands. Raises ExecutionNotFound."""
         self._check_open()
-        return to_info(await self._delivery.find_or_raise(org, target, "query"))
+        [info] = await self._to_infos([await self._delivery.find_or_raise(org, target, "query")])
+        return await add_inbox(self.store, info) if may_be_stuck(info) else info
+
+    async def _to_infos(self, rows: builtins.list[ExecutionRow]) -> builtins.list[ExecutionInfo]:
+        missing = await find_missing(self.store, self.routes, self.node, self.clock.now(), rows)
+        return [to_info(row, missing.get(row.execution_id)) for row in rows]
 
     async def query_result(self, target: str, *, org: str = DEFAULT_ORG) -> Any:
         """The result of a closed execution as plain JSON values, None while it is open; raises how it ended otherwise."""
@@ -347,8 +409,8 @@ class Engine:
     async def wait_for_result(self, target: str, hint: Any = Any, *, org: str = DEFAULT_ORG) -> Any:
         """Wait until an execution ends and give its result as `hint`; `handle(…).result()` calls this."""
         self._check_open()
-        closing = self._machinery.outcomes.recall((org, target))
-        live = self._machinery.cache.get(target)
+        closing = self._runtime.outcomes.recall((org, target))
+        live = self._runtime.cache.get(target)
         if closing is None and live is not None and live.execution.org == org:
             closing = await self._wait_for_end(org, target, is_open=self.store.exclusive)
         workflow_id = execution_id = target
@@ -360,18 +422,18 @@ class Engine:
 
     async def _wait_for_end(self, org: str, execution_id: str, *, is_open: bool) -> events.AnyEvent:
         key = (org, execution_id)
-        watcher = self._machinery.outcomes.watch(key)
+        watcher = self._runtime.outcomes.watch(key)
         try:
             # Only now that it is watched: what closed before is in the store, what closes later reaches the watcher.
             if not is_open and not self.store.exclusive:
-                self._machinery.spawn(self._machinery.ends.look())  # one query for all who begin to wait at the same time
+                self._runtime.spawn(self._runtime.ends.look())  # one query for all who begin to wait at the same time
             elif not is_open:
                 row = await self.store.find_execution(org, execution_id)
                 if row is not None and row.closed_at is not None:
-                    return self._machinery.outcomes.recall(key) or await read_closing(self.store, execution_id)
+                    return self._runtime.outcomes.recall(key) or await read_closing(self.store, execution_id)
             return await self._await_end(watcher)
         finally:
-            self._machinery.outcomes.forget(key, watcher)
+            self._runtime.outcomes.forget(key, watcher)
 
     async def _await_end(self, watcher: asyncio.Future[events.AnyEvent]) -> events.AnyEvent:
         return await watcher
@@ -403,8 +465,8 @@ class Engine:
         except ValueError:
             raise InvalidArguments(f"Expected status to be among {', '.join(Status)}, but it is {status!r}.") from None
         name = workflow.name if isinstance(workflow, Workflow) else workflow
-        query = Filter(org, statuses, name, workflow_id, parent_execution_id, before, limit)
-        return [to_info(row) for row in await self.store.list_executions(query)]
+        query = ExecutionFilter(org, statuses, name, workflow_id, parent_execution_id, before, limit)
+        return await self._to_infos(await self.store.list_executions(query))
 
     async def nodes(self) -> builtins.list[NodeInfo]:
         """The nodes that work on the store, or did so not long ago, by name."""
@@ -422,7 +484,7 @@ class Engine:
         """Try dead letters again; how many there were."""
         self._check_open()
         count = await self.store.requeue_dead_letters(org, ids)
-        self._machinery.pump.look()
+        self._runtime.pump.look()
         return count
 
     async def discard_dead_letters(self, ids: Collection[int], *, org: str = DEFAULT_ORG) -> int:
@@ -453,7 +515,7 @@ class Engine:
         try:
             return await copying.import_executions(self.store, lines, skip_existing=skip_existing)
         finally:
-            self._machinery.pump.look()
+            self._runtime.pump.look()
 
     # --- inside ---
 
@@ -463,5 +525,5 @@ class Engine:
                 "Expected the engine to be open, but it is not. Use `async with Engine(...)`, or await open()."
             )
 
-    def _submit(self, request: Request) -> None:
-        self._machinery.pump.submit(request)
+    def _submit(self, request: AnyRequest) -> None:
+        self._runtime.pump.submit(request)

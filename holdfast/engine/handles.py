@@ -2,12 +2,11 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any, Generic, TypeVar
+from typing import TYPE_CHECKING, Any, Generic, Protocol, TypeVar
 
 import msgspec
 
 if TYPE_CHECKING:
-    from holdfast.engine.engine import Engine
     from holdfast.engine.views import ExecutionInfo, History
 
 R = TypeVar("R")
@@ -35,6 +34,47 @@ class SignalWithStartResponse(msgspec.Struct, frozen=True):
     signal_event_sequence: int | None
 
 
+class ExecutionVerbs(Protocol):
+    """What a handle asks of an engine, or of whatever else reaches executions: each verb with the id of one."""
+
+    async def find_started(self, workflow_id: str, execution_id: str, *, org: str) -> str:
+        """The execution that a start by a caller's transaction led to. Raises ExecutionNotFound."""
+        ...
+
+    async def wait_for_result(self, target: str, hint: Any = Any, *, org: str) -> Any:
+        """Wait until an execution ends and give its result as `hint`."""
+        ...
+
+    async def query_status(self, target: str, *, org: str) -> ExecutionInfo:
+        """How an execution stands. Raises ExecutionNotFound."""
+        ...
+
+    async def history(self, target: str, *, org: str) -> History:
+        """The whole history of an execution. Raises ExecutionNotFound."""
+        ...
+
+    async def signal_workflow(
+        self,
+        target: str,
+        signal_name: str,
+        signal_value: Any = None,
+        *,
+        org: str,
+        request_id: str | None = None,
+        connection: Any = None,
+    ) -> SignalResponse:
+        """Signal an open execution; a repeated `request_id` delivers once. Raises ExecutionNotFound or ExecutionClosed."""
+        ...
+
+    async def cancel(self, target: str, reason: str = "", *, org: str, connection: Any = None) -> bool:
+        """Ask an execution to cancel; False if it is closed."""
+        ...
+
+    async def terminate(self, target: str, reason: str = "", *, org: str) -> bool:
+        """End an execution at once; False if it is closed."""
+        ...
+
+
 class WorkflowHandle(Generic[R]):
     """One execution, by execution id or, where that is not known, the newest of a workflow id.
 
@@ -44,7 +84,7 @@ class WorkflowHandle(Generic[R]):
 
     def __init__(
         self,
-        engine: Engine,
+        engine: ExecutionVerbs,
         org: str,
         workflow_id: str,
         execution_id: str | None = None,
@@ -78,11 +118,11 @@ class WorkflowHandle(Generic[R]):
         return value
 
     async def status(self) -> ExecutionInfo:
-        """How it stands now."""
+        """How the execution stands now: its status, what it waits for, its times."""
         return await self._engine.query_status(await self._find(), org=self.org)
 
     async def history(self) -> History:
-        """Its whole history."""
+        """Every event of the execution so far, in order."""
         return await self._engine.history(await self._find(), org=self.org)
 
     async def signal(

@@ -9,11 +9,12 @@ from typing import TYPE_CHECKING, Any, Final, TypeAlias
 
 from holdfast.core import codec, events, payloads
 from holdfast.core.events import AnyEvent
-from holdfast.core.failures import decode_details
+from holdfast.core.failures import decode_failure_details
 from holdfast.engine.rows import to_turns
 from holdfast.errors import (
     CorruptStore,
     HoldfastError,
+    NewerFormat,
     StoreError,
     WorkflowCancelled,
     WorkflowFailed,
@@ -33,7 +34,7 @@ Key: TypeAlias = tuple[str, str]
 """(org, execution id): an org never hears of another's executions."""
 
 
-class Outcomes:
+class ResultWaiters:
     """Who waits for which execution's end, and the ends of the most recent ones."""
 
     def __init__(self) -> None:
@@ -63,7 +64,7 @@ class Outcomes:
         return future
 
     def forget(self, key: Key, future: asyncio.Future[AnyEvent]) -> None:
-        """Somebody no longer waits."""
+        """Somebody no longer waits for the end of an execution."""
         watchers = self._watchers.get(key)
         if watchers is not None and future in watchers:
             watchers.remove(future)
@@ -94,10 +95,10 @@ async def read_closing(store: Store, execution_id: str) -> AnyEvent:
     return codec.decode_events(codec.encode([closing]), codec.SCHEMA)[0]
 
 
-class EndsElsewhere:
+class RemoteResults:
     """Finds out about executions that other nodes closed, for those who wait here."""
 
-    def __init__(self, store: Store, outcomes: Outcomes) -> None:
+    def __init__(self, store: Store, outcomes: ResultWaiters) -> None:
         self._store = store
         self._outcomes = outcomes
         self._is_busy = False
@@ -124,8 +125,8 @@ class EndsElsewhere:
         for execution_id in await self._store.find_closed(list(orgs)):
             try:
                 closing = await read_closing(self._store, execution_id)
-            except CorruptStore:
-                log.exception("execution %s ended, but nobody can tell how", execution_id)
+            except (CorruptStore, NewerFormat):
+                log.exception("execution %s closed, but its result cannot be read", execution_id)
                 continue
             self._outcomes.note((orgs[execution_id], execution_id), closing)
 
@@ -140,7 +141,7 @@ def to_value(closing: AnyEvent, hint: Any, workflow_id: str, execution_id: str) 
         raise WorkflowFailed(
             f"Expected {who} to return a result, but it raised {failure.type}: {failure.message}",
             type=failure.type,
-            details=decode_details(failure),
+            details=decode_failure_details(failure),
             workflow_id=workflow_id,
             execution_id=execution_id,
         )

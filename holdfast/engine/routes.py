@@ -1,8 +1,7 @@
-"""Who takes what on a shared store: routes, which the store compares and nobody else takes apart.
+"""Who takes what on a shared store: the routes that one node claims by, which follow its catalog.
 
-The route of an execution is made of its queue and its workflow, and of the version of its code where that is pinned. The
-route of an activity is made of its queue and its name. A node takes only what goes by a route of its own: it has the code,
-and it serves the queue. All else is left to nodes that do.
+A node takes only what goes by a route of its own: it has the definition, and it serves the queue. All else is left to nodes
+that do. What a route is made of says `holdfast.core.routes`.
 """
 
 from __future__ import annotations
@@ -10,37 +9,19 @@ from __future__ import annotations
 from collections.abc import Iterable, Mapping
 from typing import TYPE_CHECKING, Any, Final
 
-from holdfast.code.definitions import Versioning
 from holdfast.core.ids import DEFAULT_QUEUE, check_identifier
+from holdfast.core.routes import find_route, make_route
 from holdfast.errors import InvalidConfiguration
-from holdfast.store.contract import Route
 
 if TYPE_CHECKING:
-    from holdfast.code.definitions import Activity, Workflow
+    from holdfast.activities.definitions import Activity
     from holdfast.core.envelopes import Start
     from holdfast.core.events import ActivityScheduled
     from holdfast.core.execution import Execution
-    from holdfast.engine.registry import Registry
+    from holdfast.engine.catalog import Catalog
+    from holdfast.store.rows import Route
 
-_SEPARATOR: Final = "\t"
-"""No identifier has one."""
-
-
-def make_route(queue: str, name: str) -> Route:
-    """The route of an activity, of a start, and of an execution whoever has its workflow may take."""
-    return f"{queue}{_SEPARATOR}{name}"
-
-
-def make_pinned_route(queue: str, workflow: str, version: str) -> Route:
-    """The route of an execution that only one version of its code may take."""
-    return f"{queue}{_SEPARATOR}{workflow}{_SEPARATOR}{version}"
-
-
-def find_route(execution: Execution) -> Route:
-    """The route of an execution as it now is."""
-    if execution.details.pinned:
-        return make_pinned_route(execution.queue, execution.workflow, execution.code_version)
-    return f"{execution.queue}\t{execution.workflow}"  # as make_route does, once for each turn
+__all__ = ["Routes", "check_queues", "find_route", "make_route"]
 
 
 class Routes:
@@ -51,22 +32,26 @@ class Routes:
     """
 
     def __init__(
-        self, registry: Registry, queues: Iterable[str] | None, queue_limits: Mapping[str, int], *, exclusive: bool
+        self, catalog: Catalog, queues: Iterable[str] | None, queue_limits: Mapping[str, int], *, exclusive: bool
     ) -> None:
-        self._workflows = registry.workflows
-        self._activities = registry.activities
+        self._catalog = catalog
+        self._activities = catalog.activities
         self._is_exclusive = exclusive
         chosen = None if queues is None else check_queues(queues)
         self.takes_all: Final = exclusive and chosen is None
-        served = _find_queues(self._activities.values(), queue_limits) if chosen is None else chosen
-        self.queues: Final = served
-        takes = frozenset(route for queue in served for one in self._workflows.values() for route in _routes_of(queue, one))
-        self.listed: Final = takes
-        """The routes by which executions come here, by name."""
-        self.takes: Final[frozenset[Route] | None] = None if self.takes_all else takes
-        """The same for a claim; None: everything."""
-        self.offers: Final = frozenset(make_route(queue, name) for queue in served for name in self._activities)
+        self.queues: Final = _find_queues(self._activities.values(), queue_limits) if chosen is None else chosen
+        self.offer_routes: Final = frozenset(make_route(queue, name) for queue in self.queues for name in self._activities)
         """The routes by which activities come here that others offer."""
+        self.listed: frozenset[Route] = frozenset()
+        """The routes by which executions come here, each by name; another thread may read this."""
+        self.takes: frozenset[Route] | None = None
+        """The routes by which this node claims executions; None: every route."""
+        self.refresh()
+
+    def refresh(self) -> None:
+        """Follow the catalog, after definitions were added or removed."""
+        self.listed = frozenset(route for queue in self.queues for one in self._catalog for route in one.routes(queue))
+        self.takes = None if self.takes_all else self.listed
 
     # --- executions ---
 
@@ -81,22 +66,34 @@ class Routes:
         """
         if self._is_exclusive:
             return self.takes_all or start.queue in self.queues
-        return start.queue in self.queues and start.workflow in self._workflows
+        if start.pinned:
+            found = self._catalog.find_version(start.workflow, start.code_version)
+        else:
+            found = self._catalog.find_newest(start.workflow)
+        return found is not None and self.serves(start.queue)
 
     def fits(self, execution: Execution) -> bool:
-        """Whether the code that is here may take its turns, if it is here."""
-        if execution.details.pinned and execution.code_version != self.version_of(execution.workflow):
+        """Whether the definitions that are here may take an execution's turns, if any of them is its own."""
+        if execution.details.pinned and self._catalog.find_for(execution) is None:
             return False
         return self.takes is None or find_route(execution) in self.takes
 
-    def is_pinned(self, workflow: str) -> bool:
-        """Whether the executions that begin here stay with the version of their code."""
-        definition = self._workflows.get(workflow)
-        return definition is not None and definition.versioning is Versioning.PINNED
+    def has_definition(self, execution: Execution) -> bool:
+        """Whether the definition that takes an execution's turns is here, whatever its queue."""
+        return self._catalog.find_for(execution) is not None
+
+    def serves(self, queue: str) -> bool:
+        """Whether this node takes work from a queue."""
+        return self.takes_all or queue in self.queues
 
     def version_of(self, workflow: str) -> str | None:
-        """The version of a workflow's code here, if it is here."""
-        definition = self._workflows.get(workflow)
+        """The newest version of a workflow here; None if the workflow is not here."""
+        definition = self._catalog.find_newest(workflow)
+        return None if definition is None else definition.version
+
+    def version_for(self, execution: Execution) -> str | None:
+        """The version of the definition that takes an execution's turns here; None if it is not here."""
+        definition = self._catalog.find_for(execution)
         return None if definition is None else definition.version
 
     # --- activities ---
@@ -104,7 +101,7 @@ class Routes:
     def may_run(self, event: ActivityScheduled) -> bool:
         """Whether an activity can run here."""
         if self._is_exclusive:
-            return self.takes_all or event.options.queue in self.queues
+            return self.serves(event.options.queue)
         return event.name in self._activities and event.options.queue in self.queues
 
 
@@ -122,10 +119,3 @@ def check_queues(queues: Iterable[str]) -> frozenset[str]:
 
 def _find_queues(activities: Iterable[Activity[..., Any]], limits: Mapping[str, int]) -> frozenset[str]:
     return frozenset({DEFAULT_QUEUE, *(one.options.queue for one in activities), *limits})
-
-
-def _routes_of(queue: str, workflow: Workflow[..., Any]) -> Iterable[Route]:
-    """Also a pinned workflow is begun by whoever has it: it is pinned from its first turn on."""
-    yield make_route(queue, workflow.name)
-    if workflow.versioning is Versioning.PINNED:
-        yield make_pinned_route(queue, workflow.name, workflow.version)

@@ -8,8 +8,9 @@ from holdfast.core import codec
 from holdfast.core.events import HistoryTurn
 from holdfast.core.execution import Execution
 from holdfast.core.lifecycle import Status
-from holdfast.engine.routes import find_route
-from holdfast.store.contract import ExecutionRow, HistoryRow, Route
+from holdfast.core.routes import find_route
+from holdfast.errors import NewerFormat
+from holdfast.store.rows import ExecutionRow, HistoryRow, Route
 
 
 def to_row(execution: Execution, route: Route | None = None) -> ExecutionRow:
@@ -25,7 +26,7 @@ def to_row(execution: Execution, route: Route | None = None) -> ExecutionRow:
         execution.status,
         execution.state_version,
         execution.sequence,
-        execution.node,
+        execution.nodes,
         details.parent.execution_id if details.parent is not None else None,
         execution.created_at,
         execution.updated_at,
@@ -36,7 +37,17 @@ def to_row(execution: Execution, route: Route | None = None) -> ExecutionRow:
 
 
 def from_row(row: ExecutionRow) -> Execution:
-    """The execution of a row; what is open in it must still be folded from its history."""
+    """The execution of a row; what is open in it must still be folded from its history.
+
+    Raises CorruptStore, or NewerFormat if its status or its details are of a newer Holdfast.
+    """
+    try:
+        status = Status(row.status)
+    except ValueError:
+        raise NewerFormat(
+            f"Expected execution {row.execution_id} to have a status that is known here, but it is '{row.status}': "
+            "a newer Holdfast wrote it. Upgrade this node; nodes that can read it go on."
+        ) from None
     return Execution(
         org=row.org,
         execution_id=row.execution_id,
@@ -44,10 +55,10 @@ def from_row(row: ExecutionRow) -> Execution:
         workflow=row.workflow,
         code_version=row.code_version,
         queue=row.queue,
-        status=Status(row.status),
+        status=status,
         state_version=row.state_version,
         sequence=row.sequence,
-        node=row.node,
+        nodes=row.nodes,
         created_at=row.created_at,
         updated_at=row.updated_at,
         closed_at=row.closed_at,
@@ -56,5 +67,5 @@ def from_row(row: ExecutionRow) -> Execution:
 
 
 def to_turns(rows: Sequence[HistoryRow]) -> list[HistoryTurn]:
-    """History rows as turns."""
+    """The rows of a history as turns with decoded events. Raises CorruptStore or NewerFormat."""
     return [HistoryTurn(row.first, row.at, codec.decode_events(row.body, row.schema)) for row in rows]

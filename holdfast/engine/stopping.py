@@ -60,7 +60,7 @@ class Stopper:
             for one in SIGNALS:
                 _forget(loop, one)
                 signal.signal(one, signal.SIG_DFL)
-            log.warning("%s: shutting down; once more ends the process at once", signal.Signals(number).name)
+            log.warning("received %s: shutting down; a second one ends the process at once", signal.Signals(number).name)
             self.stop()
 
         for one in SIGNALS:

@@ -16,7 +16,7 @@ if TYPE_CHECKING:
 POSTGRES_SCHEMES: Final = ("postgresql", "postgres")
 
 
-def open_store(store: str | Store, clock: Callable[[], Instant] | None = None) -> Store:
+def make_store(store: str | Store, clock: Callable[[], Instant] | None = None) -> Store:
     """The store of a URL; a store is given back as it is. Nothing is opened yet. `clock` is its source of time."""
     if not isinstance(store, str):
         if not hasattr(store, "begin"):
@@ -50,7 +50,7 @@ def hide_password(url: str) -> str:
 
 
 def name_database(url: str) -> str:
-    """The same, and clear wherever it is read: the path of a file is whole."""
+    """The URL as it may be shown, with the whole path of a SQLite file."""
     scheme, separator, path = url.partition(":///")
     if separator and scheme == "sqlite":
         return f"sqlite:///{Path(path).expanduser().resolve()}"

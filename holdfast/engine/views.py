@@ -14,8 +14,18 @@ from holdfast.core.failures import describe_exception
 from holdfast.core.ids import DEFAULT_ORG
 from holdfast.core.instants import to_datetime
 from holdfast.core.lifecycle import Status
-from holdfast.errors import CorruptStore
-from holdfast.store.contract import DeadLetterRow, ExecutionRow
+from holdfast.errors import CorruptStore, NewerFormat
+from holdfast.store.rows import DeadLetterRow, ExecutionRow, InboxRow
+
+
+class WaitingEnvelope(msgspec.Struct, frozen=True):
+    """An envelope that is in an inbox and was not taken yet."""
+
+    id: int
+    envelope: Any
+    """As JSON values, with its `type`; as text if it cannot be read."""
+    attempts: int
+    """How often handling it failed."""
 
 
 class ExecutionInfo(msgspec.Struct, frozen=True, kw_only=True):
@@ -41,7 +51,15 @@ class ExecutionInfo(msgspec.Struct, frozen=True, kw_only=True):
     metadata: dict[str, str]
     parent_execution_id: str | None
     continued_from: str | None
-    node: str | None
+    nodes: tuple[str, ...]
+    """The nodes that run its activities."""
+    last_node: str
+    """The node that committed its last turn."""
+    missing_definition: str | None = None
+    """Why an open execution cannot go on: which workflow, in which version, no living node has. None: some node has it."""
+    inbox: tuple[WaitingEnvelope, ...] = ()
+    """What waits for an open execution that cannot take it: it is blocked or damaged, or its definition is missing. The
+    oldest first, a hundred at most. `query_status` fills it in, lists do not."""
 
 
 class RecordedEvent(msgspec.Struct, frozen=True):
@@ -67,7 +85,7 @@ class History(msgspec.Struct, frozen=True):
 
     @property
     def events(self) -> list[RecordedEvent]:
-        """The events in order."""
+        """The events of all turns, in order."""
         return [
             RecordedEvent(turn.first + offset, to_datetime(turn.at), event)
             for turn in self.turns
@@ -76,7 +94,7 @@ class History(msgspec.Struct, frozen=True):
 
     @property
     def kinds(self) -> list[str]:
-        """The events' names in order."""
+        """The names of the events' types, in order."""
         return [type(event).__name__ for turn in self.turns for event in turn.events]
 
     def to_json(self) -> list[dict[str, Any]]:
@@ -105,24 +123,24 @@ class RecoveryReport(msgspec.Struct, frozen=True):
     """What the engine found when it opened, or when it was asked to recover."""
 
     resumed: int
-    """Executions whose activities are run again."""
+    """Executions whose activities are run again, since the node that ran them is gone or left."""
     waiting: int
     """Executions that go on waiting; they are not loaded."""
     timers: int
     """Timers that stay armed in the store."""
     taken_over: int
-    """Those of the resumed that belonged to a node that is gone."""
+    """Those of the resumed whose node ended without leaving cleanly."""
     blocked: int
-    """Executions whose code does not fit their history; they were tried again."""
+    """Blocked executions. Those that another version of the code, or code without a version, may mend were unblocked."""
     inbox: int
     """Envelopes that wait to be handled."""
 
 
-def to_info(row: ExecutionRow) -> ExecutionInfo:
-    """A row as it is shown."""
+def to_info(row: ExecutionRow, missing_definition: str | None = None) -> ExecutionInfo:
+    """A row as it is shown; whether its definition is missing has to be known."""
     try:
         details = codec.decode_details(row.details)
-    except CorruptStore as damage:  # one damaged row must not hide the others
+    except (CorruptStore, NewerFormat) as damage:  # one damaged row must not hide the others
         details = Details(last_error=describe_exception(damage))
     waiting = details.waiting
     error = details.last_error
@@ -147,16 +165,34 @@ def to_info(row: ExecutionRow) -> ExecutionInfo:
         metadata=details.metadata,
         parent_execution_id=row.parent_id,
         continued_from=details.continued_from,
-        node=row.node,
+        nodes=tuple(row.nodes),
+        last_node=details.last_node,
+        missing_definition=missing_definition,
     )
 
 
 def to_dead_letter(row: DeadLetterRow) -> DeadLetter:
     """A dead letter as it is shown; an envelope that cannot be read is shown as text."""
-    try:
-        envelope = msgspec.json.decode(row.body)
-    except (msgspec.MsgspecError, ValueError, RecursionError):
-        envelope = row.body.decode(errors="replace")
     return DeadLetter(
-        row.id, row.org, row.execution_id, row.workflow_id, envelope, row.reason, row.node, to_datetime(row.at), row.attempts
+        row.id,
+        row.org,
+        row.execution_id,
+        row.workflow_id,
+        _show_envelope(row.body),
+        row.reason,
+        row.node,
+        to_datetime(row.at),
+        row.attempts,
     )
+
+
+def to_waiting(row: InboxRow) -> WaitingEnvelope:
+    """An inbox row as it is shown."""
+    return WaitingEnvelope(row.id, _show_envelope(row.body), row.attempts)
+
+
+def _show_envelope(body: bytes) -> Any:
+    try:
+        return msgspec.json.decode(body)
+    except (msgspec.MsgspecError, ValueError, RecursionError):
+        return body.decode(errors="replace")

@@ -1,4 +1,4 @@
-"""The history checker: what must hold for every execution and for the store, however the run went."""
+"""Checks after a run: what must hold for every execution and for the store, whatever faults there were."""
 
 from __future__ import annotations
 
@@ -14,14 +14,14 @@ from holdfast.core.envelopes import Signal
 from holdfast.core.events import CLOSING, GIVEN, AnyEvent
 from holdfast.core.lifecycle import Status
 from holdfast.core.program import Program
-from holdfast.engine.rows import from_row
-from holdfast.simulation.clients import Ledger
+from holdfast.simulation.clients import ClientLedger
 from holdfast.simulation.monitor import Monitor
-from holdfast.simulation.outcomes import ORG, Record, describe_end, read
-from holdfast.simulation.plans import Token
-from holdfast.store.contract import DeadLetterRow, Store
+from holdfast.simulation.outcomes import ORG, ExecutionRecord, describe_end, read
+from holdfast.simulation.plans import SignalToken
+from holdfast.store.contract import Store
+from holdfast.store.rows import DeadLetterRow
 
-MakeProgram = Callable[[Record], Program]
+MakeProgram = Callable[[ExecutionRecord], Program]
 
 OPENS: Final[dict[type[events.Event], str]] = {
     events.ActivityScheduled: "activity",
@@ -47,9 +47,9 @@ ENDS: Final[dict[type[events.Event], str]] = {
 
 
 async def check_world(
-    store: Store, monitor: Monitor, ledger: Ledger, records: list[Record], make_program: MakeProgram
+    store: Store, monitor: Monitor, ledger: ClientLedger, records: list[ExecutionRecord], make_program: MakeProgram
 ) -> list[str]:
-    """Everything that is wrong, a sentence each."""
+    """All violations that are found, as one sentence each."""
     problems = [*monitor.problems, *ledger.problems, *await store.check()]
     letters = await store.list_dead_letters(ORG, limit=1_000)
     problems.extend(await _check_rest(store))
@@ -68,13 +68,15 @@ async def check_world(
 
 
 async def _check_rest(store: Store) -> list[str]:
-    """Everything is closed: nothing may be left to be done."""
+    """All executions are closed: no timers and no envelopes may be left."""
     counts = await store.count()
     left = {"timers": counts.timers, "inbox": counts.inbox, **counts.executions}
     return [f"{number} left in {what} though everything should have ended" for what, number in left.items() if number]
 
 
-def check_letters(records: Sequence[Record], letters: Sequence[DeadLetterRow], ledger: Ledger) -> Iterator[str]:
+def check_letters(
+    records: Sequence[ExecutionRecord], letters: Sequence[DeadLetterRow], ledger: ClientLedger
+) -> Iterator[str]:
     """The only dead letters are signals for executions that were terminated before they could take them."""
     by_id = {record.row.execution_id: record for record in records}
     for letter in letters:
@@ -87,7 +89,7 @@ def check_letters(records: Sequence[Record], letters: Sequence[DeadLetterRow], l
         yield f"a dead letter for {letter.workflow_id or letter.execution_id}: {letter.reason}: {letter.body!r}"
 
 
-def _check_row(record: Record, monitor: Monitor) -> Iterator[str]:
+def _check_row(record: ExecutionRecord, monitor: Monitor) -> Iterator[str]:
     row, execution_id = record.row, record.row.execution_id
     if row.sequence != len(record.events):
         yield f"{record.name}: its row counts {row.sequence} events, its history has {len(record.events)}"
@@ -127,8 +129,8 @@ def check_history(history: Sequence[AnyEvent], name: str) -> Iterator[str]:
             opened[key] = False
 
 
-def check_replay(record: Record, program: Program) -> Iterator[str]:
-    """The code agrees with the history (R1)."""
+def check_replay(record: ExecutionRecord, program: Program) -> Iterator[str]:
+    """A replay of the history gives the same commands (R1)."""
     step = program.apply(record.turns)
     for command in step.commands:
         reason = command.error.message if isinstance(command, Block) else repr(command)
@@ -143,13 +145,13 @@ def _names(kinds: Sequence[type[events.Event]]) -> str:
 # --- signals -------------------------------------------------------------------------------------------------------------
 
 
-def check_signals(records: Sequence[Record], ledger: Ledger) -> Iterator[str]:
+def check_signals(records: Sequence[ExecutionRecord], ledger: ClientLedger) -> Iterator[str]:
     """Accepted means received, exactly once; refused means not at all (S1, S5, S7, I3).
 
     A continued run receives again what the run before it had not taken.
     """
     expected = Counter(ledger.accepted)
-    possible: Counter[tuple[str, str, Token]] = Counter()
+    possible: Counter[tuple[str, str, SignalToken]] = Counter()
     for record in records:
         told = {event.number: event for event in record.events if type(event) is events.ExternalSignalInitiated}
         for event in record.events:
@@ -168,11 +170,11 @@ def check_signals(records: Sequence[Record], ledger: Ledger) -> Iterator[str]:
             yield f"signal {signal} was received {number} times, but sent {expected[signal]} times: doubled (S1, S5)"
 
 
-def _count_received(records: Sequence[Record]) -> Counter[tuple[str, str, Token]]:
+def _count_received(records: Sequence[ExecutionRecord]) -> Counter[tuple[str, str, SignalToken]]:
     """How often each signal was received; what a continued run was given again counts once."""
     roots: dict[str, str] = {}
-    by_root: dict[str, Counter[tuple[str, str, Token]]] = {}
-    for record in records:  # in the order of their beginnings, so that a run comes after the one it continues
+    by_root: dict[str, Counter[tuple[str, str, SignalToken]]] = {}
+    for record in records:  # in the order of their starts: a run comes after the one that it continues
         started = record.events[0]
         before = started.continued_from if isinstance(started, events.WorkflowStarted) else None
         root = roots[record.row.execution_id] = roots.get(before or "", record.row.execution_id)
@@ -180,7 +182,7 @@ def _count_received(records: Sequence[Record]) -> Counter[tuple[str, str, Token]
     return sum(by_root.values(), Counter())
 
 
-def _received_by(record: Record) -> Counter[tuple[str, str, Token]]:
+def _received_by(record: ExecutionRecord) -> Counter[tuple[str, str, SignalToken]]:
     return Counter(
         (record.row.workflow_id, event.name, _token(event))
         for event in record.events
@@ -188,14 +190,14 @@ def _received_by(record: Record) -> Counter[tuple[str, str, Token]]:
     )
 
 
-def _token(event: events.SignalReceived | events.ExternalSignalInitiated | Signal) -> Token:
-    return msgspec.convert(read(event.value), Token)
+def _token(event: events.SignalReceived | events.ExternalSignalInitiated | Signal) -> SignalToken:
+    return msgspec.convert(read(event.value), SignalToken)
 
 
 # --- children ------------------------------------------------------------------------------------------------------------
 
 
-def check_children(records: Sequence[Record]) -> Iterator[str]:
+def check_children(records: Sequence[ExecutionRecord]) -> Iterator[str]:
     """Every child that was asked for ran, once, and its end is what its parent was told (C1)."""
     by_id = {record.row.execution_id: record for record in records}
     for record in records:
@@ -214,7 +216,7 @@ def check_children(records: Sequence[Record]) -> Iterator[str]:
                 yield f"{record.name}: was told that its child '{child.workflow_id}' {told}, but it {was} (C1)"
 
 
-def _last_run(by_id: dict[str, Record], execution_id: str) -> Record | None:
+def _last_run(by_id: dict[str, ExecutionRecord], execution_id: str) -> ExecutionRecord | None:
     record = by_id.get(execution_id)
     while record is not None and isinstance(closing := record.events[-1], events.ContinuedAs):
         record = by_id.get(closing.execution_id)
@@ -224,15 +226,10 @@ def _last_run(by_id: dict[str, Record], execution_id: str) -> Record | None:
 # --- results -------------------------------------------------------------------------------------------------------------
 
 
-def _check_ends(records: Sequence[Record], ledger: Ledger) -> Iterator[str]:
-    """Whoever waited for a result got one that is in the store."""
+def _check_ends(records: Sequence[ExecutionRecord], ledger: ClientLedger) -> Iterator[str]:
+    """Every result that a client was answered is that of an execution in the store."""
     for target, how, value in ledger.ends:
         ends = [describe_end(record.events[-1]) for record in records if record.row.workflow_id == target]
         fits = any(end[0] == how and (how not in ("completed", "failed") or end[1] == value) for end in ends)
         if not fits:
             yield f"a client was told that '{target}' {how} with {value!r}, but the store holds {ends}"
-
-
-def unfinished(records: Sequence[Record]) -> list[Record]:
-    """Those that are open."""
-    return [record for record in records if not from_row(record.row).is_closed]

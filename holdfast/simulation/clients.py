@@ -1,4 +1,4 @@
-"""Clients: make their calls one after the other, and repeat what was refused by a fault, as a careful client would."""
+"""Simulated clients: they make their calls one after the other, and repeat those that failed by a fault."""
 
 from __future__ import annotations
 
@@ -23,51 +23,52 @@ from holdfast.errors import (
     WorkflowTerminated,
 )
 from holdfast.simulation import plans
-from holdfast.simulation.plans import AnyCall, Token
+from holdfast.simulation.plans import AnyCall, SignalToken
 from holdfast.simulation.scripted import scripted
 from holdfast.simulation.world import MILLI, NodeDied, World, spawn
 
 T = TypeVar("T")
 POLL_MILLIS: Final = (1, 10, 250)
 RETRY_MILLIS: Final = (1, 1_500)
-BY_FAULT: Final = (NodeDied, StoreUnavailable, EngineClosed)
-"""What says nothing about whether the call took effect: it is made again, with the same key."""
+CAUSED_BY_FAULT: Final = (NodeDied, StoreUnavailable, EngineClosed)
+"""Errors that do not tell whether the call took effect: it is repeated with the same key."""
 
 
-class Ledger:
-    """What clients were told."""
+class ClientLedger:
+    """What clients were answered, to be compared with the store."""
 
     def __init__(self) -> None:
-        self.accepted: list[tuple[str, str, Token]] = []
-        """Signals: the workflow id, the name, the value."""
-        self.refused: list[tuple[str, str, Token]] = []
+        self.accepted: list[tuple[str, str, SignalToken]] = []
+        """Accepted signals: workflow id, name, value."""
+        self.refused: list[tuple[str, str, SignalToken]] = []
+        """Refused signals: workflow id, name, value."""
         self.ends: list[tuple[str, str, Any]] = []
-        """Results: the workflow id, how it ended, with what."""
+        """Results that were awaited: workflow id, status, result or failure type."""
         self.problems: list[str] = []
 
 
 class Client:
-    """One client."""
+    """One simulated client, which makes its calls in order."""
 
-    def __init__(self, world: World, name: str, calls: tuple[AnyCall, ...], ledger: Ledger) -> None:
+    def __init__(self, world: World, name: str, calls: tuple[AnyCall, ...], ledger: ClientLedger) -> None:
         self.name = name
         self.present: AnyCall | None = None
-        """The call that is being made."""
+        """The call that is under way; None before the first and after the last."""
         self._world = world
         self._calls = calls
         self._ledger = ledger
         self._number = 0
 
     async def run(self) -> None:
-        """Make every call."""
+        """Make all calls, each after its pause."""
         for number, call in enumerate(self._calls):
             self.present, self._number = call, number
             await self._world.loop.pause(call.pause_millis * MILLI)
             await MAKE[type(call)](self, call)
         self.present = None
 
-    async def _insist(self, operation: Callable[[Engine], Awaitable[T]], *, is_doubled: bool = False) -> T:
-        """Call until there is an answer that no fault made up; a doubled call twice at once, and the first answer counts."""
+    async def _call_until_answered(self, operation: Callable[[Engine], Awaitable[T]], *, is_doubled: bool = False) -> T:
+        """Repeat a call until no fault causes its answer. A doubled call is made twice at once; the first answer counts."""
         if not is_doubled:
             return await self._repeat(operation)
         both = [spawn(self._world.loop, self._repeat(operation)) for _ in range(2)]
@@ -83,7 +84,7 @@ class Client:
         while True:
             try:
                 return await self._world.call(operation)
-            except BY_FAULT:
+            except CAUSED_BY_FAULT:
                 await self._world.loop.pause(self._world.random.randint(*RETRY_MILLIS) * MILLI)
 
     @property
@@ -92,10 +93,10 @@ class Client:
 
     # --- starting ---
 
-    async def open(self, call: plans.Open) -> None:
+    async def open(self, call: plans.StartCall) -> None:
         key = self._key
         try:
-            handle = await self._insist(
+            handle = await self._call_until_answered(
                 lambda engine: engine.start(
                     scripted, call.plan, workflow_id=call.target, on_closed=OnClosed.REJECT, idempotency_key=key
                 ),
@@ -105,9 +106,9 @@ class Client:
             return
         self._expect_row(call.target, handle.execution_id)
 
-    async def send_or_open(self, call: plans.SendOrOpen) -> None:
+    async def send_or_open(self, call: plans.SignalWithStartCall) -> None:
         key = self._key
-        response = await self._insist(
+        response = await self._call_until_answered(
             lambda engine: engine.signal_with_start_workflow(
                 call.target, scripted, call.plan, signal_name=call.name, signal_value=call.token, request_id=key
             ),
@@ -117,11 +118,11 @@ class Client:
         self._expect_row(call.target, response.workflow_execution_id)
         self._expect_signal(response.workflow_execution_id, response.signal_event_sequence)
 
-    async def replace(self, call: plans.Replace) -> None:
+    async def replace(self, call: plans.ReplaceCall) -> None:
         await self._await_marker(call.target, call.marker)
         key = self._key
         try:
-            handle = await self._insist(
+            handle = await self._call_until_answered(
                 lambda engine: engine.start(
                     scripted, call.plan, workflow_id=call.target, on_open=call.on_open, idempotency_key=key
                 )
@@ -134,9 +135,9 @@ class Client:
             self._complain(f"a start of '{call.target}' with on_open='fail' was not refused (I2)")
         self._expect_row(call.target, handle.execution_id)
 
-    # --- reaching ---
+    # --- signals and cancellation ---
 
-    async def send(self, call: plans.Send) -> None:
+    async def send(self, call: plans.SignalCall) -> None:
         record = (call.target, call.name, call.token)
         try:
             first = await self._signal(call)
@@ -152,30 +153,30 @@ class Client:
                 self._complain(f"signal {call.token} to '{call.target}' was accepted twice: in {first} and in {again} (S1)")
 
     def _has_continued(self, execution_id: str) -> bool:
-        """Whether what waited in an execution's inbox may have gone to its next run."""
-        row = self._world.stage.monitor.rows.get(execution_id)
+        """Whether an execution has continued as a new run, which takes over the signals in its inbox."""
+        row = self._world.backend.monitor.rows.get(execution_id)
         return row is not None and row.status == Status.CONTINUED
 
-    async def _signal(self, call: plans.Send) -> str:
+    async def _signal(self, call: plans.SignalCall) -> str:
         key = self._key
-        response = await self._insist(
+        response = await self._call_until_answered(
             lambda engine: engine.signal_workflow(call.target, call.name, call.token, request_id=key),
             is_doubled=call.is_doubled,
         )
         self._expect_signal(response.workflow_execution_id, response.signal_event_sequence)
         return response.workflow_execution_id
 
-    async def cancel(self, call: plans.Cancel) -> None:
+    async def cancel(self, call: plans.CancelCall) -> None:
         await self._await_marker(call.target, call.marker)
-        await self._insist(lambda engine: engine.cancel(call.target, "as planned"))
+        await self._call_until_answered(lambda engine: engine.cancel(call.target, "as planned"))
 
-    async def terminate(self, call: plans.Terminate) -> None:
+    async def terminate(self, call: plans.TerminateCall) -> None:
         await self._await_marker(call.target, call.marker)
-        await self._insist(lambda engine: engine.terminate(call.target, "as planned"))
+        await self._call_until_answered(lambda engine: engine.terminate(call.target, "as planned"))
 
-    # --- asking ---
+    # --- results and histories ---
 
-    async def await_end(self, call: plans.AwaitEnd) -> None:
+    async def await_end(self, call: plans.AwaitResultCall) -> None:
         how: tuple[str, Any]
         try:
             how = ("completed", await self._wait_for_result(call.target))
@@ -190,7 +191,7 @@ class Client:
     async def _wait_for_result(self, target: str) -> Any:
         while True:
             try:
-                return await self._insist(lambda engine: engine.wait_for_result(target))
+                return await self._call_until_answered(lambda engine: engine.wait_for_result(target))
             except ExecutionNotFound:
                 await self._poll()
 
@@ -200,22 +201,22 @@ class Client:
     async def _await_marker(self, target: str, marker: str) -> None:
         while True:
             try:
-                history = await self._insist(lambda engine: engine.history(target))
+                history = await self._call_until_answered(lambda engine: engine.history(target))
             except ExecutionNotFound:
                 history = None
             if history is not None and any(_is_marker(one.event, marker) for one in history.events):
                 return
             await self._poll()
 
-    # --- what answers promise ---
+    # --- checks of answers ---
 
     def _expect_row(self, target: str, execution_id: str | None) -> None:
-        row = self._world.stage.monitor.rows.get(execution_id or "")
+        row = self._world.backend.monitor.rows.get(execution_id or "")
         if row is None or row.workflow_id != target:
             self._complain(f"a start of '{target}' was answered with execution {execution_id} before its commit (X4)")
 
     def _expect_signal(self, execution_id: str, sequence: int | None) -> None:
-        monitor = self._world.stage.monitor
+        monitor = self._world.backend.monitor
         if sequence is not None and not monitor.has_event(execution_id, sequence, events.SignalReceived):
             self._complain(f"a signal was answered as event {sequence} of execution {execution_id}, but is not (S4, X4)")
 
@@ -230,16 +231,16 @@ def _is_marker(event: events.AnyEvent, marker: str) -> bool:
 
 
 def describe_error(error: BaseException) -> str:
-    """An error that a client did not expect."""
+    """The text of an error that a client did not expect."""
     return error.message if isinstance(error, HoldfastError) else repr(error)
 
 
-MAKE: Final[Mapping[type[plans.Call], Callable[[Client, Any], Awaitable[None]]]] = {
-    plans.Open: Client.open,
-    plans.SendOrOpen: Client.send_or_open,
-    plans.Replace: Client.replace,
-    plans.Send: Client.send,
-    plans.Cancel: Client.cancel,
-    plans.Terminate: Client.terminate,
-    plans.AwaitEnd: Client.await_end,
+MAKE: Final[Mapping[type[plans.ClientCall], Callable[[Client, Any], Awaitable[None]]]] = {
+    plans.StartCall: Client.open,
+    plans.SignalWithStartCall: Client.send_or_open,
+    plans.ReplaceCall: Client.replace,
+    plans.SignalCall: Client.send,
+    plans.CancelCall: Client.cancel,
+    plans.TerminateCall: Client.terminate,
+    plans.AwaitResultCall: Client.await_end,
 }

@@ -1,7 +1,7 @@
 """The event loop of a simulated world: virtual time, one thread, and nodes that can die between any two callbacks.
 
 Everything that a node starts carries its name in its context; when the node is killed, none of its callbacks runs again: no
-`finally`, no goodbye, as after SIGKILL.
+`finally` block, no clean leave, as after SIGKILL.
 """
 
 from __future__ import annotations
@@ -22,36 +22,36 @@ NODE: Final[ContextVar[str]] = ContextVar("holdfast_simulated_node", default="")
 """The node on which the present code runs; empty for clients and for the simulation itself."""
 
 MOST_TASKS: Final = 2_000
-"""How many tasks are kept before those that are done are forgotten."""
+"""How many tasks are remembered before those that are done are removed."""
 MOST_CLOSINGS: Final = 50
 """How often a coroutine that awaits while it is closed is closed again."""
 
 
-class LoopIsDry(Exception):
-    """Nothing is ready, and nothing ever will be."""
+class NothingScheduled(Exception):
+    """No callback is ready and none is scheduled: the run is deadlocked."""
 
 
-class LoopIsSpinning(Exception):
-    """More callbacks ran than any run needs."""
+class TooManyCallbacks(Exception):
+    """More callbacks ran than any run needs: the run spins."""
 
 
 class SimulatedHandle(asyncio.Handle):
-    """A callback of a node."""
+    """A callback that belongs to a node."""
 
     node: str = ""
 
 
 class SimulatedTimerHandle(asyncio.TimerHandle):
-    """A callback of a node, for later."""
+    """A scheduled callback that belongs to a node."""
 
     node: str = ""
 
 
 class InstantFuture(asyncio.Future[T]):
-    """A result that is there at once, also for callbacks: so it makes no difference whether another thread was asked."""
+    """A future that calls back at once if it is done: with one thread, executors answer immediately."""
 
     def add_done_callback(self, fn: Callable[[Self], object], *, context: Context | None = None) -> None:
-        """Call back now if it is done."""
+        """Call back now if the future is done."""
         if self.done():
             fn(self)
         else:
@@ -59,14 +59,14 @@ class InstantFuture(asyncio.Future[T]):
 
 
 class NodesLoop(asyncio.AbstractEventLoop):
-    """What loops of simulated worlds have in common: virtual time, and nodes that die or stand still."""
+    """The common part of simulated loops: virtual time, and nodes that die or freeze."""
 
     def __init__(self, start: Instant, most_callbacks: int) -> None:
         self.now = start
         self.on_error: Callable[[BaseException], None] = lambda _error: None
-        """Told of exceptions that nobody handled."""
+        """Called with exceptions that were not handled."""
         self.steps = 0
-        """How many callbacks ran."""
+        """How many callbacks have run."""
         self._start = start
         self._most = most_callbacks
         self._dead: set[str] = set()
@@ -74,11 +74,11 @@ class NodesLoop(asyncio.AbstractEventLoop):
         self._tasks: list[tuple[str, asyncio.Task[Any]]] = []
 
     def kill(self, node: str) -> None:
-        """Never again run anything of a node."""
+        """Run no more callbacks of a node."""
         self._dead.add(node)
 
     def freeze(self, node: str, until: Instant) -> None:
-        """Run nothing of a node for a while; then everything that was held up, in its order."""
+        """Run no callbacks of a node until then; those that became ready meanwhile run afterwards, in order."""
         self._frozen[node] = until
 
     def time(self) -> float:
@@ -90,13 +90,13 @@ class NodesLoop(asyncio.AbstractEventLoop):
         """Call back at an instant; a past one is now."""
 
     async def pause(self, micros: int) -> None:
-        """Let virtual time pass."""
+        """Wait until so many microseconds of virtual time have passed."""
         future = self.create_future()
         self.call_at_instant(self.now + micros, _wake, future)
         await future
 
     def sweep(self) -> None:
-        """Forget the tasks that are done; `on_error` is told of those that failed and were not asked why."""
+        """Remove tasks that are done; `on_error` is called for those whose exception nobody retrieved."""
         done = [(node, task) for node, task in self._tasks if task.done()]
         self._tasks = [(node, task) for node, task in self._tasks if not task.done()]
         for node, task in done:
@@ -104,14 +104,14 @@ class NodesLoop(asyncio.AbstractEventLoop):
                 self.on_error(task.exception() or AssertionError("a task that failed has an exception"))
 
     def _remember(self, task: asyncio.Task[Any], context: Context | None) -> asyncio.Task[Any]:
-        """Keep a task, so that its coroutine can be ended with the world."""
+        """Remember a task, so that its coroutine can be closed at the end of the run."""
         self._tasks.append((NODE.get() if context is None else context.get(NODE, ""), task))
         if len(self._tasks) > MOST_TASKS:
             self.sweep()
         return task
 
     def _unwind_all(self) -> None:
-        """End what is left of every coroutine, without effect on anything."""
+        """Close the coroutines of all tasks; nothing that they do then has an effect."""
         asyncio._set_running_loop(self)
         try:
             for _, task in self._tasks:
@@ -122,7 +122,7 @@ class NodesLoop(asyncio.AbstractEventLoop):
 
 
 class SimulationLoop(NodesLoop):
-    """Runs callbacks in the order in which they became ready; when none is, time jumps to the next one arranged.
+    """Runs callbacks in the order in which they became ready; when none is, time jumps to the next scheduled one.
 
     The same seed gives the same steps.
     """
@@ -149,7 +149,7 @@ class SimulationLoop(NodesLoop):
             asyncio._set_running_loop(None)
 
     def close(self) -> None:
-        """End what is left of every coroutine, without effect on anything."""
+        """Close the coroutines of all tasks; nothing that they do then has an effect."""
         self._closed = True
         self._ready.clear()
         self._later.clear()
@@ -175,7 +175,7 @@ class SimulationLoop(NodesLoop):
             return
         self.steps += 1
         if self.steps > self._most:
-            raise LoopIsSpinning(f"more than {self._most:,} callbacks ran")
+            raise TooManyCallbacks(f"more than {self._most:,} callbacks ran")
         handle._run()
 
     def _thaw(self, handle: SimulatedHandle | SimulatedTimerHandle) -> None:
@@ -188,7 +188,7 @@ class SimulationLoop(NodesLoop):
                 self.now = when
                 self._ready.append(handle)
                 return
-        raise LoopIsDry("nothing is ready, and no alarm is set")
+        raise NothingScheduled("no callback is ready, and none is scheduled")
 
     # --- for asyncio ---
 
@@ -206,13 +206,13 @@ class SimulationLoop(NodesLoop):
     def call_soon_threadsafe(  # type: ignore[override]
         self, callback: Callable[..., object], *args: Any, context: Context | None = None
     ) -> asyncio.Handle:
-        """There is one thread."""
+        """As `call_soon`: there is one thread."""
         return self.call_soon(callback, *args, context=context)
 
     def call_later(  # type: ignore[override]
         self, delay: float, callback: Callable[..., object], *args: Any, context: Context | None = None
     ) -> asyncio.TimerHandle:
-        """Call back after virtual seconds."""
+        """Call back when so many seconds of virtual time have passed."""
         return self.call_at(self.time() + delay, callback, *args, context=context)
 
     def call_at(  # type: ignore[override]
@@ -225,20 +225,20 @@ class SimulationLoop(NodesLoop):
         return context.copy().run(self.call_at_instant, due, callback, *args)
 
     def _timer_handle_cancelled(self, _handle: asyncio.TimerHandle) -> None:
-        """It is passed over when its time comes."""
+        """Do nothing: a cancelled callback is skipped when it is due."""
 
     def create_future(self) -> asyncio.Future[Any]:
-        """A future of this loop."""
+        """A future whose callbacks run in this loop."""
         return asyncio.Future(loop=self)
 
     def create_task(self, coro: Any, **options: Any) -> asyncio.Task[Any]:
-        """A task of this loop; it is remembered, so that its coroutine can be ended with the world."""
+        """A task of this loop; it is remembered, so that its coroutine can be closed at the end of the run."""
         options.pop("eager_start", None)
         task: asyncio.Task[Any] = asyncio.Task(coro, loop=self, **options)
         return self._remember(task, options.get("context"))
 
     def run_in_executor(self, _executor: Any, func: Callable[..., T], *args: Any) -> asyncio.Future[T]:  # type: ignore[override]
-        """There is one thread: the function is called at once."""
+        """Call the function at once: there is one thread."""
         future: InstantFuture[T] = InstantFuture(loop=self)
         try:
             future.set_result(func(*args))
@@ -247,28 +247,28 @@ class SimulationLoop(NodesLoop):
         return future
 
     def get_debug(self) -> bool:
-        """Debug mode would measure real time."""
+        """Never: debug mode would measure real time."""
         return False
 
     def is_running(self) -> bool:
-        """It runs whenever anybody can ask."""
+        """Always: code that can ask runs in the loop."""
         return True
 
     def is_closed(self) -> bool:
-        """Whether the world has ended."""
+        """Whether the run has ended, after which nothing is called back."""
         return self._closed
 
     def call_exception_handler(self, context: dict[str, Any]) -> None:
-        """A callback raised, or a task that nobody awaits did."""
+        """Report an exception of a callback or of a task that nobody awaits, unless its node is dead."""
         error = context.get("exception")
         if error is not None and not self._closed and NODE.get() not in self._dead:
             self.on_error(error)
 
     async def shutdown_asyncgens(self) -> None:
-        """There are none."""
+        """Do nothing: there are no async generators."""
 
     async def shutdown_default_executor(self, timeout: float | None = None) -> None:
-        """There is none."""
+        """Do nothing: there is no executor."""
 
 
 class VirtualTime(Protocol):
@@ -305,7 +305,7 @@ def _wake(future: asyncio.Future[None]) -> None:
 def _unwind(task: asyncio.Task[Any]) -> None:
     if task.done():
         if not task.cancelled():
-            task.exception()  # seen: nobody else asks any more
+            task.exception()  # retrieved, so that asyncio does not complain
         return
     coro = task.get_coro()
     for _ in range(MOST_CLOSINGS):

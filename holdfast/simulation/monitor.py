@@ -1,7 +1,7 @@
-"""Watches every commit: what may never be so, not even for a moment, in whatever order commits come.
+"""The monitor: it sees every commit of a run, and checks what must hold at every moment.
 
-It keeps its own copy of every history, so that answers and activities can be held against what was durable at that moment,
-and the store against it at the end.
+It keeps its own copy of every history, with which answers and starting activities are compared when they occur, and the
+store at the end.
 """
 
 from __future__ import annotations
@@ -13,11 +13,11 @@ from holdfast.core import codec, events
 from holdfast.core.events import AnyEvent
 from holdfast.core.lifecycle import CLOSED
 from holdfast.engine.activities.attempt import ActivityInfo
-from holdfast.store.contract import ExecutionRow, HistoryRow
+from holdfast.store.rows import ExecutionRow, HistoryRow
 
 
 class Monitor:
-    """Everything that was committed in one world."""
+    """All that was committed in one world, and the violations that were found."""
 
     def __init__(self) -> None:
         self.rows: dict[str, ExecutionRow] = {}
@@ -25,15 +25,15 @@ class Monitor:
         self.commits: dict[str, int] = {}
         """How many turns of each execution were committed."""
         self.problems: list[str] = []
-        self.may_rob = True
-        """Whether activities may be taken over: not in a world where nobody dies or falls silent."""
+        self.may_take_over = True
+        """Whether activities may be taken over: not where all nodes live and only the database was out of reach."""
         self._digest = hashlib.blake2b(digest_size=16)
         self._open: dict[tuple[str, str], str] = {}
 
     # --- commits ---
 
     def note_commit(self, rows: Iterable[ExecutionRow], histories: Iterable[HistoryRow]) -> None:
-        """One commit. Rows of executions that close come before those that open under the same id."""
+        """Note one commit; executions that close are noted before those that open under the same workflow id."""
         for row in sorted(rows, key=lambda row: row.status not in CLOSED):
             self._digest.update(f"{row.execution_id} {row.status} {row.state_version} {row.updated_at}".encode())
             self._note_row(row)
@@ -43,7 +43,7 @@ class Monitor:
 
     @property
     def digest(self) -> str:
-        """The same if and only if the same was committed in the same order."""
+        """A hash of all commits in their order."""
         return self._digest.hexdigest()
 
     def _note_row(self, row: ExecutionRow) -> None:
@@ -70,18 +70,18 @@ class Monitor:
             self._complain(f"execution {history.execution_id}: event {history.first} was committed after event {len(known)}")
         known.extend(codec.decode_events(history.body, history.schema))
 
-    # --- what others saw ---
+    # --- what nodes and clients saw ---
 
     def note_attempt(self, info: ActivityInfo, is_second: bool) -> None:
-        """An activity begins: that it was asked for must be durable (X4)."""
-        if is_second and not self.may_rob:
+        """Check that a starting activity was scheduled durably (X4); `is_second`: an attempt before it was interrupted."""
+        if is_second and not self.may_take_over:
             self._complain(f"activity {info.number} of execution {info.execution_id} was taken from a living node (N2)")
         history = self.histories.get(info.execution_id, [])
         if not any(type(event) is events.ActivityScheduled and event.number == info.number for event in history):
             self._complain(f"activity {info.number} of execution {info.execution_id} began before its commit (X4)")
 
     def has_event(self, execution_id: str, sequence: int, kind: type[events.Event]) -> bool:
-        """Whether an event of that kind is durable at that place."""
+        """Whether the durable history has an event of that kind at that sequence."""
         history = self.histories.get(execution_id, [])
         return 0 < sequence <= len(history) and type(history[sequence - 1]) is kind
 

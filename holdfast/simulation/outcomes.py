@@ -1,4 +1,4 @@
-"""What came of a world, in a form that two runs of one scenario share: ids, times, attempts and arrivals left out."""
+"""The outcome of a run in a form that is equal for all runs of a scenario: without ids, times, attempts and arrivals."""
 
 from __future__ import annotations
 
@@ -13,16 +13,18 @@ from holdfast.core.instants import Instant
 from holdfast.core.lifecycle import Status
 from holdfast.core.payloads import Payload
 from holdfast.engine.rows import from_row, to_turns
-from holdfast.simulation.plans import SAFETY_MILLIS, Judged, Plan
-from holdfast.store.contract import ExecutionRow, Filter, Store
+from holdfast.simulation.plans import SAFETY_MILLIS, Comparison, Plan
+from holdfast.store.contract import ExecutionFilter, Store
+from holdfast.store.rows import ExecutionRow
 
 ORG: Final = "default"
 MOST_EXECUTIONS: Final = 100_000
+"""More executions than any scenario has."""
 SAFETY_MICROS: Final = SAFETY_MILLIS * 1_000
 
 
-class Record(msgspec.Struct, frozen=True):
-    """One execution as the store keeps it."""
+class ExecutionRecord(msgspec.Struct, frozen=True):
+    """One execution of a run: its row, its history and the plan that it carried out."""
 
     row: ExecutionRow
     turns: list[HistoryTurn]
@@ -30,19 +32,19 @@ class Record(msgspec.Struct, frozen=True):
 
     @property
     def events(self) -> list[AnyEvent]:
-        """Its history."""
+        """The events of the execution's history, in order, without their turns."""
         return [event for turn in self.turns for event in turn.events]
 
     @property
     def name(self) -> str:
-        """How messages call it."""
+        """The execution as messages name it: the label of its plan, its run, its id."""
         return f"'{self.plan.label}' run {self.plan.run} ({self.row.execution_id})"
 
 
-async def read_records(store: Store, order: Iterable[str]) -> list[Record]:
-    """Every execution, in the `order` of their first commits: two may begin in the same microsecond."""
+async def read_records(store: Store, order: Iterable[str]) -> list[ExecutionRecord]:
+    """Read all executions, in the `order` of their first commits: two may start in the same microsecond."""
     places = {execution_id: place for place, execution_id in enumerate(order)}
-    rows = await store.list_executions(Filter(ORG, limit=MOST_EXECUTIONS))
+    rows = await store.list_executions(ExecutionFilter(ORG, limit=MOST_EXECUTIONS))
     found = []
     for row in sorted(rows, key=lambda row: places.get(row.execution_id, -1)):
         turns = to_turns(await store.load_history(row.execution_id))
@@ -50,25 +52,25 @@ async def read_records(store: Store, order: Iterable[str]) -> list[Record]:
         if not isinstance(started, events.WorkflowStarted):
             raise TypeError(f"execution {row.execution_id} does not begin with its start: {started}")
         (plan,) = payloads.decode(started.input, tuple[Plan], "a plan")
-        found.append(Record(row, turns, plan))
+        found.append(ExecutionRecord(row, turns, plan))
     return found
 
 
-def summarise(records: list[Record]) -> dict[str, Any]:
-    """The outcome: by program and run, what must be the same whenever the scenario is run."""
+def summarise(records: list[ExecutionRecord]) -> dict[str, Any]:
+    """The outcome of a run, by program: what must be equal in all runs of the scenario."""
     summary: dict[str, Any] = {}
     for record in records:
         key = f"{record.plan.label} run {record.plan.run}"
-        if record.plan.judged is Judged.BANK:
-            bank = summary.setdefault(record.plan.label, {})
-            _deposit(bank, record)
+        if record.plan.comparison is Comparison.SHARED_SIGNALS:
+            shared = summary.setdefault(record.plan.label, {})
+            _add_shared(shared, record)
         else:
             summary.setdefault(key, []).append(_describe(record))
     return dict(sorted(summary.items()))
 
 
-def _deposit(bank: dict[str, Any], record: Record) -> None:
-    """Executions that share signals: what each sender's signals were, over all of them in the order of their starts."""
+def _add_shared(shared: dict[str, Any], record: ExecutionRecord) -> None:
+    """Add what an execution took of shared signals: each sender's, over all executions in the order of their starts."""
     closing = record.events[-1]
     taken: Any = [["nobody", [str(record.row.status)]]]
     if isinstance(closing, events.ContinuedAs):
@@ -76,21 +78,21 @@ def _deposit(bank: dict[str, Any], record: Record) -> None:
     if isinstance(closing, events.WorkflowCompleted):
         taken = read(closing.result)[-1]
     for sender, numbers in taken:
-        bank.setdefault(sender, []).extend(numbers)
+        shared.setdefault(sender, []).extend(numbers)
 
 
-def _describe(record: Record) -> dict[str, Any]:
+def _describe(record: ExecutionRecord) -> dict[str, Any]:
     status = from_row(record.row).status
-    if record.plan.judged is Judged.STATUS:
+    if record.plan.comparison is Comparison.STATUS:
         return {"status": status}
     decisions = describe_decisions(record)
-    if record.plan.judged is Judged.UNORDERED:
+    if record.plan.comparison is Comparison.UNORDERED:
         decisions.sort(key=repr)
     return {"status": status, "end": describe_end(record.events[-1]) if status.is_closed else None, "decisions": decisions}
 
 
 def describe_end(event: AnyEvent) -> Any:
-    """How an execution closed."""
+    """How an execution closed, with its result or failure, as plain values."""
     match event:
         case events.WorkflowCompleted():
             return ["completed", read(event.result)]
@@ -108,8 +110,8 @@ def describe_end(event: AnyEvent) -> Any:
 # --- decisions -----------------------------------------------------------------------------------------------------------
 
 
-def describe_decisions(record: Record) -> list[Any]:
-    """What the program asked for, in order."""
+def describe_decisions(record: ExecutionRecord) -> list[Any]:
+    """What a program decided, in order: activities, timers, children, signals."""
     names: dict[int, Any] = {}
     found = []
     for turn in record.turns:
@@ -121,7 +123,7 @@ def describe_decisions(record: Record) -> list[Any]:
 
 
 def _decision(event: AnyEvent, at: Instant, names: dict[int, Any]) -> Any:
-    """A recorded event without ids; `names` tells what the numbers stand for."""
+    """An event without its ids, None if it is no decision; `names` maps numbers to what they stand for."""
     match event:
         case events.ActivityScheduled():
             names[event.number] = name = ["activity", event.name, _without_nonce(read(event.input))]
@@ -157,16 +159,16 @@ def read(payload: Payload | None) -> Any:
 
 
 def find_difference(expected: Any, found: Any, path: str = "") -> str | None:
-    """Where two outcomes first differ, in words."""
+    """Where two outcomes first differ, in words; None if they are equal."""
     if expected == found:
         return None
     if isinstance(expected, dict) and isinstance(found, dict):
         for key in sorted(expected.keys() | found.keys()):
             here = f"{path} / {key}" if path else str(key)
             if key not in found:
-                return f"{here}: missing; undisturbed it was {_shorten(expected[key])}"
+                return f"{here}: missing; without faults it was {_shorten(expected[key])}"
             if key not in expected:
-                return f"{here}: there was none undisturbed, now it is {_shorten(found[key])}"
+                return f"{here}: there was none without faults, now it is {_shorten(found[key])}"
             difference = find_difference(expected[key], found[key], here)
             if difference is not None:
                 return difference
@@ -175,7 +177,7 @@ def find_difference(expected: Any, found: Any, path: str = "") -> str | None:
             difference = find_difference(one, other, f"{path} [{index}]")
             if difference is not None:
                 return difference
-    return f"{path}: undisturbed {_shorten(expected)}, now {_shorten(found)}"
+    return f"{path}: without faults {_shorten(expected)}, now {_shorten(found)}"
 
 
 def _shorten(value: Any, longest: int = 1_500) -> str:

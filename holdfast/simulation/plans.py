@@ -1,7 +1,9 @@
-"""Workflows as data: what a simulated program does, step by step, and what the world does to it from outside.
+"""Plans: workflows as data, which the simulated program carries out step by step, and the calls that clients make.
 
-Plans are made so that their outcome does not depend on the order of independent arrivals: what may differ between two runs
-of the same plan is said by `Judged`, and nothing else may.
+The outcome of a plan does not depend on the order of independent arrivals. What may differ between two runs of a plan is
+said by `Comparison`; nothing else may.
+
+Plans are the inputs of simulated workflows: tags and stored names stay as they are, so that a seed gives the same bytes.
 """
 
 from __future__ import annotations
@@ -14,26 +16,26 @@ import msgspec
 from holdfast.core.options import OnOpen, ParentClose
 
 SAFETY_MILLIS: Final = 3_600_000
-"""The timeout of waits that must not time out. Whether such a timer is started at all depends on what came first."""
+"""The timeout of waits that must not time out. Whether such a timer is started depends on what arrives first."""
 FOREVER_MILLIS: Final = 1_000_000_000
-"""For sleeps and activities that only a cancellation ends."""
+"""The length of sleeps and activities that only a cancellation ends."""
 
 
-class Judged(StrEnum):
-    """How two runs of one plan are compared."""
+class Comparison(StrEnum):
+    """What must be equal in two runs of one plan."""
 
     EXACT = "exact"
-    """Status, result and decisions, in order."""
+    """Status, result, and decisions in their order."""
     UNORDERED = "unordered"
-    """Status, result and decisions; the branches of a program may come in any order."""
+    """Status, result, and decisions in any order: the program has concurrent branches."""
     STATUS = "status"
-    """Status alone: how far it came before it was ended from outside is open."""
-    BANK = "bank"
-    """How many executions shared the signals is open; that none was lost or doubled is not."""
+    """The status alone: the program may be ended from outside at any of its steps."""
+    SHARED_SIGNALS = "bank"
+    """The signals that were taken: none lost or doubled, by however many executions."""
 
 
-class Kind(StrEnum):
-    """What an activity does."""
+class ActivityKind(StrEnum):
+    """How the attempts of a simulated activity end."""
 
     GIVES = "gives"
     """It returns."""
@@ -49,8 +51,8 @@ class Kind(StrEnum):
     """It outlasts its timeout in every attempt."""
 
 
-class Ending(StrEnum):
-    """How a wait without end waits."""
+class EndlessWait(StrEnum):
+    """For what a program waits until it is ended from outside."""
 
     SIGNAL = "signal"
     SLEEP = "sleep"
@@ -60,71 +62,71 @@ class Ending(StrEnum):
     SHIELD = "shield"
 
 
-class Step(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True, tag_field="do"):
-    """The root of all steps. `label` is unique in a scenario."""
+class PlannedStep(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True, tag_field="do"):
+    """The root of all steps of plans. `label` is unique in a scenario."""
 
     label: str
 
 
-class Act(Step, frozen=True, kw_only=True, tag="act"):
-    """Run an activity; what it raises is caught and logged unless `is_fatal`. One that is not awaited may be cut short."""
+class RunActivity(PlannedStep, frozen=True, kw_only=True, tag="act"):
+    """Run an activity; its failure is caught and logged unless `is_fatal`. One that is not awaited may be cut short."""
 
-    kind: Kind = Kind.GIVES
+    kind: ActivityKind = ActivityKind.GIVES
     millis: int = 0
     times: int = 0
     is_fatal: bool = False
     is_awaited: bool = True
 
 
-class Together(Step, frozen=True, kw_only=True, tag="together"):
-    """Run several activities at once."""
+class RunActivities(PlannedStep, frozen=True, kw_only=True, tag="together"):
+    """Run several activities at once, and wait for all of them; failures are logged."""
 
-    acts: tuple[Act, ...]
-
-
-class Haste(Step, frozen=True, kw_only=True, tag="haste"):
-    """Run several activities at once and wait for the first alone: the others are still on their way when this is over."""
-
-    acts: tuple[Act, ...]
+    acts: tuple[RunActivity, ...]
 
 
-class Branches(Step, frozen=True, kw_only=True, tag="branches"):
+class RunUntilFirst(PlannedStep, frozen=True, kw_only=True, tag="haste"):
+    """Run several activities at once and wait for the first one only: the others still run when the step ends."""
+
+    acts: tuple[RunActivity, ...]
+
+
+class RunBranches(PlannedStep, frozen=True, kw_only=True, tag="branches"):
     """Run several lists of steps at once, by `gather`, a task group or `as_completed`."""
 
     branches: tuple[tuple[AnyStep, ...], ...]
     way: str = "gather"
 
 
-class Sleep(Step, frozen=True, kw_only=True, tag="sleep"):
-    """Wait for a timer."""
+class SleepStep(PlannedStep, frozen=True, kw_only=True, tag="sleep"):
+    """Sleep in the workflow: a timer of so many milliseconds."""
 
     millis: int
 
 
-class Take(Step, frozen=True, kw_only=True, tag="take"):
-    """Wait for so many signals of a name; with a safety timeout if `is_timed`."""
+class TakeSignals(PlannedStep, frozen=True, kw_only=True, tag="take"):
+    """Wait for so many signals of a name; with a timeout that must not pass if `is_timed`."""
 
     name: str
     count: int = 1
     is_timed: bool = False
 
 
-class Miss(Step, frozen=True, kw_only=True, tag="miss"):
+class MissSignal(PlannedStep, frozen=True, kw_only=True, tag="miss"):
     """Wait for a signal that never comes, until it times out."""
 
     millis: int
     way: str = "timeout"
 
 
-class Drain(Step, frozen=True, kw_only=True, tag="drain"):
+class DrainSignals(PlannedStep, frozen=True, kw_only=True, tag="drain"):
     """Wait for `gate`, then take all of `name`, all of which were accepted before the gate was sent."""
 
     name: str
     gate: str
 
 
-class Child(Step, frozen=True, kw_only=True, tag="child"):
-    """Start a child; signal it if it has to be `told`; wait for its end if that is wanted."""
+class RunChild(PlannedStep, frozen=True, kw_only=True, tag="child"):
+    """Start a child; send it the signal `told` if one is named; wait for its end if `is_awaited`."""
 
     plan: Plan
     policy: ParentClose = ParentClose.ABANDON
@@ -133,30 +135,30 @@ class Child(Step, frozen=True, kw_only=True, tag="child"):
     is_awaited: bool = True
 
 
-class Tell(Step, frozen=True, kw_only=True, tag="tell"):
+class SignalWorkflow(PlannedStep, frozen=True, kw_only=True, tag="tell"):
     """Signal another workflow and wait for the answer."""
 
     target: str
     name: str
 
 
-class Note(Step, frozen=True, kw_only=True, tag="note"):
-    """Take a value that no replay could guess, and see that it stays."""
+class RecordSideEffect(PlannedStep, frozen=True, kw_only=True, tag="note"):
+    """Record a side effect with a unique value, and check that an activity receives that value."""
 
 
-class Patch(Step, frozen=True, kw_only=True, tag="patch"):
-    """Ask for a patch."""
+class AskForPatch(PlannedStep, frozen=True, kw_only=True, tag="patch"):
+    """Ask for a patch named after the step."""
 
 
-class Hold(Step, frozen=True, kw_only=True, tag="hold"):
-    """Put a marker into the history, tell somebody if asked to, and wait until ended from outside."""
+class WaitForever(PlannedStep, frozen=True, kw_only=True, tag="hold"):
+    """Put a marker into the history, signal the workflow `tell` if one is named, and wait until ended from outside."""
 
-    ending: Ending = Ending.SIGNAL
+    ending: EndlessWait = EndlessWait.SIGNAL
     tell: str | None = None
 
 
-class Guarded(Step, frozen=True, kw_only=True, tag="guarded"):
-    """Do the steps; if cancelled meanwhile, clean up, and let the cancellation through unless `is_swallowed`."""
+class CleanUpWhenCancelled(PlannedStep, frozen=True, kw_only=True, tag="guarded"):
+    """Carry out steps; if cancelled meanwhile, clean up, and pass the cancellation on unless `is_swallowed`."""
 
     steps: tuple[AnyStep, ...]
     cleanup: tuple[AnyStep, ...] = ()
@@ -164,25 +166,25 @@ class Guarded(Step, frozen=True, kw_only=True, tag="guarded"):
     is_swallowed: bool = False
 
 
-class Fail(Step, frozen=True, kw_only=True, tag="fail"):
-    """Raise."""
+class RaiseFailure(PlannedStep, frozen=True, kw_only=True, tag="fail"):
+    """Raise an application failure, which fails the workflow."""
 
 
-class Again(Step, frozen=True, kw_only=True, tag="again"):
+class ContinueAsNew(PlannedStep, frozen=True, kw_only=True, tag="again"):
     """Continue as a new run with these steps."""
 
     steps: tuple[AnyStep, ...]
 
 
-class Collect(Step, frozen=True, kw_only=True, tag="collect"):
-    """Take at least one signal, work, and take what came meanwhile, until there is none."""
+class CollectSignals(PlannedStep, frozen=True, kw_only=True, tag="collect"):
+    """Take a signal, run an activity, take the signals that came meanwhile, and so on until none came."""
 
     name: str
     millis: int = 0
 
 
-class Relay(Step, frozen=True, kw_only=True, tag="relay"):
-    """Take one signal, work, and continue as a new run, until none is left to take."""
+class RelaySignals(PlannedStep, frozen=True, kw_only=True, tag="relay"):
+    """Take one signal, run an activity, and continue as a new run, until `left` signals are taken."""
 
     name: str
     left: int
@@ -190,111 +192,114 @@ class Relay(Step, frozen=True, kw_only=True, tag="relay"):
 
 
 AnyStep: TypeAlias = (
-    Act
-    | Together
-    | Haste
-    | Branches
-    | Sleep
-    | Take
-    | Miss
-    | Drain
-    | Child
-    | Tell
-    | Note
-    | Patch
-    | Hold
-    | Guarded
-    | Fail
-    | Again
-    | Collect
-    | Relay
+    RunActivity
+    | RunActivities
+    | RunUntilFirst
+    | RunBranches
+    | SleepStep
+    | TakeSignals
+    | MissSignal
+    | DrainSignals
+    | RunChild
+    | SignalWorkflow
+    | RecordSideEffect
+    | AskForPatch
+    | WaitForever
+    | CleanUpWhenCancelled
+    | RaiseFailure
+    | ContinueAsNew
+    | CollectSignals
+    | RelaySignals
 )
 
 
 class Plan(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
-    """One program. `run` counts its continuations, `carried` is what earlier runs logged."""
+    """What one program does. `run` counts its continuations, `carried` is the log of its earlier runs."""
 
     label: str
     steps: tuple[AnyStep, ...]
-    judged: Judged = Judged.EXACT
+    comparison: Comparison = msgspec.field(default=Comparison.EXACT, name="judged")
     run: int = 0
     carried: tuple[Any, ...] = ()
 
 
-class Token(msgspec.Struct, frozen=True):
-    """The value of a signal: who sent it, and as which of its own. Unique in a scenario."""
+class SignalToken(msgspec.Struct, frozen=True):
+    """The value of a signal: its sender, and its number among those of the sender. Unique in a scenario."""
 
     sender: str
     number: int = 0
 
 
-# --- from outside --------------------------------------------------------------------------------------------------------
+# --- calls of clients ----------------------------------------------------------------------------------------------------
 
 
-class Call(msgspec.Struct, frozen=True, kw_only=True):
-    """The root of all calls. A client makes one after the other, each after a pause."""
+class ClientCall(msgspec.Struct, frozen=True, kw_only=True):
+    """The root of all calls of clients. A client makes one after the other, each after a pause."""
 
     target: str
     pause_millis: int = 0
 
 
-class Open(Call, frozen=True, kw_only=True):
-    """Start a program; a closed one of the same id is left in peace."""
+class StartCall(ClientCall, frozen=True, kw_only=True):
+    """Start a program, unless one with its workflow id is closed already."""
 
     plan: Plan
     is_doubled: bool = False
+    """Whether the client makes the call twice at once, and takes the first answer."""
 
 
-class Send(Call, frozen=True, kw_only=True):
-    """Signal a program, with a request id. Junk may come too late, all else must be taken."""
+class SignalCall(ClientCall, frozen=True, kw_only=True):
+    """Signal a program, with a request id. Junk may be refused by a closed program; all else must be accepted."""
 
     name: str
-    token: Token
+    token: SignalToken
     is_junk: bool = False
     is_repeated: bool = False
-    """Whether the client sends the same request again, though it was answered."""
+    """Whether the client repeats the call after it was answered."""
     is_doubled: bool = False
-    """Whether the client sends the same request twice at once, and takes the first answer."""
+    """Whether the client makes the call twice at once, and takes the first answer."""
 
 
-class SendOrOpen(Call, frozen=True, kw_only=True):
-    """Signal a program, or start it with the signal."""
+class SignalWithStartCall(ClientCall, frozen=True, kw_only=True):
+    """Signal a program; start it with the signal if it is not open."""
 
     plan: Plan
     name: str
-    token: Token
+    token: SignalToken
     is_doubled: bool = False
 
 
-class Cancel(Call, frozen=True, kw_only=True):
+class CancelCall(ClientCall, frozen=True, kw_only=True):
     """Cancel a program once its history holds a marker."""
 
     marker: str
 
 
-class Terminate(Call, frozen=True, kw_only=True):
+class TerminateCall(ClientCall, frozen=True, kw_only=True):
     """Terminate a program once its history holds a marker."""
 
     marker: str
 
 
-class Replace(Call, frozen=True, kw_only=True):
-    """Once a program's history holds a marker, start another in its place; `FAIL` must be refused."""
+class ReplaceCall(ClientCall, frozen=True, kw_only=True):
+    """Once a program's history holds a marker, start another one with its workflow id; `FAIL` must be refused."""
 
     marker: str
     plan: Plan
     on_open: OnOpen
 
 
-class AwaitEnd(Call, frozen=True, kw_only=True):
-    """Wait for a program's result."""
+class AwaitResultCall(ClientCall, frozen=True, kw_only=True):
+    """Wait until a program has ended, and note how, to be compared with the store."""
 
 
-AnyCall: TypeAlias = Open | Send | SendOrOpen | Cancel | Terminate | Replace | AwaitEnd
+AnyCall: TypeAlias = (
+    StartCall | SignalCall | SignalWithStartCall | CancelCall | TerminateCall | ReplaceCall | AwaitResultCall
+)
 
 
 class Scenario(msgspec.Struct, frozen=True):
-    """Everything that a seed decides about the programs and their clients."""
+    """All programs and clients of a seed."""
 
     seed: int
     clients: tuple[tuple[AnyCall, ...], ...]

@@ -1,4 +1,4 @@
-"""One run of a scenario: a world from its beginning to its end, and what came of it."""
+"""One run of a scenario in a simulated world, and its outcome."""
 
 from __future__ import annotations
 
@@ -11,27 +11,28 @@ from typing import Any, Final
 
 import msgspec
 
-from holdfast.code.instance import CodeProgram
+from holdfast.code.program import CodeProgram
 from holdfast.core import codec
 from holdfast.core.instants import SECOND
 from holdfast.core.program import Program
 from holdfast.simulation.checker import check_world
-from holdfast.simulation.clients import Client, Ledger, describe_error
-from holdfast.simulation.loop import LoopIsDry, LoopIsSpinning
-from holdfast.simulation.outcomes import MOST_EXECUTIONS, ORG, Record, read_records, summarise
+from holdfast.simulation.clients import Client, ClientLedger, describe_error
+from holdfast.simulation.loop import NothingScheduled, TooManyCallbacks
+from holdfast.simulation.node_faults import NodeFault, inject_node_faults
+from holdfast.simulation.outcomes import MOST_EXECUTIONS, ORG, ExecutionRecord, read_records, summarise
 from holdfast.simulation.plans import Scenario
 from holdfast.simulation.scripted import NONCES, scripted
-from holdfast.simulation.troubles import Trouble, make_trouble
 from holdfast.simulation.world import MILLI, World, spawn
-from holdfast.store.contract import Filter, Store
+from holdfast.store.contract import ExecutionFilter, Store
 
-LOOK_MILLIS: Final = 1_000
+CHECK_MILLIS: Final = 1_000
+"""How often a run is checked for its end, in virtual time."""
 LONGEST_SECONDS: Final = 900
-"""Of virtual time. No plan takes that long, whatever goes wrong."""
+"""The virtual time after which a run counts as stuck: no plan takes that long, whatever the faults."""
 
 
-class Ended(msgspec.Struct, frozen=True):
-    """What came of a run."""
+class RunOutcome(msgspec.Struct, frozen=True):
+    """How one run of a scenario ended: its results by program, its problems, the faults that were injected."""
 
     summary: dict[str, Any]
     problems: list[str]
@@ -41,92 +42,92 @@ class Ended(msgspec.Struct, frozen=True):
     """The same for two runs of one seed, in whatever process."""
 
 
-class Stuck(Exception):
-    """The run did not end."""
+class RunStuck(Exception):
+    """The run did not end within its virtual time, or a client failed."""
 
 
-def live(world: World, scenario: Scenario, nodes: int, trouble: Trouble | None = None) -> Ended:
-    """Run a scenario to its end, on a stage that is set up, with trouble beside what the stage makes itself."""
+def run_scenario(world: World, scenario: Scenario, nodes: int, node_fault: NodeFault | None = None) -> RunOutcome:
+    """Run a scenario to its end in a world that has its backend, with a node fault beside the faults of the backend."""
     NONCES.reset()
-    ledger = Ledger()
-    world.loop.on_error = lambda error: ledger.problems.append(f"nobody handled:\n{_format(error)}")
+    ledger = ClientLedger()
+    world.loop.on_error = lambda error: ledger.problems.append(f"an exception was not handled:\n{_format(error)}")
     with catch_errors(ledger):
         try:
-            if trouble is not None:
-                _ = spawn(world.loop, make_trouble(world, trouble))
-            return world.loop.run(_live(world, scenario, nodes, ledger))
-        except (LoopIsDry, LoopIsSpinning, Stuck) as error:
+            if node_fault is not None:
+                _ = spawn(world.loop, inject_node_faults(world, node_fault))
+            return world.loop.run(_run_scenario(world, scenario, nodes, ledger))
+        except (NothingScheduled, TooManyCallbacks, RunStuck) as error:
             return _fail(world, ledger, f"the run did not end: {error}")
-        except Exception as error:  # noqa: BLE001 - whatever it is, the seed must be named
+        except Exception as error:  # noqa: BLE001 - the message must name the seed
             return _fail(world, ledger, f"the run ended by an exception:\n{_format(error)}")
         finally:
             world.clear()
             world.loop.close()
 
 
-def _fail(world: World, ledger: Ledger, reason: str) -> Ended:
-    problems = [*world.stage.monitor.problems, *ledger.problems, reason]
-    return Ended({}, problems, world.trace, 0, "")
+def _fail(world: World, ledger: ClientLedger, reason: str) -> RunOutcome:
+    problems = [*world.backend.monitor.problems, *ledger.problems, reason]
+    return RunOutcome({}, problems, world.trace, 0, "")
 
 
-async def _live(world: World, scenario: Scenario, nodes: int, ledger: Ledger) -> Ended:
+async def _run_scenario(world: World, scenario: Scenario, nodes: int, ledger: ClientLedger) -> RunOutcome:
     world.open_nodes(nodes)
     clients = [Client(world, f"c{index}", calls, ledger) for index, calls in enumerate(scenario.clients)]
     tasks = [spawn(world.loop, client.run()) for client in clients]
     begun = world.loop.now
     while not await _has_ended(world, clients, tasks, ledger):
         if world.loop.now - begun > LONGEST_SECONDS * SECOND:
-            raise Stuck("\n".join(await describe_state(world, clients)))
-        await world.loop.pause(LOOK_MILLIS * MILLI)
+            raise RunStuck("\n".join(await describe_state(world, clients)))
+        await world.loop.pause(CHECK_MILLIS * MILLI)
     await world.shut_down()
     world.loop.sweep()
-    return await _examine(world, ledger)
+    return await _check(world, ledger)
 
 
-async def _has_ended(world: World, clients: list[Client], tasks: list[asyncio.Task[None]], ledger: Ledger) -> bool:
-    """Whether every client is done, nothing is open, and no envelope is left."""
+async def _has_ended(world: World, clients: list[Client], tasks: list[asyncio.Task[None]], ledger: ClientLedger) -> bool:
+    """Whether all clients are done, all executions closed, and the inbox is empty."""
     for client, task in zip(clients, tasks, strict=True):
         if task.done() and (error := task.exception()) is not None:
             ledger.problems.append(f"client {client.name} did not expect at {client.present}: {describe_error(error)}")
-            raise Stuck("\n".join(await describe_state(world, clients)))
-    observer = await world.stage.find_observer()
+            raise RunStuck("\n".join(await describe_state(world, clients)))
+    observer = await world.backend.find_observer()
     if observer is None or not all(task.done() for task in tasks):
         return False
     counts = await observer.count()
     return not counts.executions and not counts.inbox
 
 
-async def _examine(world: World, ledger: Ledger) -> Ended:
-    stage = world.stage
-    async with stage.examine() as store:
-        records = await read_records(store, stage.monitor.rows)
-        problems = await check_world(store, stage.monitor, ledger, records, make_program)
-    turns = sum(stage.monitor.commits.values())
-    digest = f"{stage.monitor.digest}-{world.loop.steps}"
-    return Ended(summarise(records), problems, world.trace, turns, digest)
+async def _check(world: World, ledger: ClientLedger) -> RunOutcome:
+    backend = world.backend
+    async with backend.open_for_checks() as store:
+        records = await read_records(store, backend.monitor.rows)
+        problems = await check_world(store, backend.monitor, ledger, records, make_program)
+    turns = sum(backend.monitor.commits.values())
+    digest = f"{backend.monitor.digest}-{world.loop.steps}"
+    return RunOutcome(summarise(records), problems, world.trace, turns, digest)
 
 
-def make_program(record: Record) -> Program:
-    """A fresh program, to replay a history."""
+def make_program(record: ExecutionRecord) -> Program:
+    """A new program of the simulated workflow, to replay a history."""
     return CodeProgram(scripted, record.row.org, record.row.execution_id)
 
 
-# --- what a failing run shows --------------------------------------------------------------------------------------------
+# --- reports of failing runs --------------------------------------------------------------------------------------------
 
 
 async def describe_state(world: World, clients: list[Client]) -> list[str]:
-    """Who waits for what, for a run that is stuck."""
+    """What clients, nodes and executions wait for, when a run is stuck."""
     lines = [f"after {world.loop.time():.3f} virtual seconds:"]
     lines += [f"  client {client.name} is at {client.present}" for client in clients if client.present is not None]
     lines += [f"  {node.name} is {'open' if node.is_open else 'opening'}" for node in world.nodes.values()]
-    observer = await world.stage.find_observer()
+    observer = await world.backend.find_observer()
     if observer is None:
         return [*lines, "  no store is open"]
     counts = await observer.count()
     lines.append(f"  the store holds {counts.timers} timers, {counts.inbox} inbox rows, {counts.dead_letters} dead letters")
     for letter in await observer.list_dead_letters(ORG):
         lines.append(f"  dead letter for '{letter.workflow_id}' {letter.execution_id}: {letter.reason}: {letter.body!r}")
-    for row in await observer.list_executions(Filter(ORG, limit=MOST_EXECUTIONS)):
+    for row in await observer.list_executions(ExecutionFilter(ORG, limit=MOST_EXECUTIONS)):
         if row.closed_at is None:
             lines.extend(await _describe_open(observer, row.execution_id))
     return lines
@@ -139,7 +140,7 @@ async def _describe_open(observer: Store, execution_id: str) -> list[str]:
     history = await observer.load_history(execution_id)
     kinds = [type(event).__name__ for turn in history for event in codec.decode_events(turn.body, turn.schema)]
     return [
-        f"  execution {execution_id} of '{row.workflow_id}' is {row.status} on {row.node}: {row.details.decode()}",
+        f"  execution {execution_id} of '{row.workflow_id}' is {row.status} on {row.nodes}: {row.details.decode()}",
         f"    {' '.join(kinds)}",
     ]
 
@@ -148,25 +149,25 @@ def _format(error: BaseException) -> str:
     return "".join(traceback.format_exception(error))
 
 
-class _Errors(logging.Handler):
-    """What the engine logs as an error that should not happen is a problem of the run."""
+class _ErrorCollector(logging.Handler):
+    """Makes every error that the engine logs with an exception a problem of the run."""
 
-    def __init__(self, ledger: Ledger) -> None:
+    def __init__(self, ledger: ClientLedger) -> None:
         super().__init__(logging.ERROR)
         self._ledger = ledger
 
     def emit(self, record: logging.LogRecord) -> None:
-        """Keep it."""
+        """Note the error, if it has an exception."""
         if record.exc_info is not None:
             trace = logging.Formatter().formatException(record.exc_info)
             self._ledger.problems.append(f"the engine logged: {record.getMessage()}\n{trace}")
 
 
 @contextmanager
-def catch_errors(ledger: Ledger) -> Iterator[None]:
-    """Keep the engine's log away from people: thousands of simulated failures are in it."""
+def catch_errors(ledger: ClientLedger) -> Iterator[None]:
+    """Collect errors that the engine logs with an exception, and hide its log, which is full of simulated failures."""
     logger = logging.getLogger("holdfast")
-    handler, propagates, level = _Errors(ledger), logger.propagate, logger.level
+    handler, propagates, level = _ErrorCollector(ledger), logger.propagate, logger.level
     logger.addHandler(handler)
     logger.propagate = False
     logger.setLevel(logging.ERROR)

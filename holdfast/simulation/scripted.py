@@ -1,4 +1,4 @@
-"""The one workflow of the simulation: carries out a plan and logs what it saw. And the activity that plans ask for."""
+"""The workflow of the simulation, which carries out a plan and logs what it saw, and the activity that plans run."""
 
 from __future__ import annotations
 
@@ -15,39 +15,41 @@ from holdfast.core.retry import Retry
 from holdfast.engine.activities.attempt import ActivityInfo, activity_info, heartbeat
 from holdfast.errors import ActivityError, ApplicationFailure, ChildWorkflowFailed, ExternalSignalFailed
 from holdfast.simulation import plans
-from holdfast.simulation.plans import FOREVER_MILLIS, SAFETY_MILLIS, AnyStep, Ending, Kind, Plan, Token
+from holdfast.simulation.plans import FOREVER_MILLIS, SAFETY_MILLIS, ActivityKind, AnyStep, EndlessWait, Plan, SignalToken
 from holdfast.workflow import activity, workflow
 
 ON_ATTEMPT: Final[ContextVar[Callable[[ActivityInfo, bool], None]]] = ContextVar("holdfast_simulated_attempt")
-"""Told of every attempt that begins, in the context of the node that runs it, and whether one before it was interrupted."""
+"""Called in the node's context when an attempt starts, with whether an attempt before it was interrupted."""
 
 FIRST_PAUSE: Final = 0.05
+"""Seconds before the first retry of an activity."""
 HANG_SECONDS: Final = 0.5
+"""The timeout of activities that hang."""
 
 
 class Nonces:
-    """Numbers that differ with every call; set back when a world begins, so that a seed gives the same ones."""
+    """Unique numbers; reset at the start of a run, so that a seed gives the same ones."""
 
     def __init__(self) -> None:
         self._numbers = count(1)
 
     def take(self) -> int:
-        """Another number."""
+        """The next number, which no other taker in this run gets."""
         return next(self._numbers)
 
     def reset(self) -> None:
-        """Begin anew."""
+        """Start again at one, as each run does."""
         self._numbers = count(1)
 
 
 NONCES: Final = Nonces()
 
 
-class Order(msgspec.Struct, frozen=True, omit_defaults=True):
-    """What an activity is asked to do. `nonce` is a value of its workflow that no other run has."""
+class ActivityOrder(msgspec.Struct, frozen=True, omit_defaults=True):
+    """The input of the activity. `nonce` is a value that no other run of the workflow has."""
 
     label: str
-    kind: Kind = Kind.GIVES
+    kind: ActivityKind = ActivityKind.GIVES
     millis: int = 0
     times: int = 0
     nonce: int = 0
@@ -57,31 +59,35 @@ class Order(msgspec.Struct, frozen=True, omit_defaults=True):
 
 
 @activity
-async def work(order: Order) -> list[Any]:
-    """Do as ordered; what is given back depends on the order alone."""
+async def work(order: ActivityOrder) -> list[Any]:
+    """Behave as the order says; the result depends on the order alone."""
     info = activity_info()
-    ON_ATTEMPT.get()(info, order.kind is Kind.GIVES and info.attempt > 1)
+    ON_ATTEMPT.get()(info, order.kind is ActivityKind.GIVES and info.attempt > 1)
     if order.millis:
         await asyncio.sleep(order.millis / 1000)
-    if order.kind is Kind.HANGS:
+    if order.kind is ActivityKind.HANGS:
         await asyncio.sleep(FOREVER_MILLIS / 1000)
-    if order.kind is Kind.BEATS:
+    if order.kind is ActivityKind.BEATS:
         heartbeat({"attempt": info.attempt})
-    if order.kind in (Kind.FLAKY, Kind.BEATS) and info.attempt <= order.times:
+    if order.kind in (ActivityKind.FLAKY, ActivityKind.BEATS) and info.attempt <= order.times:
         raise ApplicationFailure("not yet", type="Flaky")
-    if order.kind in (Kind.FAILS, Kind.REFUSES):
-        raise ApplicationFailure("never", type="Broken", details=order.label, non_retryable=order.kind is Kind.REFUSES)
+    if order.kind in (ActivityKind.FAILS, ActivityKind.REFUSES):
+        raise ApplicationFailure(
+            "never", type="Broken", details=order.label, non_retryable=order.kind is ActivityKind.REFUSES
+        )
     return [order.label, order.nonce]
 
 
-def run_order(ctx: Context, step: plans.Act) -> asyncio.Future[list[Any]]:
-    """Ask for an activity with the retries that its kind needs."""
-    most = max(step.times, 1) if step.kind in (Kind.FAILS, Kind.HANGS) else step.times + 1
-    options: dict[str, Any] = {"start_to_close": HANG_SECONDS} if step.kind is Kind.HANGS and not step.is_fatal else {}
-    if step.kind is Kind.BEATS:
+def schedule_activity(ctx: Context, step: plans.RunActivity) -> asyncio.Future[list[Any]]:
+    """Schedule an activity with the retries that its kind needs."""
+    most = max(step.times, 1) if step.kind in (ActivityKind.FAILS, ActivityKind.HANGS) else step.times + 1
+    options: dict[str, Any] = (
+        {"start_to_close": HANG_SECONDS} if step.kind is ActivityKind.HANGS and not step.is_fatal else {}
+    )
+    if step.kind is ActivityKind.BEATS:
         options["heartbeat"] = SAFETY_MILLIS / 1000
     retry = Retry(max_attempts=most, initial=FIRST_PAUSE)
-    order = Order(step.label, step.kind, step.millis, step.times)
+    order = ActivityOrder(step.label, step.kind, step.millis, step.times)
     return ctx.run(work.with_options(retry=retry, **options), order)
 
 
@@ -90,7 +96,7 @@ def run_order(ctx: Context, step: plans.Act) -> asyncio.Future[list[Any]]:
 
 @workflow
 async def scripted(ctx: Context, plan: Plan) -> list[Any]:
-    """Carry out a plan; the result is the log of what every step saw."""
+    """Carry out a plan; the result is the log of what each step saw."""
     return await Interpreter(ctx, plan).perform_all()
 
 
@@ -103,23 +109,23 @@ class Interpreter:
         self.log: list[Any] = list(plan.carried)
 
     async def perform_all(self) -> list[Any]:
-        """The whole plan."""
+        """Carry out the whole plan; returns the log."""
         for step in self.plan.steps:
             self.log.append(await self.perform(step))
         return self.log
 
     async def perform_each(self, steps: Sequence[AnyStep]) -> list[Any]:
-        """Steps inside of others."""
+        """Carry out steps that are part of another step; returns what they saw."""
         return [await self.perform(step) for step in steps]
 
     async def perform(self, step: AnyStep) -> Any:
-        """One step; what it saw."""
+        """Carry out one step; returns what it saw."""
         return await PERFORM[type(step)](self, step)
 
     # --- activities ---
 
-    async def act(self, step: plans.Act) -> Any:
-        result = run_order(self.ctx, step)
+    async def run_activity(self, step: plans.RunActivity) -> Any:
+        result = schedule_activity(self.ctx, step)
         if not step.is_awaited:
             return None
         try:
@@ -129,15 +135,15 @@ class Interpreter:
                 raise
             return [type(error).__name__, error.type, error.details]
 
-    async def together(self, step: plans.Together) -> Any:
-        ended = await asyncio.gather(*(run_order(self.ctx, act) for act in step.acts), return_exceptions=True)
+    async def run_activities(self, step: plans.RunActivities) -> Any:
+        ended = await asyncio.gather(*(schedule_activity(self.ctx, act) for act in step.acts), return_exceptions=True)
         return [one if isinstance(one, list) else type(one).__name__ for one in ended]
 
-    async def haste(self, step: plans.Haste) -> Any:
-        first, *_others = [run_order(self.ctx, act) for act in step.acts]
+    async def run_until_first(self, step: plans.RunUntilFirst) -> Any:
+        first, *_others = [schedule_activity(self.ctx, act) for act in step.acts]
         return await first
 
-    async def branches(self, step: plans.Branches) -> Any:
+    async def run_branches(self, step: plans.RunBranches) -> Any:
         if step.way == "group":
             async with asyncio.TaskGroup() as group:
                 tasks = [group.create_task(self.perform_each(branch)) for branch in step.branches]
@@ -150,14 +156,16 @@ class Interpreter:
 
     # --- time and signals ---
 
-    async def sleep(self, step: plans.Sleep) -> None:
+    async def sleep(self, step: plans.SleepStep) -> None:
         await self.ctx.sleep(step.millis / 1000)
 
-    async def take(self, step: plans.Take) -> Any:
+    async def take_signals(self, step: plans.TakeSignals) -> Any:
         timeout = SAFETY_MILLIS / 1000 if step.is_timed else None
-        return by_sender([await self.ctx.wait_for_signal(step.name, Token, timeout=timeout) for _ in range(step.count)])
+        return group_by_sender(
+            [await self.ctx.wait_for_signal(step.name, SignalToken, timeout=timeout) for _ in range(step.count)]
+        )
 
-    async def miss(self, step: plans.Miss) -> str:
+    async def miss_signal(self, step: plans.MissSignal) -> str:
         name, seconds = f"never/{step.label}", step.millis / 1000
         if step.way == "any":
             winner = await self.ctx.wait_any(self.ctx.signal(name), self.ctx.timer(seconds))
@@ -172,41 +180,43 @@ class Interpreter:
             return "missed"
         return "came"
 
-    async def drain(self, step: plans.Drain) -> Any:
-        await self.ctx.wait_for_signal(step.gate, Token)
+    async def drain_signals(self, step: plans.DrainSignals) -> Any:
+        await self.ctx.wait_for_signal(step.gate, SignalToken)
         pending, has = self.ctx.pending_signal_count(step.name), self.ctx.has_signal(step.name)
-        tokens = self.ctx.drain_signals(step.name, Token)
-        return [pending, has, by_sender(tokens)]
+        tokens = self.ctx.drain_signals(step.name, SignalToken)
+        return [pending, has, group_by_sender(tokens)]
 
-    async def collect(self, step: plans.Collect) -> Any:
-        tokens = [await self.ctx.wait_for_signal(step.name, Token)]
+    async def collect_signals(self, step: plans.CollectSignals) -> Any:
+        tokens = [await self.ctx.wait_for_signal(step.name, SignalToken)]
         while True:
-            await run_order(self.ctx, plans.Act(label=f"{step.label}/{len(tokens)}", millis=step.millis))
+            await schedule_activity(self.ctx, plans.RunActivity(label=f"{step.label}/{len(tokens)}", millis=step.millis))
             if not self.ctx.has_signal(step.name):
-                return by_sender(tokens)
-            tokens.extend(self.ctx.drain_signals(step.name, Token))
+                return group_by_sender(tokens)
+            tokens.extend(self.ctx.drain_signals(step.name, SignalToken))
 
-    async def relay(self, step: plans.Relay) -> Any:
-        token = await self.ctx.wait_for_signal(step.name, Token)
+    async def relay_signals(self, step: plans.RelaySignals) -> Any:
+        token = await self.ctx.wait_for_signal(step.name, SignalToken)
         self.log.append([token.sender, token.number])
-        await run_order(self.ctx, plans.Act(label=f"{step.label}/{step.left}", millis=step.millis))
+        await schedule_activity(self.ctx, plans.RunActivity(label=f"{step.label}/{step.left}", millis=step.millis))
         if step.left > 1:
-            await self.again(plans.Again(label=step.label, steps=(msgspec.structs.replace(step, left=step.left - 1),)))
-        return by_sender([Token(sender, number) for sender, number in self.log])
+            await self.continue_as_new(
+                plans.ContinueAsNew(label=step.label, steps=(msgspec.structs.replace(step, left=step.left - 1),))
+            )
+        return group_by_sender([SignalToken(sender, number) for sender, number in self.log])
 
-    async def tell(self, step: plans.Tell) -> str:
+    async def signal_workflow(self, step: plans.SignalWorkflow) -> str:
         try:
-            await self.ctx.signal_external_workflow(step.target, step.name, Token(step.label))
+            await self.ctx.signal_external_workflow(step.target, step.name, SignalToken(step.label))
         except ExternalSignalFailed as error:
             return error.type
         return "told"
 
     # --- children, side effects ---
 
-    async def child(self, step: plans.Child) -> Any:
+    async def run_child(self, step: plans.RunChild) -> Any:
         handle = self.ctx.start_child(scripted, step.plan, workflow_id=step.workflow_id, parent_close=step.policy)
         if step.told is not None:
-            await handle.signal(step.told, Token(step.label))
+            await handle.signal(step.told, SignalToken(step.label))
         if not step.is_awaited:
             return None
         try:
@@ -214,39 +224,39 @@ class Interpreter:
         except ChildWorkflowFailed as error:
             return [type(error).__name__, error.type]
 
-    async def note(self, step: plans.Note) -> bool:
+    async def record_side_effect(self, step: plans.RecordSideEffect) -> bool:
         nonce = self.ctx.side_effect(NONCES.take)
-        echoed = await self.ctx.run(work, Order(step.label, nonce=nonce))
+        echoed = await self.ctx.run(work, ActivityOrder(step.label, nonce=nonce))
         return bool(echoed == [step.label, nonce])
 
-    async def patch(self, step: plans.Patch) -> bool:
+    async def ask_for_patch(self, step: plans.AskForPatch) -> bool:
         return self.ctx.patched(step.label)
 
     # --- ends ---
 
-    async def hold(self, step: plans.Hold) -> Any:
+    async def wait_forever(self, step: plans.WaitForever) -> Any:
         self.ctx.side_effect(lambda: {"marker": step.label})
         if step.tell is not None:
-            _ = self.ctx.signal_external_workflow(step.tell, step.label, Token(step.label))
+            _ = self.ctx.signal_external_workflow(step.tell, step.label, SignalToken(step.label))
         return await self._wait_forever(step.ending, step.label)
 
-    def _wait_forever(self, ending: Ending, label: str) -> Awaitable[Any]:
+    def _wait_forever(self, ending: EndlessWait, label: str) -> Awaitable[Any]:
         ctx, name = self.ctx, f"never/{label}"
-        endless = plans.Act(label=label, kind=Kind.HANGS, is_fatal=True)
-        if ending is Ending.SLEEP:
+        endless = plans.RunActivity(label=label, kind=ActivityKind.HANGS, is_fatal=True)
+        if ending is EndlessWait.SLEEP:
             return ctx.sleep(FOREVER_MILLIS / 1000)
-        if ending is Ending.ACTIVITY:
-            return run_order(ctx, endless)
-        if ending is Ending.CHILD:
-            return ctx.run_child(scripted, held_child(label))
-        if ending is Ending.SHIELD:
-            return asyncio.shield(run_order(ctx, endless))
-        if ending is Ending.ALL:
-            every = (Ending.ACTIVITY, Ending.SLEEP, Ending.CHILD)
+        if ending is EndlessWait.ACTIVITY:
+            return schedule_activity(ctx, endless)
+        if ending is EndlessWait.CHILD:
+            return ctx.run_child(scripted, make_waiting_child(label))
+        if ending is EndlessWait.SHIELD:
+            return asyncio.shield(schedule_activity(ctx, endless))
+        if ending is EndlessWait.ALL:
+            every = (EndlessWait.ACTIVITY, EndlessWait.SLEEP, EndlessWait.CHILD)
             return asyncio.gather(*(self._wait_forever(one, f"{label}/{one}") for one in every))
         return ctx.wait_for_signal(name)
 
-    async def guarded(self, step: plans.Guarded) -> Any:
+    async def clean_up_when_cancelled(self, step: plans.CleanUpWhenCancelled) -> Any:
         try:
             return await self.perform_each(step.steps)
         except asyncio.CancelledError:
@@ -256,47 +266,47 @@ class Interpreter:
                 raise
             return ["cancelled", seen]
 
-    async def fail(self, step: plans.Fail) -> Any:
+    async def raise_failure(self, step: plans.RaiseFailure) -> Any:
         raise ApplicationFailure(f"as planned in {step.label}", type="Planned", details=step.label)
 
-    async def again(self, step: plans.Again) -> Any:
+    async def continue_as_new(self, step: plans.ContinueAsNew) -> Any:
         plan = self.plan
         self.ctx.continue_as(
-            Plan(label=plan.label, steps=step.steps, judged=plan.judged, run=plan.run + 1, carried=tuple(self.log))
+            Plan(label=plan.label, steps=step.steps, comparison=plan.comparison, run=plan.run + 1, carried=tuple(self.log))
         )
 
 
-def held_child(label: str) -> Plan:
-    """A child that waits until it is cancelled; that may happen before it runs."""
-    hold = plans.Hold(label=f"{label}/hold")
-    return Plan(label=f"{label}/child", steps=(hold,), judged=plans.Judged.STATUS)
+def make_waiting_child(label: str) -> Plan:
+    """The plan of a child that waits until it is cancelled, which may happen before it runs."""
+    hold = plans.WaitForever(label=f"{label}/hold")
+    return Plan(label=f"{label}/child", steps=(hold,), comparison=plans.Comparison.STATUS)
 
 
-def by_sender(tokens: Sequence[Token]) -> list[Any]:
-    """Tokens by sender, each one's in the order in which they came; the order of senders among each other is open."""
+def group_by_sender(tokens: Sequence[SignalToken]) -> list[Any]:
+    """The numbers of tokens by sender, each sender's in the order of arrival."""
     senders: dict[str, list[int]] = {}
     for token in tokens:
         senders.setdefault(token.sender, []).append(token.number)
     return [[sender, senders[sender]] for sender in sorted(senders)]
 
 
-PERFORM: Final[Mapping[type[plans.Step], Callable[[Interpreter, Any], Coroutine[Any, Any, Any]]]] = {
-    plans.Act: Interpreter.act,
-    plans.Together: Interpreter.together,
-    plans.Haste: Interpreter.haste,
-    plans.Branches: Interpreter.branches,
-    plans.Sleep: Interpreter.sleep,
-    plans.Take: Interpreter.take,
-    plans.Miss: Interpreter.miss,
-    plans.Drain: Interpreter.drain,
-    plans.Collect: Interpreter.collect,
-    plans.Relay: Interpreter.relay,
-    plans.Tell: Interpreter.tell,
-    plans.Child: Interpreter.child,
-    plans.Note: Interpreter.note,
-    plans.Patch: Interpreter.patch,
-    plans.Hold: Interpreter.hold,
-    plans.Guarded: Interpreter.guarded,
-    plans.Fail: Interpreter.fail,
-    plans.Again: Interpreter.again,
+PERFORM: Final[Mapping[type[plans.PlannedStep], Callable[[Interpreter, Any], Coroutine[Any, Any, Any]]]] = {
+    plans.RunActivity: Interpreter.run_activity,
+    plans.RunActivities: Interpreter.run_activities,
+    plans.RunUntilFirst: Interpreter.run_until_first,
+    plans.RunBranches: Interpreter.run_branches,
+    plans.SleepStep: Interpreter.sleep,
+    plans.TakeSignals: Interpreter.take_signals,
+    plans.MissSignal: Interpreter.miss_signal,
+    plans.DrainSignals: Interpreter.drain_signals,
+    plans.CollectSignals: Interpreter.collect_signals,
+    plans.RelaySignals: Interpreter.relay_signals,
+    plans.SignalWorkflow: Interpreter.signal_workflow,
+    plans.RunChild: Interpreter.run_child,
+    plans.RecordSideEffect: Interpreter.record_side_effect,
+    plans.AskForPatch: Interpreter.ask_for_patch,
+    plans.WaitForever: Interpreter.wait_forever,
+    plans.CleanUpWhenCancelled: Interpreter.clean_up_when_cancelled,
+    plans.RaiseFailure: Interpreter.raise_failure,
+    plans.ContinueAsNew: Interpreter.continue_as_new,
 }

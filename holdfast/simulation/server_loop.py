@@ -1,8 +1,8 @@
 """The event loop of a simulated world on a real server: sockets are real, time is virtual.
 
 Time stands still while a node waits for the server, however long that takes; when nobody does, it jumps to the next alarm.
-So a run takes as long as its statements, and no timeout ever comes of a slow machine. Which of two answers is there first is
-the server's choice: a seed gives the same scenario and the same plan of troubles, not the same steps.
+So a run takes as long as its statements, and a slow machine causes no timeouts. Which of two answers comes first depends on
+the server: a seed gives the same scenario and the same choice of faults, not the same steps.
 """
 
 from __future__ import annotations
@@ -16,7 +16,7 @@ from contextvars import Context, copy_context
 from typing import Any, Final, TypeAlias, TypeVar
 
 from holdfast.core.instants import SECOND, Instant
-from holdfast.simulation.loop import NODE, LoopIsDry, LoopIsSpinning, NodesLoop, SimulationLoop
+from holdfast.simulation.loop import NODE, NodesLoop, NothingScheduled, SimulationLoop, TooManyCallbacks
 
 T = TypeVar("T")
 
@@ -28,13 +28,13 @@ _TOLERANCE: Final = 5e-4
 
 
 class ServerLoop(NodesLoop, asyncio.SelectorEventLoop):
-    """As `SimulationLoop`, for nodes that wait for a server."""
+    """The simulated loop for nodes on a real server: sockets are real, time is virtual."""
 
     def __init__(self, start: Instant, most_callbacks: int) -> None:
         NodesLoop.__init__(self, start, most_callbacks)
         self._is_over = False
         self._held: dict[str, list[tuple[Context, Callable[..., object], tuple[Any, ...]]]] = {}
-        """What frozen nodes would have done."""
+        """Callbacks of frozen nodes, which run when they go on."""
         self._asking: dict[object, str] = {}
         asyncio.SelectorEventLoop.__init__(self, _Selector(self))
         self.set_exception_handler(lambda _loop, context: self._note_error(context))
@@ -47,7 +47,7 @@ class ServerLoop(NodesLoop, asyncio.SelectorEventLoop):
 
     @contextmanager
     def asking(self, node: str) -> Iterator[None]:
-        """A node waits for the server: time stands still, unless the node does."""
+        """While a node waits for the server, virtual time does not pass, unless the node is frozen or dead."""
         token = object()
         self._asking[token] = node
         try:
@@ -57,7 +57,7 @@ class ServerLoop(NodesLoop, asyncio.SelectorEventLoop):
 
     @property
     def is_asking(self) -> bool:
-        """Whether anybody waits for the server."""
+        """Whether a living node waits for the server."""
         return any(node not in self._dead and not self._is_frozen(node) for node in self._asking.values())
 
     def call_at_instant(self, when: Instant, callback: Callable[..., object], *args: Any) -> asyncio.TimerHandle:
@@ -65,17 +65,17 @@ class ServerLoop(NodesLoop, asyncio.SelectorEventLoop):
         return self.call_at((max(when, self.now) - self._start) / SECOND, callback, *args)
 
     def close(self) -> None:
-        """End what is left of every coroutine, without effect on anything, and cut what is left of connections."""
+        """Close the coroutines of all tasks and the connections that are open."""
         self._is_over = True
         self._unwind_all()
         Context().run(self._cut_all)
-        self._unwind_all()  # what began meanwhile
+        self._unwind_all()  # tasks that were created meanwhile
         super().close()
 
     def _cut_all(self) -> None:
         for transport in list(self._transports.values()):  # type: ignore[attr-defined]
             transport.abort()
-        self.run_until_complete(_go_round())
+        self.run_until_complete(_run_passes())
 
     # --- for asyncio ---
 
@@ -84,7 +84,7 @@ class ServerLoop(NodesLoop, asyncio.SelectorEventLoop):
     ) -> asyncio.Handle:
         """Call back once everything that is ready now has run; not if the node is dead by then."""
         chosen = copy_context() if context is None else context
-        if self.is_closed():  # what the dead left is cleared away without effect
+        if self.is_closed():  # clean-up of dead nodes has no effect
             return asyncio.Handle(callback, args, self, chosen)
         return super().call_soon(self._run_for, chosen, callback, args, context=chosen)
 
@@ -96,15 +96,15 @@ class ServerLoop(NodesLoop, asyncio.SelectorEventLoop):
         return super().call_at(when, self._run_for, chosen, callback, args, context=chosen)
 
     def create_task(self, coro: Any, **options: Any) -> asyncio.Task[Any]:
-        """A task of this loop; it is remembered, so that its coroutine can be ended with the world."""
+        """A task of this loop; it is remembered, so that its coroutine can be closed at the end of the run."""
         task: asyncio.Task[Any] = super().create_task(coro, **options)
         return self._remember(task, options.get("context"))
 
     async def sock_connect(self, sock: Any, address: Any) -> None:
-        """In the system's context: a node that dies meanwhile must not leave a socket that is ready for ever."""
+        """Connect in no node's context: if the node dies meanwhile, its socket must not stay ready for ever."""
         await self.create_task(super().sock_connect(sock, address), context=Context())
 
-    # --- inside ---
+    # --- running callbacks ---
 
     def _run_for(self, context: Context, callback: Callable[..., object], args: tuple[Any, ...]) -> None:
         node = context.get(NODE, "")
@@ -118,8 +118,8 @@ class ServerLoop(NodesLoop, asyncio.SelectorEventLoop):
             return
         self.steps += 1
         if self.steps > self._most:
-            self._most += self._most  # raised once: who cleans up may still run
-            raise LoopIsSpinning(f"more than {self.steps:,} callbacks ran")
+            self._most += self._most  # raised once: clean-up may still run
+            raise TooManyCallbacks(f"more than {self.steps:,} callbacks ran")
         callback(*args)
 
     def _thaw(self, node: str) -> None:
@@ -130,9 +130,9 @@ class ServerLoop(NodesLoop, asyncio.SelectorEventLoop):
         return self._frozen.get(node, 0) > self.now
 
     def jump(self) -> None:
-        """Nothing is ready, and nobody waits for the server: go to the next alarm."""
+        """Advance virtual time to the next scheduled callback. Raises NothingScheduled."""
         if not self._scheduled:  # type: ignore[attr-defined]
-            raise LoopIsDry("nothing is ready, and no alarm is set")
+            raise NothingScheduled("no callback is ready, and none is scheduled")
         when: float = self._scheduled[0]._when  # type: ignore[attr-defined]
         self.now = max(self.now, self._start + math.ceil(when * SECOND - _TOLERANCE))
 
@@ -142,25 +142,25 @@ class ServerLoop(NodesLoop, asyncio.SelectorEventLoop):
             self.on_error(error)
 
 
-async def _go_round() -> None:
-    """Let the loop do what it arranged for the next passes."""
+async def _run_passes() -> None:
+    """Let the loop run the callbacks of its next passes."""
     for _ in range(_PASSES):
         await asyncio.sleep(0)
 
 
 AnyLoop: TypeAlias = SimulationLoop | ServerLoop
-"""What a world runs on."""
+"""The loop of a simulated world."""
 
 
 class _Selector(selectors.BaseSelector):
-    """Waits for sockets while somebody waits for the server; else time jumps."""
+    """Waits for sockets while a node waits for the server; otherwise virtual time jumps."""
 
     def __init__(self, loop: ServerLoop) -> None:
         self._loop = loop
         self._inner = selectors.DefaultSelector()
 
     def select(self, timeout: float | None = None) -> list[tuple[selectors.SelectorKey, int]]:
-        """What is ready; nothing, if time has jumped."""
+        """The sockets that are ready; none if virtual time has jumped."""
         found = self._inner.select(0)
         if found or (timeout is not None and timeout <= 0):
             return found
@@ -169,7 +169,7 @@ class _Selector(selectors.BaseSelector):
             return []
         found = self._inner.select(LONGEST_SILENCE)
         if not found:
-            raise LoopIsDry(f"the server has not answered for {LONGEST_SILENCE:.0f} s")
+            raise NothingScheduled(f"the server has not answered for {LONGEST_SILENCE:.0f} s")
         return found
 
     def register(self, fileobj: Any, events: int, data: Any = None) -> selectors.SelectorKey:

@@ -1,4 +1,4 @@
-"""A simulated world: nodes that come and go on one store, and a way for clients to call them."""
+"""A simulated world: nodes that start and end on one store, and clients that call them."""
 
 from __future__ import annotations
 
@@ -10,8 +10,8 @@ from random import Random
 from typing import Any, Final, Protocol, TypeVar
 
 from holdfast.core.instants import SECOND, Instant
-from holdfast.engine.batches.watchdog import Watchdog
 from holdfast.engine.engine import Engine
+from holdfast.engine.turns.watchdog import Watchdog
 from holdfast.errors import StoreError
 from holdfast.simulation import scripted
 from holdfast.simulation.loop import NODE, SimulatedClock
@@ -21,72 +21,74 @@ from holdfast.store.contract import Store
 
 T = TypeVar("T")
 MILLI: Final = 1_000
+"""Microseconds of a millisecond."""
 BEGINNING: Final[Instant] = 1_900_000_000 * SECOND
+"""The virtual time at which every world starts."""
 
 
 class NodeDied(Exception):
-    """The node died before it answered."""
+    """The node of a call died before it answered."""
 
 
-class Stage(Protocol):
-    """What the nodes of a world share."""
+class Backend(Protocol):
+    """The store that the nodes of a world share, with the faults that it injects."""
 
     monitor: Monitor
 
     def make_store(self, node: str) -> Store:
-        """A node's handle on the store, not yet open."""
+        """A store for one node, not yet open."""
         ...
 
-    def bury(self, node: str) -> None:
-        """A node is dead: whatever the system would take from a dead process is taken."""
+    def release_dead_node(self, node: str) -> None:
+        """Release what the system releases when a process dies: locks, connections, transactions."""
         ...
 
     def clear(self) -> None:
-        """The run is over, however it ended: let go of what is still open."""
+        """Release what is still open after a run, however it ended."""
         ...
 
     def drop_transactions(self, node: str) -> None:
-        """The database gives up on a node that is silent."""
+        """Roll back the transactions of a frozen node, as the database does after a timeout."""
         ...
 
     def break_until(self, when: Instant) -> None:
-        """Nobody reaches the database before then."""
+        """Make the database unreachable until then."""
         ...
 
     async def catch_up(self) -> None:
-        """Wait until the monitor has been shown every commit of which others may know already."""
+        """Wait until the monitor has seen every commit that a caller may know of."""
         ...
 
     async def find_observer(self) -> Store | None:
-        """A handle to look from outside, if there is one now."""
+        """A store without faults to observe the run with; None if there is none now."""
         ...
 
-    def examine(self) -> AbstractAsyncContextManager[Store]:
-        """The store once every node has left, for the checks."""
+    def open_for_checks(self) -> AbstractAsyncContextManager[Store]:
+        """The store after all nodes have left, for the checks."""
         ...
 
 
-class Unwatched(Watchdog):
-    """No thread: in a world of virtual time nothing is slow."""
+class DisabledWatchdog(Watchdog):
+    """A watchdog that starts no thread: in virtual time no turn is slow."""
 
     def start(self) -> None:
-        """Nothing to watch."""
+        """Do nothing, where a watchdog would start its thread."""
 
 
 class SimulatedEngine(Engine):
-    """The engine as it is; when its node is dead, what it held can be freed."""
+    """The engine with the simulated workflow; its memory can be freed when its node is dead."""
 
     def __init__(self, store: Store, **options: Any) -> None:
         super().__init__(store, workflows=[scripted.scripted], activities=[scripted.work], **options)
-        self._machinery.watchdog = Unwatched(self._machinery.pump, self.config.slow_turn)
+        self._runtime.watchdog = DisabledWatchdog(self._runtime.pump, self._runtime.turn_limit, self.config.slow_turn)
 
     def forget(self) -> None:
-        """Free what would have gone with the process."""
-        self._machinery.cache.clear()
+        """Free the programs in memory, as the end of a process does."""
+        self._runtime.cache.clear()
 
 
-class Node:
-    """A running engine, in a context of its own."""
+class SimulatedNode:
+    """One node: an engine that runs in a context of its own."""
 
     def __init__(self, name: str, engine: SimulatedEngine, context: Context) -> None:
         self.name = name
@@ -97,66 +99,66 @@ class Node:
 
 
 class World:
-    """Nodes, clients and time."""
+    """The nodes of one run, their store and their virtual time."""
 
     def __init__(self, loop: AnyLoop, random: Random, options: dict[str, Any]) -> None:
         self.loop = loop
         self.random = random
-        self.nodes: dict[str, Node] = {}
-        self.graves: list[SimulatedEngine] = []
+        self.nodes: dict[str, SimulatedNode] = {}
+        self.dead_engines: list[SimulatedEngine] = []
         self.restart_millis = (100, 10_000)
         self.clock_errors: tuple[int, ...] = (0,)
         """By how many microseconds the clocks of nodes may be wrong."""
         self.is_over = False
         self.trace: list[str] = []
-        """What went wrong so far."""
+        """The faults that were injected so far, with their times."""
         self.outside = Context()
-        """The context of what belongs to no node."""
+        """The context of callbacks that belong to no node."""
         self._options = options
         self._count = 0
-        self._stage: Stage | None = None
+        self._backend: Backend | None = None
         self._opened: list[asyncio.Future[None]] = []
 
     @property
-    def stage(self) -> Stage:
-        """What the nodes share."""
-        assert self._stage is not None  # noqa: S101 - set before anything happens
-        return self._stage
+    def backend(self) -> Backend:
+        """The store that the nodes share, with its faults."""
+        assert self._backend is not None  # noqa: S101 - set before anything happens
+        return self._backend
 
-    def set_up(self, stage: Stage) -> None:
-        """Name what the nodes share."""
-        self._stage = stage
+    def set_backend(self, backend: Backend) -> None:
+        """Set the backend, which needs the world itself; once, before the first node is opened."""
+        self._backend = backend
 
     def note(self, what: str) -> None:
-        """Something goes wrong now."""
+        """Record a fault that is injected now."""
         self.trace.append(f"{self.loop.time():.3f} s: {what}")
 
     # --- nodes ---
 
     def open_nodes(self, number: int) -> None:
-        """So many nodes join."""
+        """Start so many nodes, which open while the run goes on."""
         for _ in range(number):
             self._reopen()
 
     async def _open_node(self) -> None:
-        """A new node joins. If it cannot, or dies meanwhile, another one tries later."""
+        """Open a new node. If that fails, or it dies meanwhile, another one is started later."""
         self._count += 1
         name = f"node-{self._count}"
         context = copy_context()
         context.run(NODE.set, name)
-        context.run(scripted.ON_ATTEMPT.set, self.stage.monitor.note_attempt)
+        context.run(scripted.ON_ATTEMPT.set, self.backend.monitor.note_attempt)
         engine = SimulatedEngine(
-            self.stage.make_store(name),
+            self.backend.make_store(name),
             node=name,
             clock=SimulatedClock(self.loop, self.random.choice(self.clock_errors)),
             entropy=self.random.getrandbits,
             **self._options,
         )
-        node = self.nodes[name] = Node(name, engine, context)
+        node = self.nodes[name] = SimulatedNode(name, engine, context)
         try:
             await self._ask(node, lambda engine: engine.open())
         except NodeDied:
-            return  # whoever killed it arranged for another
+            return  # `kill` has arranged for another
         except StoreError:
             self.kill(name)
             return
@@ -167,20 +169,20 @@ class World:
         self._opened.clear()
 
     def kill(self, name: str) -> None:
-        """A node dies where it stands. Another takes its place after a while."""
+        """Kill a node between two callbacks. Another one replaces it after a while."""
         node = self.nodes.pop(name, None)
         if node is None:
             return
         self.loop.kill(name)
-        self.stage.bury(name)
-        self.graves.append(node.engine)
+        self.backend.release_dead_node(name)
+        self.dead_engines.append(node.engine)
         for answer in node.calls:
             if not answer.done():
                 answer.set_exception(NodeDied(name))
         self._arrange_another()
 
-    async def retire(self, name: str) -> None:
-        """A node ends in good order. Another takes its place after a while."""
+    async def shut_down_node(self, name: str) -> None:
+        """Shut a node down cleanly. Another one replaces it after a while. Raises NodeDied."""
         node = self.nodes[name]
         node.is_open = False
         await self._ask(node, lambda engine: engine.shutdown())
@@ -196,7 +198,7 @@ class World:
         _ = spawn(self.loop, self._open_node())
 
     async def shut_down(self) -> None:
-        """Every node ends in good order."""
+        """End the run: shut all nodes down cleanly."""
         self.is_over = True
         for node in list(self.nodes.values()):
             if node.is_open:
@@ -204,24 +206,24 @@ class World:
                 del self.nodes[node.name]
 
     def clear(self) -> None:
-        """Free what nodes, dead or alive, held in memory and open."""
-        self.stage.clear()
-        for engine in [*self.graves, *(node.engine for node in self.nodes.values())]:
+        """Free what nodes, dead or alive, hold in memory and keep open."""
+        self.backend.clear()
+        for engine in [*self.dead_engines, *(node.engine for node in self.nodes.values())]:
             engine.forget()
 
     # --- calls ---
 
     async def call(self, operation: Callable[[Engine], Awaitable[T]]) -> T:
-        """Ask any node; raises NodeDied if it did not answer."""
+        """Call a node that is chosen at random. Raises NodeDied if it dies before it answers."""
         while not (ready := [node for node in self.nodes.values() if node.is_open]):
             opened = self.loop.create_future()
             self._opened.append(opened)
             await opened
         answer = await self._ask(self.random.choice(ready), operation)
-        await self.stage.catch_up()
+        await self.backend.catch_up()
         return answer
 
-    async def _ask(self, node: Node, operation: Callable[[Engine], Awaitable[T]]) -> T:
+    async def _ask(self, node: SimulatedNode, operation: Callable[[Engine], Awaitable[T]]) -> T:
         answer: asyncio.Future[T] = self.loop.create_future()
         node.calls[answer] = None
         task = self.loop.create_task(_run(operation, node.engine), context=node.context.copy())
@@ -247,6 +249,6 @@ def _pass_on(done: asyncio.Task[T], answer: asyncio.Future[T]) -> None:
 
 
 def spawn(loop: AnyLoop, coro: Coroutine[Any, Any, T]) -> asyncio.Task[T]:
-    """A task that belongs to no node."""
+    """Create a task that belongs to no node."""
     task: asyncio.Task[T] = loop.create_task(coro, context=Context())
     return task

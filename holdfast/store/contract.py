@@ -14,148 +14,31 @@ import msgspec
 
 from holdfast.core.instants import Instant
 from holdfast.core.lifecycle import Status
+from holdfast.store.rows import (
+    ActivityRow,
+    DeadLetterRow,
+    ExecutionRow,
+    HistoryRow,
+    InboxRow,
+    NodeRow,
+    RequestKeyId,
+    RequestRow,
+    Route,
+    TimerRow,
+)
 
 T = TypeVar("T")
-
-Route: TypeAlias = str
-"""Who may take something: made of a queue, a name and where that matters a version, by the engine. The store only compares
-it. Empty: anybody."""
-
-# --- rows: what is kept, as it is kept ------------------------------------------------------------------------------------
-
-
-class ExecutionRow(msgspec.Struct, frozen=True, gc=False):
-    """One execution. `details` is JSON that the store does not look into.
-
-    Org, execution id, workflow id, workflow, queue, parent id and time of creation never change. All others may, with every
-    turn.
-    """
-
-    org: str
-    execution_id: str
-    workflow_id: str
-    workflow: str
-    code_version: str
-    queue: str
-    status: str
-    state_version: int
-    sequence: int
-    node: str | None
-    parent_id: str | None
-    created_at: Instant
-    updated_at: Instant
-    closed_at: Instant | None
-    details: bytes
-    route: Route = ""
-    """Who may take its turns."""
-
-
-class HistoryRow(msgspec.Struct, frozen=True, gc=False):
-    """The events of one turn: `count` of them from sequence `first` on. Never changes."""
-
-    execution_id: str
-    first: int
-    count: int
-    at: Instant
-    schema: int
-    body: bytes
-
-
-class TimerRow(msgspec.Struct, frozen=True, gc=False):
-    """An envelope with a due time; setting it again under its number replaces it.
-
-    `attempt` 0 is a program's timer; positive: an activity's next attempt; negative: the end of an offered activity's
-    waiting, of the attempt that the sign hides.
-    """
-
-    org: str
-    execution_id: str
-    number: int
-    due: Instant
-    attempt: int
-    route: Route = ""
-    """That of its execution."""
-
-
-class ActivityRow(msgspec.Struct, frozen=True, gc=False):
-    """An attempt of an activity that its own node could not take: offered to whoever can.
-
-    Only `node` changes, once; everything else by a new offer in its place.
-    """
-
-    org: str
-    execution_id: str
-    number: int
-    attempt: int
-    route: Route
-    body: bytes
-    node: str | None = None
-    """Who has taken it."""
-
-
-class InboxRow(msgspec.Struct, frozen=True, gc=False):
-    """An envelope to be handled now. `execution_id` is empty where it is addressed by workflow id.
-
-    `id` is given by the store, in the order of arrival: a database sequence, never a time. Of the rest only
-    `attempts` and `route` change.
-    """
-
-    org: str
-    execution_id: str
-    workflow_id: str
-    body: bytes
-    id: int = 0
-    attempts: int = 0
-    route: Route = ""
-    """That of the receiver, where the sender knows it. `Store.deliver` fills it in."""
-
-
-class DeadLetterRow(msgspec.Struct, frozen=True, gc=False):
-    """An envelope that could not be handled, as it came, and why. Never changes."""
-
-    org: str
-    execution_id: str
-    workflow_id: str
-    body: bytes
-    reason: str
-    node: str
-    at: Instant
-    attempts: int = 0
-    id: int = 0
-
-
-class RequestRow(msgspec.Struct, frozen=True, gc=False):
-    """What was answered to a request that carried a key, kept until it expires."""
-
-    org: str
-    kind: str
-    key: str
-    execution_id: str
-    sequence: int | None
-    expires_at: Instant
-
-
-class NodeRow(msgspec.Struct, frozen=True, gc=False):
-    """A node's heartbeat, which is its lease."""
-
-    node: str
-    seen_at: Instant
-    started_at: Instant
-    has_left: bool = False
-    """Whether it said goodbye: what it has not finished is for others, at once."""
-    details: bytes = b"{}"
-    """JSON that the store does not look into: where it runs, and what it can do."""
-
 
 # --- what a batch asks and writes -----------------------------------------------------------------------------------------
 
 
 class Wanted(msgspec.Struct, frozen=True, gc=False):
-    """An execution for which this node holds envelopes; `known_version` is the version of its cached program, or -1."""
+    """An execution for which this node holds envelopes."""
 
     org: str
     execution_id: str
-    known_version: int = -1
+    known_version: int | None = None
+    """The version of its cached program, if there is one: its row is not read then, unless it is at another version."""
     workflow_id: str = ""
     """Its workflow id, if what is addressed by that is wanted too: the id is claimed with it, and is in `Claimed.open_ids`
     if both were had."""
@@ -168,14 +51,18 @@ class Claim(msgspec.Struct, frozen=True, gc=False):
     workflow_ids: Sequence[tuple[str, str]] = ()
     """(org, workflow id) pairs to resolve to their open execution, which is claimed like a wanted one; held against other
     starters until the end."""
-    due_before: Instant = 0
-    """Timers count as due up to and including this instant."""
+    due_until: Instant = 0
+    """Timers count as due up to and including this instant; 0: none do."""
     limit: int = 0
     """How many executions and workflow ids to take beyond the wanted ones: those with inbox rows or due timers."""
     routes: Collection[Route] | None = None
     """Take beyond the wanted ones only what goes by these routes, or is for anybody; None: everything."""
     skip: Collection[str] = ()
     """Executions to leave alone: they cannot take turns here for the time being."""
+    request_keys: Sequence[RequestKeyId] = ()
+    """Keys of requests to hold against other transactions that claim them, until the end."""
+    skip_workflow_ids: Collection[tuple[str, str]] = ()
+    """(org, workflow id) pairs of which to leave alone what is addressed by the workflow id alone."""
 
 
 class Claimed(msgspec.Struct, gc=False):
@@ -189,6 +76,8 @@ class Claimed(msgspec.Struct, gc=False):
     """Wanted executions that another transaction holds, also those that a workflow id stands for."""
     open_ids: dict[tuple[str, str], str | None] = msgspec.field(default_factory=dict)
     """The open execution of each workflow id asked for, if any; an id that is missing here is being started elsewhere."""
+    held_keys: set[RequestKeyId] = msgspec.field(default_factory=set)
+    """The request keys asked for that are locked for this transaction; one that is missing here is another's at present."""
     inbox: list[InboxRow] = msgspec.field(default_factory=list)
     """What waits for the held executions, and what is addressed by workflow id, in order of arrival. Also what waits for
     executions that are closed, or not there (yet): no other transaction gets any of it meanwhile."""
@@ -219,7 +108,7 @@ class TurnWrite(msgspec.Struct, gc=False):
     """Numbers of activities whose offers end, taken or not; before `offered`."""
 
 
-class LooseWrite(msgspec.Struct, gc=False):
+class UnroutedWrite(msgspec.Struct, gc=False):
     """What belongs to no execution of the batch: envelopes for nobody, answers to them."""
 
     consumed: list[int] = msgspec.field(default_factory=list)
@@ -230,10 +119,13 @@ class LooseWrite(msgspec.Struct, gc=False):
     requests: list[RequestRow] = msgspec.field(default_factory=list)
     rerouted: list[tuple[int, Route]] = msgspec.field(default_factory=list)
     """Inbox rows, by id, that turned out to be for others: from now on they go by this route."""
+    readdressed: list[InboxRow] = msgspec.field(default_factory=list)
+    """Inbox rows that wait for an execution from now on, each as it is to become under its id: its place in the order of
+    arrival stays."""
 
 
-class Filter(msgspec.Struct, frozen=True, gc=False):
-    """Which executions to list."""
+class ExecutionFilter(msgspec.Struct, frozen=True, gc=False):
+    """Which executions of an org to list, and how many at most."""
 
     org: str
     statuses: Collection[Status] = ()
@@ -255,7 +147,7 @@ class Counts(msgspec.Struct, frozen=True, gc=False):
     dead_letters: int
 
 
-class Pulse(msgspec.Struct, frozen=True, gc=False):
+class HeartbeatReply(msgspec.Struct, frozen=True, gc=False):
     """What a node hears with its heartbeat, so that an idle node asks for nothing else."""
 
     now: Instant
@@ -271,15 +163,15 @@ class Pulse(msgspec.Struct, frozen=True, gc=False):
     """The node's own row as this heartbeat found it."""
 
 
-class Wake(Enum):
-    """Why nodes are woken."""
+class WakeReason(Enum):
+    """Why a node wakes the others."""
 
     WORK = auto()
     """There may be something to take."""
     ENDS = auto()
     """Executions ended, for which somebody may wait."""
     OFFERS = auto()
-    """Activities are offered."""
+    """Activities were offered that another node may run."""
 
 
 class Transaction(Protocol):
@@ -308,7 +200,19 @@ class Transaction(Protocol):
         """What was answered to a keyed request that has not expired."""
         ...
 
-    async def write(self, turns: Sequence[TurnWrite], loose: LooseWrite) -> set[str]:
+    async def mark_in_flight(self, process: str, slot: int, versions: Mapping[str, int]) -> dict[str, str]:
+        """Record that a process is about to take turns of these executions, each at this state version (0: not stored yet).
+
+        The mark outlives the process at once, but not the machine. It is no part of this transaction: a rollback leaves it.
+        It replaces what the process recorded in that slot before. A committed turn raises the version, so a mark at an older
+        version says nothing and need not be cleared.
+
+        Returns which of these executions another process recorded at the very same version, as {execution id: that process}:
+        it ended, or lost its connection, before such a turn was committed.
+        """
+        ...
+
+    async def write(self, turns: Sequence[TurnWrite], unrouted: UnroutedWrite) -> set[str]:
         """Write the turns; returns the executions whose turn was not written, not even in part.
 
         A turn is lost if the stored version is not the expected one, if a new execution's workflow id is open already, or
@@ -323,7 +227,7 @@ class Transaction(Protocol):
         ...
 
     async def rollback(self) -> None:
-        """Give everything up. Never raises."""
+        """Undo everything that the transaction wrote, and free its locks. Never raises."""
         ...
 
 
@@ -331,14 +235,14 @@ class Reader(Protocol):
     """Reads outside of batches. They see what is committed and nothing else."""
 
     async def find_execution(self, org: str, execution_id: str) -> ExecutionRow | None:
-        """By execution id."""
+        """The execution with this id; None if the org has none."""
         ...
 
     async def find_latest(self, org: str, workflow_id: str) -> ExecutionRow | None:
         """The open execution of a workflow id, else the newest closed one: the one that was inserted last."""
         ...
 
-    async def list_executions(self, query: Filter) -> list[ExecutionRow]:
+    async def list_executions(self, query: ExecutionFilter) -> list[ExecutionRow]:
         """Newest first, which here is the order of execution ids from the greatest down."""
         ...
 
@@ -348,6 +252,10 @@ class Reader(Protocol):
 
     async def load_last_turn(self, execution_id: str) -> HistoryRow | None:
         """The newest history row: of a closed execution, the one that closed it."""
+        ...
+
+    async def list_inbox(self, org: str, execution_id: str, workflow_id: str, limit: int = 100) -> list[InboxRow]:
+        """What waits for an execution, the oldest first: by its id, or by the workflow id alone."""
         ...
 
     async def list_dead_letters(self, org: str, limit: int = 100, after: int = 0) -> list[DeadLetterRow]:
@@ -366,27 +274,35 @@ class Reader(Protocol):
         """When the execution closed that has been closed for longest."""
         ...
 
+    async def find_oldest_dead_letter(self) -> Instant | None:
+        """When the first dead letter of all orgs was written, by the order of ids."""
+        ...
+
     async def list_orphans(self, alive: Collection[str], limit: int, after: str = "") -> list[ExecutionRow]:
-        """Open executions that name a node which is not alive, by execution id. `node` holds ids joined by commas."""
+        """Open executions that name a node which is not alive, by execution id."""
         ...
 
     async def list_blocked(self, limit: int, after: str = "") -> list[ExecutionRow]:
-        """Blocked executions, by execution id."""
+        """Blocked executions, in the order of their ids, behind the id `after`."""
         ...
 
     async def count(self) -> Counts:
-        """How much there is."""
+        """How many open executions, timers, inbox rows and dead letters there are."""
         ...
 
     async def check(self) -> list[str]:
-        """What contradicts itself in the store; empty if nothing does."""
+        """What contradicts itself in the store; empty if nothing does. What is newer than this code is not judged."""
+        ...
+
+    async def list_newer(self) -> list[str]:
+        """What only a newer Holdfast can read, a sentence each. Reads the whole store, as `check` does."""
         ...
 
 
 class Nodes(Protocol):
-    """Who is alive, and who does what only one may do at a time."""
+    """Heartbeats of nodes, and named locks for what only one node may do at a time."""
 
-    async def beat(self, node: NodeRow, routes: Collection[Route], offers: Collection[Route]) -> Pulse:
+    async def beat(self, node: NodeRow, routes: Collection[Route], offers: Collection[Route]) -> HeartbeatReply:
         """Record a heartbeat, and hear what there is on these routes, for executions and for activities."""
         ...
 
@@ -395,24 +311,32 @@ class Nodes(Protocol):
         ...
 
     async def leave(self, node: str) -> None:
-        """Say goodbye: `has_left` from now on."""
+        """Record that a node left cleanly: its row says `has_left` from now on."""
         ...
 
     async def remove_nodes(self, nodes: Collection[str]) -> None:
         """Forget nodes of which nothing is left to take over. One that beats again is back."""
         ...
 
+    async def forget_processes(self, processes: Collection[str]) -> None:
+        """Forget what these processes recorded as in flight, by `Transaction.mark_in_flight`."""
+        ...
+
     async def take_lock(self, name: str, node: str, now: Instant, until: Instant) -> bool:
-        """Be the one who does something until then, or go on being it; False if another node is, until after `now`."""
+        """Take a named lock until `until`, or keep it; False if another node holds it beyond `now`."""
         ...
 
-    async def give_lock(self, name: str, node: str) -> None:
-        """Stop being the one."""
+    async def release_lock(self, name: str, node: str) -> None:
+        """Stop holding a lock, if this node holds it."""
         ...
 
 
-class OwnLine(Nodes, Protocol):
+class HeartbeatConnection(Nodes, Protocol):
     """Nodes over a connection of its own."""
+
+    async def expire(self, node: str) -> None:
+        """Let a node count as silent, until it beats again. Unlike with `leave` it does not count as having left."""
+        ...
 
     async def close(self) -> None:
         """Let go of the connection. Idempotent."""
@@ -426,7 +350,7 @@ class Offers(Protocol):
         """Take activities that nobody has, the oldest first; durable on return. May raise OutcomeUnknown.
 
         Waits for nobody: what another transaction holds is left out. Ends the timers that watched over their waiting, those
-        with a negative `attempt` under their numbers, and no others.
+        of the kind `TimerKind.OFFER` under their numbers, and no others.
         """
         ...
 
@@ -439,8 +363,8 @@ class Offers(Protocol):
         ...
 
 
-Work: TypeAlias = Callable[[Any, Callable[[InboxRow], None]], T | Awaitable[T]]
-"""Does something with the driver's own connection, and may put envelopes into inboxes with it."""
+UserFunction: TypeAlias = Callable[[Any, Callable[[InboxRow], None]], T | Awaitable[T]]
+"""A user's function: gets the driver's own connection, and a function that puts an envelope into an inbox."""
 
 
 class Once(msgspec.Struct, frozen=True, gc=False):
@@ -455,7 +379,7 @@ class Once(msgspec.Struct, frozen=True, gc=False):
 
 
 class Store(Reader, Nodes, Offers, Protocol):
-    """A database that holds executions."""
+    """A database that holds executions, as one node uses it."""
 
     @property
     def exclusive(self) -> bool:
@@ -463,7 +387,7 @@ class Store(Reader, Nodes, Offers, Protocol):
         ...
 
     @property
-    def lanes(self) -> int:
+    def max_transactions(self) -> int:
         """How many transactions may be under way at once."""
         ...
 
@@ -472,11 +396,11 @@ class Store(Reader, Nodes, Offers, Protocol):
         ...
 
     async def close(self) -> None:
-        """Let go of everything. Idempotent."""
+        """Disconnect, and roll back what is open. Idempotent."""
         ...
 
     async def begin(self) -> Transaction:
-        """A new transaction."""
+        """Begin the transaction of a batch. May wait until one of those under way has ended."""
         ...
 
     async def was_committed(self, transaction: Transaction) -> bool:
@@ -520,7 +444,11 @@ class Store(Reader, Nodes, Offers, Protocol):
         """
         ...
 
-    async def transact(self, work: Work[T], once: Once | None = None) -> T:
+    async def purge_dead_letters(self, before: Instant, limit: int) -> int:
+        """Like `purge`, for those of the first `limit` dead letters, by id and of all orgs, that were written before."""
+        ...
+
+    async def transact(self, work: UserFunction[T], once: Once | None = None) -> T:
         """Do work in a transaction of its own, and commit it with the envelopes that it put. Whatever it raises undoes it.
 
         Envelopes are put unchecked, as they are addressed and routed. Raises OutcomeUnknown like a commit.
@@ -540,7 +468,7 @@ class Store(Reader, Nodes, Offers, Protocol):
         """
         ...
 
-    def make_own_line(self) -> OwnLine | None:
+    def make_heartbeat_connection(self) -> HeartbeatConnection | None:
         """For heartbeats from a thread with a loop of its own, which a busy engine cannot hold up.
 
         It connects when it is first used. None where heartbeats can be sent from the engine's loop, since nobody judges by
@@ -548,10 +476,10 @@ class Store(Reader, Nodes, Offers, Protocol):
         """
         ...
 
-    def on_wake(self, callback: Callable[[Wake], None]) -> None:
+    def on_wake(self, callback: Callable[[WakeReason], None]) -> None:
         """Call back whenever another node sent a wake-up; late or lost calls only cost time."""
         ...
 
-    async def wake(self, why: Wake) -> None:
+    async def wake(self, why: WakeReason) -> None:
         """Tell other nodes. After the commit, never before. Many calls in a short time may become one."""
         ...

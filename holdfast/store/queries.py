@@ -18,10 +18,23 @@ _ROW: Final = re.compile(r"VALUES (\(\?(?:, \?)*\))")
 
 
 def load_queries(package: str, file: str = "queries.sql") -> Mapping[str, str]:
-    """The statements of a file by name, without their comments. Raises ValueError if a name is missing or there twice."""
+    """The statements of a file by name, without their comments; those of topics that are split off it included.
+
+    Split off `queries.sql` is every `queries_….sql` beside it. Raises ValueError if a name is missing or there twice.
+    """
+    topic = file.removesuffix(".sql") + "_"
+    folder = files(package)
+    names = sorted(one.name for one in folder.iterdir() if one.name.startswith(topic) and one.name.endswith(".sql"))
     queries: dict[str, list[str]] = {}
+    for name in (file, *names):
+        _read_statements(name, folder.joinpath(name).read_text("utf-8"), queries)
+    return MappingProxyType({name: "\n".join(lines).rstrip().removesuffix(";") for name, lines in queries.items()})
+
+
+def _read_statements(file: str, text: str, queries: dict[str, list[str]]) -> None:
+    """Add the statements of one file to `queries`, as lines without comments."""
     lines: list[str] | None = None
-    for line in files(package).joinpath(file).read_text("utf-8").splitlines():
+    for line in text.splitlines():
         name = _NAME.match(line)
         if name is not None:
             if name[1] in queries:
@@ -31,7 +44,6 @@ def load_queries(package: str, file: str = "queries.sql") -> Mapping[str, str]:
             if lines is None:
                 raise ValueError(f"Expected '-- name: …' before the first statement of {file}, but found {line!r}. Add one.")
             lines.append(line)
-    return MappingProxyType({name: "\n".join(lines).rstrip().removesuffix(";") for name, lines in queries.items()})
 
 
 def widen(statement: str, rows: int) -> str:

@@ -1,4 +1,4 @@
-"""Facts about a history that a test states in one line; when one does not hold, the message shows the history."""
+"""Assertions about histories; the message of one that fails shows the history."""
 
 from __future__ import annotations
 
@@ -12,24 +12,24 @@ from holdfast.engine.views import RecordedEvent
 from holdfast.errors import InvalidArguments
 from holdfast.testing.histories import HistorySource, format_history, load_history, read_fields
 
-Kind: TypeAlias = str | type[Event]
-"""An event's name: "TimerFired", or as files have it, "timer_fired"."""
+EventKind: TypeAlias = str | type[Event]
+"""The kind of an event: its class, or its name, such as "TimerFired" or, as in files, "timer_fired"."""
 
 _KINDS: Final = {name: one for one in GIVEN | RECORDED for name in (one.__name__, str(one.__struct_config__.tag))}
-_PLACE: Final = ("sequence", "at")
+_POSITION_FIELDS: Final = ("sequence", "at")
 
 
 class EventMatcher:
-    """An event of a kind, with some of its fields; made by `event(…)`."""
+    """Matches events of a kind by some of their fields; made by `event(…)`."""
 
-    def __init__(self, kind: Kind | None, fields: Mapping[str, Any]) -> None:
+    def __init__(self, kind: EventKind | None, fields: Mapping[str, Any]) -> None:
         self._kind = None if kind is None else _find_kind(kind)
         self.fields = fields
         if self._kind is not None:
             _check_fields(self._kind, fields)
 
     def matches(self, recorded: RecordedEvent) -> bool:
-        """Whether it is that one."""
+        """Whether an event of a history is of that kind and has those fields."""
         if self._kind is not None and type(recorded.event) is not self._kind:
             return False
         found = read_fields(recorded.event) | {"sequence": recorded.sequence, "at": recorded.at}
@@ -40,10 +40,10 @@ class EventMatcher:
         return f"{name}({', '.join(f'{key}={value!r}' for key, value in self.fields.items())})" if self.fields else name
 
 
-Expected: TypeAlias = Kind | EventMatcher | EllipsisType
+Expected: TypeAlias = EventKind | EventMatcher | EllipsisType
 
 
-def event(kind: Kind, **fields: Any) -> EventMatcher:
+def event(kind: EventKind, **fields: Any) -> EventMatcher:
     """For `assert_history`: an event of that kind with these fields, for instance `event("ActivityScheduled", name="pay")`.
 
     Payloads (`input`, `result`, `value`) are compared as plain JSON values, `due` and `at` as date-times; of a dict, such
@@ -52,13 +52,13 @@ def event(kind: Kind, **fields: Any) -> EventMatcher:
     return EventMatcher(kind, fields)
 
 
-def find_events(history: HistorySource, kind: Kind | None = None, **fields: Any) -> list[RecordedEvent]:
+def find_events(history: HistorySource, kind: EventKind | None = None, **fields: Any) -> list[RecordedEvent]:
     """The events of a kind with these fields, in order."""
     matcher = EventMatcher(kind, fields)
     return [recorded for recorded in load_history(history).events if matcher.matches(recorded)]
 
 
-def count_events(history: HistorySource, kind: Kind | None = None, **fields: Any) -> int:
+def count_events(history: HistorySource, kind: EventKind | None = None, **fields: Any) -> int:
     """How many events of a kind with these fields there are."""
     return len(find_events(history, kind, **fields))
 
@@ -97,7 +97,7 @@ def assert_no_gaps(history: HistorySource) -> None:
 
 
 def _split(expected: Sequence[Expected]) -> list[list[EventMatcher]]:
-    """The runs of events between the gaps."""
+    """Split what is expected at each `...` into runs of consecutive events."""
     runs: list[list[EventMatcher]] = [[]]
     for one in expected:
         if isinstance(one, EllipsisType):
@@ -108,7 +108,7 @@ def _split(expected: Sequence[Expected]) -> list[list[EventMatcher]]:
 
 
 def _find_problem(runs: list[list[EventMatcher]], events: list[RecordedEvent]) -> tuple[int | None, str] | None:
-    """The first disagreement: the sequence to point at, and what to say."""
+    """The first difference between a history and what is expected: its sequence, and a message."""
     first, *others = runs
     problem = _compare(first, events, 0)
     if problem is not None or not others:
@@ -167,7 +167,7 @@ def _fits(found: Any, wanted: Any) -> bool:
 # --- checking what is asked for ---
 
 
-def _find_kind(kind: Kind) -> type[Event]:
+def _find_kind(kind: EventKind) -> type[Event]:
     if not isinstance(kind, str):
         return kind
     found = _KINDS.get(kind)
@@ -179,7 +179,7 @@ def _find_kind(kind: Kind) -> type[Event]:
 
 
 def _check_fields(kind: type[Event], fields: Mapping[str, Any]) -> None:
-    known = (*kind.__struct_fields__, *_PLACE)
+    known = (*kind.__struct_fields__, *_POSITION_FIELDS)
     for name in fields:
         if name not in known:
             raise InvalidArguments(f"Expected a field of {kind.__name__}, but '{name}' is none. It has: {', '.join(known)}.")

@@ -1,4 +1,4 @@
-"""Time that stands still until a test moves it."""
+"""The virtual clock of tests: time passes only when a test advances it."""
 
 from __future__ import annotations
 
@@ -17,25 +17,25 @@ from holdfast.testing.skipper import Skipper
 T = TypeVar("T")
 
 DEFAULT_START: Final = datetime(2030, 1, 1, tzinfo=UTC)
-"""When time begins unless a test says otherwise: the same in every run."""
+"""The time at which a virtual clock starts by default: the same in every run."""
 PASSES: Final = 10
-"""How often the loop goes round while nothing happens before that counts as rest: coroutines of the test get their turn."""
+"""For how many passes of the loop nothing may happen before an engine counts as at rest: in them the test itself runs."""
 
 
 class Participant(Protocol):
-    """An engine that lives by a virtual clock: time moves on only when it is at rest."""
+    """An engine on a virtual clock: time passes only while it is at rest."""
 
     def is_at_rest(self, *, strictly: bool) -> bool:
         """Whether only time, or a call, can make it go on. `strictly`: no activity runs, however long it takes."""
         ...
 
     async def come_to_rest(self, *, strictly: bool) -> None:
-        """Wait for that."""
+        """Wait until `is_at_rest` is true, with the same `strictly`."""
         ...
 
 
 class VirtualAlarm:
-    """Something that was arranged for a later moment of virtual time."""
+    """A callback that is scheduled for a moment of virtual time."""
 
     __slots__ = ("_order", "callback", "is_cancelled", "is_pulse", "when")
 
@@ -48,7 +48,7 @@ class VirtualAlarm:
         self._order = order
 
     def cancel(self) -> None:
-        """Forget it."""
+        """Never call back; the clock drops the alarm when its turn comes."""
         self.is_cancelled = True
 
     def __lt__(self, other: VirtualAlarm) -> bool:
@@ -80,7 +80,7 @@ class VirtualClock:
 
     @property
     def present(self) -> datetime:
-        """The present, in UTC."""
+        """The present as a date-time in UTC; `now` is the same in microseconds."""
         return to_datetime(self._now)
 
     @property
@@ -187,7 +187,7 @@ class VirtualClock:
             self._participants.append(participant)
 
     def detach(self, participant: Participant) -> None:
-        """Time moves without this one."""
+        """Let time move without waiting for this participant, which has closed or crashed."""
         if participant in self._participants:
             self._participants.remove(participant)
         self._stir()

@@ -3,16 +3,18 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Iterable
+from collections.abc import Callable, Iterable, Mapping
 from datetime import datetime
-from typing import TYPE_CHECKING, Any, Final, Protocol, runtime_checkable
+from typing import TYPE_CHECKING, Any, Final, Protocol, Unpack, runtime_checkable
 from weakref import WeakSet
 
-from holdfast.code.definitions import Activity, Workflow
+from holdfast.activities.definitions import Activity
+from holdfast.code.definitions import Workflow
 from holdfast.core.events import AnyEvent
-from holdfast.engine.batches.requests import Request
+from holdfast.engine.config import EngineOptions
 from holdfast.engine.engine import Engine
-from holdfast.engine.stores import open_store
+from holdfast.engine.requests import AnyRequest
+from holdfast.engine.stores import make_store
 from holdfast.engine.views import RecoveryReport
 from holdfast.errors import EngineClosed
 from holdfast.testing.clock import VirtualClock
@@ -31,8 +33,17 @@ class Abandonable(Protocol):
     """A store that can be let go as by the end of the process."""
 
     def abandon(self) -> None:
-        """Wait for nothing, tell nobody."""
+        """Let the database go at once: wait for no write, and tell no other node."""
         ...
+
+
+class VirtualEngineOptions(EngineOptions, total=False):
+    """The options of a test engine: those of any engine, and how it is named and what it serves."""
+
+    node: str | None
+    entropy: Callable[[int], int]
+    queues: Iterable[str] | None
+    queue_limits: Mapping[str, int] | None
 
 
 class TestEngine(Engine):
@@ -64,23 +75,23 @@ class TestEngine(Engine):
         auto_advance: bool = True,
         patience: float = 1.0,
         clock: VirtualClock | None = None,
-        **options: Any,
+        **options: Unpack[VirtualEngineOptions],
     ) -> None:
         self.auto_advance = auto_advance
         self._patience = patience
         self._workflows = list(workflows)
         self._activities = list(activities)
-        self._options = {"shutdown_grace": 0.1} | (SELDOM if clock is None else {}) | options
+        self._options: dict[str, Any] = {"shutdown_grace": 0.1} | (SELDOM if clock is None else {}) | options
         self._asked: WeakSet[asyncio.Future[Any]] = WeakSet()
         # Only a store in memory must stay the same object: what another holds is found again by its URL.
         self._url = store if isinstance(store, str) and not store.startswith("memory:") else None
         self._make(store, clock or VirtualClock(start))
 
     def _make(self, store: str | Store, clock: VirtualClock) -> None:
-        opened = open_store(store, clock.now)
+        opened = make_store(store, clock.now)
         super().__init__(opened, workflows=self._workflows, activities=self._activities, clock=clock, **self._options)
         self._options["node"] = self.node  # who comes back under its name need not wait until its lease has run out
-        self._rest = Rest(self._machinery.pump, self._machinery.runner, self._find_tasks, self._patience)
+        self._rest = Rest(self._runtime.pump, self._runtime.runner, self._find_tasks, self._patience)
 
     # --- time ---
 
@@ -126,7 +137,7 @@ class TestEngine(Engine):
             return
         self._leave_clock()
         gone = EngineClosed("Expected an answer, but the engine crashed before it gave one. Ask again after restart().")
-        await self._machinery.crash(gone)
+        await self._runtime.crash(gone)
         for future in list(self._asked):
             if not future.done():
                 future.set_exception(gone)
@@ -155,13 +166,13 @@ class TestEngine(Engine):
 
     # --- inside ---
 
-    def _submit(self, request: Request) -> None:
+    def _submit(self, request: AnyRequest) -> None:
         if request.future is not None:
             self._asked.add(request.future)
         super()._submit(request)
 
     def _find_tasks(self) -> list[asyncio.Task[Any]]:
-        return [*self._machinery.background, *self._machinery.membership.tasks]
+        return [*self._runtime.background, *self._runtime.membership.tasks]
 
     def _leave_clock(self) -> None:
         self._rest.close()

@@ -1,15 +1,15 @@
-"""Whether code still agrees with what it did: replays recorded histories and compares every command."""
+"""Replays recorded histories against workflow code, and compares every command with the recorded one."""
 
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Sequence
 from concurrent.futures import ThreadPoolExecutor
-from functools import partial
 from typing import TYPE_CHECKING, Any, Final
 
 import msgspec
 
 from holdfast.code.definitions import Workflow
+from holdfast.core.behaviours import check_known
 from holdfast.core.commands import Block
 from holdfast.core.envelopes import Start
 from holdfast.core.events import HistoryTurn, WorkflowStarted
@@ -18,13 +18,15 @@ from holdfast.core.failures import Failure, describe_exception
 from holdfast.core.ids import DEFAULT_ORG
 from holdfast.core.lifecycle import Status
 from holdfast.core.payloads import DEFAULT_LIMIT
-from holdfast.engine.batches.plain_calls import call_plainly
-from holdfast.engine.registry import Registry
+from holdfast.core.program_limits import ProgramLimits
+from holdfast.engine.catalog import Catalog
 from holdfast.engine.rows import from_row, to_turns
-from holdfast.engine.stores import open_store
+from holdfast.engine.stores import make_store
+from holdfast.engine.turns.outside_task import call_outside_task
 from holdfast.engine.views import History
 from holdfast.errors import DeterminismError, ForbiddenInWorkflow, HoldfastError, NonDeterminismError, TurnTooLong
-from holdfast.store.contract import ExecutionRow, Filter
+from holdfast.store.contract import ExecutionFilter
+from holdfast.store.rows import ExecutionRow
 from holdfast.testing.histories import HistorySource, load_history
 
 if TYPE_CHECKING:
@@ -76,11 +78,12 @@ def replay(
 
     Nothing is executed and nothing is written. `history` is a History, what its `to_json()` gives, JSON text, or a file.
     """
-    registry = Registry(workflows, (), payload_limit)
+    catalog, limits = Catalog(workflows), ProgramLimits(payload_limit)
     loaded = load_history(history)
+    _check_behaviours(loaded.turns)
     # In a thread of its own: workflow code must not run inside a task, and the caller may be one.
     with ThreadPoolExecutor(1) as pool:
-        failure = pool.submit(_replay_turns, registry, _make_execution(loaded), loaded.turns).result()
+        failure = pool.submit(_replay_turns, catalog, _make_execution(loaded), loaded.turns, limits).result()
     if failure is not None:
         raise _ERRORS.get(failure.type, DeterminismError)(failure.message)
     return ReplayReport(executions=1, events=sum(len(turn.events) for turn in loaded.turns))
@@ -97,29 +100,29 @@ async def replay_store(
 
     `store` is a URL, or a store that is open. Before a deployment: `(await replay_store(url, workflows)).check()`.
     """
-    registry = Registry(workflows, (), payload_limit)
-    opened = open_store(store)
+    catalog, limits = Catalog(workflows), ProgramLimits(payload_limit)
+    opened = make_store(store)
     if isinstance(store, str):
         await opened.open()
     try:
-        return await _replay_all(opened, registry, org)
+        return await _replay_all(opened, catalog, org, limits)
     finally:
         if isinstance(store, str):
             await opened.close()
 
 
-async def _replay_all(store: Store, registry: Registry, org: str) -> ReplayReport:
+async def _replay_all(store: Store, catalog: Catalog, org: str, limits: ProgramLimits) -> ReplayReport:
     executions = events = 0
     disagreements: list[Disagreement] = []
     unknown: set[str] = set()
     before: str | None = None
     while True:
-        rows = await store.list_executions(Filter(org, OPEN, before=before, limit=PAGE))
+        rows = await store.list_executions(ExecutionFilter(org, OPEN, before=before, limit=PAGE))
         for row in rows:
-            if row.workflow not in registry.workflows:
+            if not _has_code(catalog, row):
                 unknown.add(row.workflow)
                 continue
-            failure, count = await _replay_row(store, registry, row)
+            failure, count = await _replay_row(store, catalog, row, limits)
             executions += 1
             events += count
             if failure is not None:
@@ -131,19 +134,32 @@ async def _replay_all(store: Store, registry: Registry, org: str) -> ReplayRepor
         before = rows[-1].execution_id
 
 
-async def _replay_row(store: Store, registry: Registry, row: ExecutionRow) -> tuple[Failure | None, int]:
+def _has_code(catalog: Catalog, row: ExecutionRow) -> bool:
+    """Whether the version that takes an execution's turns was given. Of one that cannot be read, any version will do."""
+    try:
+        return catalog.find_for(from_row(row)) is not None
+    except HoldfastError:
+        return catalog.find_newest(row.workflow, row.org) is not None
+
+
+async def _replay_row(
+    store: Store, catalog: Catalog, row: ExecutionRow, limits: ProgramLimits
+) -> tuple[Failure | None, int]:
     history = await store.load_history(row.execution_id)
     count = sum(one.count for one in history)
     try:
         turns, execution = to_turns(history), from_row(row)
+        _check_behaviours(turns)
     except HoldfastError as error:  # what cannot be decoded cannot be replayed either: the others go on
         return describe_exception(error), count
-    return await call_plainly(partial(_replay_turns, registry, execution, turns)), count
+    return call_outside_task(_replay_turns, catalog, execution, turns, limits), count
 
 
-def _replay_turns(registry: Registry, execution: Execution, turns: Sequence[HistoryTurn]) -> Failure | None:
-    """What is wrong, or None. Must not run inside a task."""
-    program = registry.make_program(execution)
+def _replay_turns(
+    catalog: Catalog, execution: Execution, turns: Sequence[HistoryTurn], limits: ProgramLimits
+) -> Failure | None:
+    """Replay turns; the failure if the code does not agree, else None. Must not run inside a task."""
+    program = catalog.make_program(execution, limits)
     try:
         for command in program.apply(turns).commands:
             if isinstance(command, Block):
@@ -153,9 +169,16 @@ def _replay_turns(registry: Registry, execution: Execution, turns: Sequence[Hist
         program.close()
 
 
+def _check_behaviours(turns: Sequence[HistoryTurn]) -> None:
+    """Raises NewerFormat if a history was begun with a behaviour that this code does not have."""
+    started = turns[0].events[0] if turns else None
+    if isinstance(started, WorkflowStarted):
+        check_known(started.behaviours)
+
+
 def _make_execution(history: History) -> Execution:
     started = history.turns[0].events[0]
-    assert isinstance(started, WorkflowStarted)  # noqa: S101 - whoever loads a history has seen to it
+    assert isinstance(started, WorkflowStarted)  # noqa: S101 - load_history has checked it
     start = Start(
         execution_id=history.execution_id,
         workflow_id=started.workflow_id,

@@ -12,7 +12,7 @@ from holdfast.testing.clock import PASSES
 
 if TYPE_CHECKING:
     from holdfast.engine.activities.runner import ActivityRunner
-    from holdfast.engine.batches.pump import Pump
+    from holdfast.engine.turns.pump import Pump
 
 log = logging.getLogger("holdfast.testing")
 
@@ -21,7 +21,7 @@ SUSPICIOUS: Final = 10.0
 
 
 class Rest:
-    """Watches the parts of one engine; `tasks` are those that it has in the background."""
+    """Tells whether an engine is at rest, and waits for it; `tasks` are its background tasks."""
 
     def __init__(
         self, pump: Pump, runner: ActivityRunner, tasks: Callable[[], Collection[asyncio.Task[Any]]], patience: float
@@ -31,20 +31,20 @@ class Rest:
         self._tasks = tasks
         self._patience = patience
         self._seen: WeakKeyDictionary[asyncio.Task[None], float] = WeakKeyDictionary()
-        """Since when an attempt has been waited for, by the loop's real time."""
+        """Since when each attempt has been waited for, in the real time of the loop."""
         self._reported: WeakKeyDictionary[asyncio.Task[None], None] = WeakKeyDictionary()
         self._listeners: list[asyncio.Future[None]] = []
         self._is_closed = False
-        pump.on_rest = self._notify
+        pump.on_rest(self._notify)
 
     def is_reached(self, *, strictly: bool) -> bool:
-        """Whether it is at rest now. `strictly`: no activity runs, however long it takes."""
+        """Whether the engine is at rest now; `strictly`: not while any activity runs, however long it takes."""
         if self._is_closed:
             return True
         return self._pump.is_idle and not self._tasks() and not self._find_attempts(strictly=strictly)
 
     async def wait(self, *, strictly: bool) -> None:
-        """Wait until it is at rest, and stays so while the loop goes round a few times."""
+        """Wait until the engine is at rest, and stays so for a few passes of the loop."""
         passes = 0
         while passes < PASSES and not self._is_closed:
             obstacle = self._find_obstacle(strictly=strictly)
@@ -56,12 +56,12 @@ class Rest:
                 await obstacle
 
     def close(self) -> None:
-        """The engine has ended: there is nothing to wait for."""
+        """Note that the engine is closed: it counts as at rest."""
         self._is_closed = True
         self._notify()
 
     def _find_obstacle(self, *, strictly: bool) -> Awaitable[object] | None:
-        """What has to end first."""
+        """An awaitable for what keeps the engine busy; None if it is at rest."""
         if not self._pump.is_idle:
             listener: asyncio.Future[None] = asyncio.get_running_loop().create_future()
             self._listeners.append(listener)

@@ -1,4 +1,4 @@
-"""Moves virtual time while somebody waits for a result and nothing else can happen."""
+"""Advances virtual time while a test waits for a result and the engines are at rest."""
 
 from __future__ import annotations
 
@@ -11,11 +11,11 @@ if TYPE_CHECKING:
 T = TypeVar("T")
 
 MOST_JUMPS: Final = 100_000
-"""After so many alarms without a result, none is expected any more."""
+"""After so many jumps without a result, waiting fails."""
 
 
 class Skipper:
-    """One per clock, whoever waits: it jumps from alarm to alarm until nobody does."""
+    """Lets a clock jump from alarm to alarm while anyone waits for a result. Each clock has one."""
 
     def __init__(self, clock: VirtualClock) -> None:
         self._clock = clock
@@ -23,7 +23,7 @@ class Skipper:
         self._task: asyncio.Task[None] | None = None
 
     async def wait_for(self, future: asyncio.Future[T]) -> T:
-        """Wait for a future while time jumps."""
+        """Wait for a future; meanwhile time jumps whenever the engines are at rest."""
         self._awaited.add(future)
         if self._task is None or self._task.done():
             self._task = asyncio.get_running_loop().create_task(self._run(), name="holdfast-skipper")
@@ -35,7 +35,7 @@ class Skipper:
     async def _run(self) -> None:
         try:
             await self._skip()
-        except Exception as error:  # noqa: BLE001 - who waits is told, instead of waiting for ever
+        except Exception as error:  # noqa: BLE001 - raised where the result is awaited
             for future in self._open_ones():
                 future.set_exception(error)
 

@@ -41,6 +41,17 @@ def test_each_contradiction_is_a_line_and_the_exit_code_is_1(invoke: Invoke, dat
     assert "problems in" in result.stderr
 
 
+def test_newer_formats_are_listed_and_nothing_is_wrong(invoke: Invoke, database: Path) -> None:
+    change(database, "UPDATE events SET schema = 99 WHERE first = 1")
+
+    result = invoke("check", database)
+
+    assert result.exit_code == 0
+    assert result.output.splitlines()[0].startswith("newer: execution ")
+    assert "a newer Holdfast wrote it" in result.output.splitlines()[0]
+    assert result.output.splitlines()[-1].startswith("ok: ")
+
+
 def test_file_that_is_no_database_is_refused_by_name(invoke: Invoke, tmp_path: Path) -> None:
     path = tmp_path / "notes.txt"
     path.write_text("these are my notes\n" * 100)

@@ -12,8 +12,8 @@ import pytest
 from click.testing import Result
 
 from holdfast import Engine
-from holdfast.engine.moving.moves import move
-from holdfast.engine.stores import hide_password, open_store
+from holdfast.engine.stores import hide_password, make_store
+from holdfast.engine.transfer.transfers import transfer
 from holdfast.errors import InvalidConfiguration
 from tests.cli.conftest import fill, waiting
 from tests.postgres.access import connect
@@ -136,8 +136,8 @@ def test_a_server_that_is_away_is_one_line_and_exit_code_1(invoke: Invoke, comma
 def test_no_error_tells_a_password(invoke: Invoke, database: Path, tmp_path: Path, url: str) -> None:
     commands: list[list[object]] = [
         ["list", url],
-        ["migrate", database, url],
-        ["migrate", url, tmp_path / "x.db"],
+        ["transfer", database, url],
+        ["transfer", url, tmp_path / "x.db"],
         ["import", url, database],
     ]
 
@@ -152,9 +152,9 @@ def test_no_error_tells_a_password(invoke: Invoke, database: Path, tmp_path: Pat
 def test_no_success_tells_a_password(invoke: Invoke, database: Path, postgres_url: str) -> None:
     url = postgres_url.replace("holdfast@", f"holdfast:{SECRET}@")
 
-    outputs = [invoke("migrate", database, url).output, invoke("list", database).output, invoke("check", url).output]
+    outputs = [invoke("transfer", database, url).output, invoke("list", database).output, invoke("check", url).output]
 
-    assert "everything was moved from" in outputs[0]
+    assert "everything was transferred from" in outputs[0]
     assert "was moved to 'postgresql://holdfast@127.0.0.1" in outputs[1]
     assert SECRET not in "".join(outputs)
 
@@ -199,7 +199,7 @@ main(["list", "postgresql://ann:s3cr3t@host/db"])
 
 def test_a_url_of_another_kind_is_refused_by_the_engine_without_its_password() -> None:
     with pytest.raises(InvalidConfiguration) as refused:
-        open_store(f"mysql://ann:{SECRET}@host/db")
+        make_store(f"mysql://ann:{SECRET}@host/db")
 
     assert "mysql://ann@host/db" in refused.value.message
 
@@ -208,7 +208,7 @@ def test_a_url_of_another_kind_is_refused_by_the_engine_without_its_password() -
 
 
 def test_a_moved_database_can_be_looked_into_and_not_written_to(invoke: Invoke, database: Path, tmp_path: Path) -> None:
-    asyncio.run(move(f"sqlite:///{database}", f"sqlite:///{tmp_path / 'new.db'}"))
+    asyncio.run(transfer(f"sqlite:///{database}", f"sqlite:///{tmp_path / 'new.db'}"))
 
     looked = invoke("list", database)
     written = [invoke(*say(command, database)) for command in WRITING]

@@ -11,13 +11,13 @@ from pathlib import Path
 import pytest
 from click.testing import Result
 
-from holdfast.cli.demo.outside import Ledger, Phase
+from holdfast.cli.demo.outside import Phase, SideEffectLedger
 from holdfast.cli.demo.proof import CHECKS
 
 Invoke = Callable[..., Result]
 
 
-class Told:
+class StoredExecution:
     """One telling of the story, and where it left its files."""
 
     def __init__(self, folder: Path) -> None:
@@ -31,38 +31,38 @@ class Told:
 
 
 @pytest.fixture(scope="module")
-def told(tmp_path_factory: pytest.TempPathFactory) -> Told:
-    return Told(tmp_path_factory.mktemp("demo"))
+def told(tmp_path_factory: pytest.TempPathFactory) -> StoredExecution:
+    return StoredExecution(tmp_path_factory.mktemp("demo"))
 
 
-def test_every_claim_holds_and_the_exit_code_says_so(told: Told) -> None:
+def test_every_claim_holds_and_the_exit_code_says_so(told: StoredExecution) -> None:
     assert told.process.returncode == 0, told.output
     assert len(re.findall(r"^ *yes ", told.output, re.MULTILINE)) == len(CHECKS)
     assert "Every claim holds." in told.output
 
 
-def test_output_in_a_pipe_is_plain_text(told: Told) -> None:
+def test_output_in_a_pipe_is_plain_text(told: StoredExecution) -> None:
     assert told.process.stderr == ""
     assert "\x1b" not in told.output
     assert "\r" not in told.output
     assert max(map(len, told.output.splitlines())) <= 200
 
 
-def test_story_says_whom_it_kills_and_who_goes_on(told: Told) -> None:
+def test_story_says_whom_it_kills_and_who_goes_on(told: StoredExecution) -> None:
     pids = re.findall(r"process (\d+) is ready", told.output)
 
     assert len(set(pids)) == 2
     assert f"kill -9 {pids[0]}" in told.output
-    assert {str(entry.pid) for entry in Ledger(told.database.parent).read()} == set(pids)
+    assert {str(entry.pid) for entry in SideEffectLedger(told.database.parent).read()} == set(pids)
 
 
-def test_recovery_resumes_what_was_cut_off(told: Told) -> None:
+def test_recovery_resumes_what_was_cut_off(told: StoredExecution) -> None:
     assert "recovery: 2 resumed" in told.output
     assert "1 timer armed" in told.output
 
 
-def test_ledger_shows_at_least_once_and_the_history_once(told: Told, invoke: Invoke) -> None:
-    begun = [entry for entry in Ledger(told.database.parent).read() if entry.phase is Phase.BEGUN]
+def test_ledger_shows_at_least_once_and_the_history_once(told: StoredExecution, invoke: Invoke) -> None:
+    begun = [entry for entry in SideEffectLedger(told.database.parent).read() if entry.phase is Phase.BEGUN]
 
     history = invoke("history", told.database, "order-1001/pick-piano").output
 
@@ -70,7 +70,7 @@ def test_ledger_shows_at_least_once_and_the_history_once(told: Told, invoke: Inv
     assert history.count("ActivityCompleted") == 1
 
 
-def test_kept_database_is_sound_and_all_of_it_has_completed(told: Told, invoke: Invoke) -> None:
+def test_kept_database_is_sound_and_all_of_it_has_completed(told: StoredExecution, invoke: Invoke) -> None:
     assert invoke("check", told.database).output.startswith("ok: 0 open executions")
     assert len(invoke("list", told.database, "--status", "completed").stdout.splitlines()) == 1 + 9
 

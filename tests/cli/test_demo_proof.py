@@ -11,7 +11,7 @@ import pytest
 
 from holdfast import Status
 from holdfast.cli.demo import proof
-from holdfast.cli.demo.evidence import Evidence, Told
+from holdfast.cli.demo.evidence import Evidence, StoredExecution
 from holdfast.cli.demo.messages import Say
 from holdfast.cli.demo.outside import Entry, Phase
 from holdfast.cli.demo.workflows import SLOW_SUBJECTS
@@ -30,7 +30,7 @@ def value(plain: Any) -> Payload:
     return encode(plain, "a value")
 
 
-def make_told(name: str, happened: Sequence[AnyEvent], parent: str | None = None) -> Told:
+def make_told(name: str, happened: Sequence[AnyEvent], parent: str | None = None) -> StoredExecution:
     """An execution in which one thing happened every five seconds."""
     turns = [
         HistoryTurn(place, from_datetime(BEGIN + timedelta(seconds=5 * (place - 1))), (event,))
@@ -57,9 +57,10 @@ def make_told(name: str, happened: Sequence[AnyEvent], parent: str | None = None
         metadata={},
         parent_execution_id=parent,
         continued_from=None,
-        node=None,
+        nodes=(),
+        last_node="",
     )
-    return Told(info, History(turns))
+    return StoredExecution(info, History(turns))
 
 
 def make_evidence() -> Evidence:
@@ -101,16 +102,16 @@ def make_evidence() -> Evidence:
     return Evidence([Say("ann", poem, True, "message-1")], executions, ledger, [], kill)
 
 
-def without(told: Told, kind: type[AnyEvent]) -> Told:
+def without(told: StoredExecution, kind: type[AnyEvent]) -> StoredExecution:
     return make_told(told.info.workflow_id, [event for event in told.events if not isinstance(event, kind)])
 
 
-def twice(told: Told, kind: type[AnyEvent]) -> Told:
+def twice(told: StoredExecution, kind: type[AnyEvent]) -> StoredExecution:
     events_twice = [event for one in told.events for event in ([one, one] if isinstance(one, kind) else [one])]
     return make_told(told.info.workflow_id, events_twice, told.info.parent_execution_id)
 
 
-def change(evidence: Evidence, place: int, told: Told) -> Evidence:
+def change(evidence: Evidence, place: int, told: StoredExecution) -> Evidence:
     executions = [told if index == place else one for index, one in enumerate(evidence.executions)]
     return msgspec.structs.replace(evidence, executions=executions)
 
@@ -167,12 +168,12 @@ def lose_child(good: Evidence) -> Evidence:
 
 def leave_open(good: Evidence) -> Evidence:
     told = good.executions[1]
-    return change(good, 1, Told(msgspec.structs.replace(told.info, status=Status.SUSPENDED), told.history))
+    return change(good, 1, StoredExecution(msgspec.structs.replace(told.info, status=Status.SUSPENDED), told.history))
 
 
 def make_gap(good: Evidence) -> Evidence:
     told = good.executions[1]
-    return change(good, 1, Told(told.info, History([turn for turn in told.history.turns if turn.first != 2])))
+    return change(good, 1, StoredExecution(told.info, History([turn for turn in told.history.turns if turn.first != 2])))
 
 
 def damage_database(good: Evidence) -> Evidence:

@@ -24,10 +24,15 @@ def write(path: Path, *parts: str) -> Path:
 def loan(tmp_path: Path) -> Path:
     """A decision that needs another, which is a table."""
     rules = [["< 1000", "-", '"low"'], [">= 1000", "true", '"low"'], [">= 1000", "false", '"high"', "ask first"]]
-    risk = decision("Risk", table(["Amount", "Is Known"], ["Risk"], rules), inputs=["Amount", "Is Known"])
+    risk = decision("Risk", table(["Amount", "Is WriterCache"], ["Risk"], rules), inputs=["Amount", "Is WriterCache"])
     approval = decision("Approval", 'if Risk = "low" then "yes" else "no, " + Name', inputs=["Name"], decisions=["Risk"])
     return write(
-        tmp_path / "loan.dmn", data("Amount", "number"), data("Is Known", "boolean"), data("Name", "string"), risk, approval
+        tmp_path / "loan.dmn",
+        data("Amount", "number"),
+        data("Is WriterCache", "boolean"),
+        data("Name", "string"),
+        risk,
+        approval,
     )
 
 
@@ -41,14 +46,16 @@ def pair(tmp_path: Path) -> Path:
 
 
 def test_decision_that_no_other_needs_is_evaluated(invoke: Invoke, loan: Path) -> None:
-    result = invoke("dmn", "evaluate", loan, "--input", "Amount=5000", "--input", "Is Known=false", "--input", "Name=Ann")
+    result = invoke(
+        "dmn", "evaluate", loan, "--input", "Amount=5000", "--input", "Is WriterCache=false", "--input", "Name=Ann"
+    )
 
     assert (result.exit_code, result.stdout, result.stderr) == (0, '"no, Ann"\n', "")
 
 
 def test_inputs_come_from_files_and_the_last_counts(invoke: Invoke, loan: Path, tmp_path: Path) -> None:
     path = tmp_path / "ann.json"
-    path.write_text('{"Amount": 5000, "Is Known": false, "Name": "Ann"}')
+    path.write_text('{"Amount": 5000, "Is WriterCache": false, "Name": "Ann"}')
 
     from_file = invoke("dmn", "evaluate", loan, "--input", path)
     changed = invoke("dmn", "evaluate", loan, "--input", path, "--input", "Amount=10")
@@ -59,7 +66,7 @@ def test_inputs_come_from_files_and_the_last_counts(invoke: Invoke, loan: Path, 
 
 def test_file_whose_name_has_an_equals_sign_is_a_file(invoke: Invoke, loan: Path, tmp_path: Path) -> None:
     path = tmp_path / "a=b.json"
-    path.write_text('{"Amount": 1, "Is Known": true, "Name": "Ann"}')
+    path.write_text('{"Amount": 1, "Is WriterCache": true, "Name": "Ann"}')
 
     assert invoke("dmn", "evaluate", loan, "--input", path).stdout == '"yes"\n'
 
@@ -74,18 +81,18 @@ def test_value_that_is_no_json_is_a_string(invoke: Invoke, tmp_path: Path) -> No
 
 def test_decision_is_chosen_by_name_or_id(invoke: Invoke, loan: Path) -> None:
     for name in ("Risk", "id_Risk"):
-        result = invoke("dmn", "evaluate", loan, "--decision", name, "--input", "Amount=1", "--input", "Is Known=true")
+        result = invoke("dmn", "evaluate", loan, "--decision", name, "--input", "Amount=1", "--input", "Is WriterCache=true")
 
         assert result.stdout == '"low"\n'
 
 
 def test_trace_tells_the_inputs_and_the_rules_that_matched(invoke: Invoke, loan: Path) -> None:
-    inputs = ("--input", "Amount=5000", "--input", "Is Known=false", "--input", "Name=Ann")
+    inputs = ("--input", "Amount=5000", "--input", "Is WriterCache=false", "--input", "Name=Ann")
 
     result = invoke("dmn", "evaluate", loan, *inputs, "--trace")
 
     assert result.stdout.splitlines() == [
-        "table Risk (U): Amount = 5000, Is Known = false",
+        "table Risk (U): Amount = 5000, Is WriterCache = false",
         '  rule 3: Risk = "high"  # ask first',
         'Risk = "high"',
         'Approval = "no, Ann"',
@@ -95,7 +102,7 @@ def test_trace_tells_the_inputs_and_the_rules_that_matched(invoke: Invoke, loan:
 
 
 def test_trace_and_value_as_json(invoke: Invoke, loan: Path) -> None:
-    inputs = ("--input", "Amount=1", "--input", "Is Known=true", "--input", "Name=Ann")
+    inputs = ("--input", "Amount=1", "--input", "Is WriterCache=true", "--input", "Name=Ann")
 
     value = invoke("dmn", "evaluate", loan, *inputs, "--json").stdout
     whole = json.loads(invoke("dmn", "evaluate", loan, *inputs, "--json", "--trace").stdout)
@@ -107,12 +114,12 @@ def test_trace_and_value_as_json(invoke: Invoke, loan: Path) -> None:
 
 
 def test_missing_and_misspelt_inputs_are_warned_of(invoke: Invoke, loan: Path) -> None:
-    result = invoke("dmn", "evaluate", loan, "--decision", "Risk", "--input", "amount=1", "--input", "Is Known=true")
+    result = invoke("dmn", "evaluate", loan, "--decision", "Risk", "--input", "amount=1", "--input", "Is WriterCache=true")
 
     assert result.exit_code == 0
     assert result.stdout == "null\n"
     assert "'amount' is none of the inputs" in result.stderr
-    assert "'Amount', 'Is Known'" in result.stderr
+    assert "'Amount', 'Is WriterCache'" in result.stderr
     assert "input 'Amount' is null, because it was not given" in result.stderr
 
 

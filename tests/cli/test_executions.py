@@ -1,10 +1,16 @@
 from __future__ import annotations
 
+import asyncio
 from collections.abc import Callable
 from pathlib import Path
 
 import pytest
 from click.testing import Result
+
+from holdfast.core import codec, payloads
+from holdfast.core.envelopes import Signal
+from holdfast.store.rows import InboxRow
+from holdfast.store.sqlite import SqliteStore
 
 Invoke = Callable[..., Result]
 
@@ -88,3 +94,22 @@ def test_unknown_id_is_an_error_with_a_remedy(invoke: Invoke, database: Path) ->
     assert result.stdout == ""
     assert "Expected to find execution 'nobody'" in result.stderr
     assert "holdfast list" in result.stderr
+
+
+def test_show_tells_what_waits_in_the_inbox_of_an_execution(invoke: Invoke, database: Path) -> None:
+    async def put_in() -> None:
+        store = SqliteStore(database)
+        await store.open()
+        row = await store.find_latest("default", "open")
+        assert row is not None
+        signal = codec.encode(Signal(name="late", value=payloads.encode(7, "a value")))
+        await store.deliver([InboxRow("default", row.execution_id, "", signal)])
+        await store.close()
+
+    assert "waiting in its inbox" not in invoke("show", database, "open").output
+    asyncio.run(put_in())
+
+    shown = invoke("show", database, "open").output
+
+    assert "waiting in its inbox" in shown
+    assert '"name":"late"' in shown

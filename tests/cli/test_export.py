@@ -168,7 +168,7 @@ BAD: dict[str, tuple[Callable[[Any], None], str]] = {
     "no timers": (drop("timers"), "`timers`"),
     "another field": (put(1, "row", "colour"), "`colour` - at `$.row`"),
     "another thing": (put("diary", "holdfast"), "`$.holdfast`"),
-    "a newer version": (put(2, "version"), "newer Holdfast - at `$.version`"),
+    "a newer version": (put(3, "version"), "newer Holdfast - at `$.version`"),
     "no version": (drop("version"), "`version`"),
     "newer events": (put(99, "schema"), "schema 99"),
     "a wrong type": (put("many", "row", "sequence"), "`$.row.sequence`"),

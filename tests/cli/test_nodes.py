@@ -14,8 +14,8 @@ from click.testing import Result
 
 from holdfast import Engine, __version__
 from holdfast.engine.nodes.roster import NodeDetails
-from holdfast.engine.stores import open_store
-from holdfast.store.contract import NodeRow
+from holdfast.engine.stores import make_store
+from holdfast.store.rows import NodeRow
 from holdfast.testing import TestEngine
 from tests.cli.conftest import double, doubling, waiting
 from tests.postgres.access import connect
@@ -64,7 +64,7 @@ async def test_nodes_of_a_database_tell_what_they_do(invoke: Invoke, postgres_ur
 
 
 async def test_node_whose_lease_ran_out_is_late(invoke: Invoke, postgres_url: str) -> None:
-    store = open_store(postgres_url)
+    store = make_store(postgres_url)
     await store.open()
     await store.beat(NodeRow("a", 0, 0, details=msgspec.json.encode(NodeDetails(lease=120))), (), ())
     await store.close()

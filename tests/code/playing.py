@@ -7,9 +7,9 @@ from typing import Any
 
 import msgspec
 
-from holdfast.code import guard, ordered
+from holdfast.code import deterministic_asyncio, guard
 from holdfast.code.definitions import Workflow
-from holdfast.code.instance import CodeProgram
+from holdfast.code.program import CodeProgram
 from holdfast.core import codec, envelopes, events, payloads
 from holdfast.core.commands import Block
 from holdfast.core.effects import Turn
@@ -25,7 +25,7 @@ BEGIN = 1_750_000_000 * SECOND
 EXECUTION_ID = "0197745a-0000-7abc-8def-0123456789ab"
 
 guard.install()
-ordered.install()
+deterministic_asyncio.install()
 
 
 class Play:

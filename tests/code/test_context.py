@@ -413,6 +413,23 @@ def test_state_is_shown_and_leaves_no_event() -> None:
     assert play.replay() is None
 
 
+def test_of_many_states_in_one_turn_only_the_last_is_kept_in_memory() -> None:
+    kept: list[int] = []
+
+    @workflow
+    async def story(ctx: Context) -> None:
+        for step in range(1_000):
+            ctx.set_state({"step": step})
+        kept.append(len(ctx._issuer.commands))
+        await ctx.sleep(1)
+
+    state = Play(story).execution.details.state
+
+    assert kept == [0]
+    assert state is not None
+    assert bytes(state.data) == b'{"step":999}'
+
+
 def test_random_numbers_and_ids_are_the_same_on_every_replay_and_differ_between_executions() -> None:
     seen: list[list[str]] = []
 

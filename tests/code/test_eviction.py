@@ -14,8 +14,8 @@ import pytest
 
 from holdfast import Context, activity, workflow
 from holdfast.code.definitions import Workflow
-from holdfast.code.instance import CodeProgram
 from holdfast.code.loop import MOST_CLOSINGS
+from holdfast.code.program import CodeProgram
 from holdfast.core import events
 from holdfast.core.payloads import DEFAULT_LIMIT
 from tests.code.playing import EXECUTION_ID, Play
@@ -147,7 +147,7 @@ def test_clean_up_of_an_unloaded_program_goes_nowhere(definition: Workflow[..., 
     gc.collect()
 
     assert SEEN == []
-    assert story.program._commands == []
+    assert story.program.issuer.commands == []
     assert not story.program.loop._ready
     assert story.asked == asked
 
@@ -172,7 +172,7 @@ def test_no_call_of_a_dead_context_does_anything() -> None:
     story.program.close()
 
     assert SEEN == ["GeneratorExit"], "the side effect, which has no value to give"
-    assert story.program._commands == []
+    assert story.program.issuer.commands == []
 
 
 @workflow

@@ -9,7 +9,7 @@ from typing import Any
 
 import pytest
 
-from holdfast.code import guard, ordered
+from holdfast.code import deterministic_asyncio, guard
 
 
 def define(body: str, imports: str = "", **more: Any) -> Callable[..., Any]:
@@ -147,7 +147,7 @@ def test_closure_is_followed() -> None:
 
 
 def test_early_name_of_as_completed_is_reported() -> None:
-    flow = define("for x in as_completed([]): await x", as_completed=ordered.ORIGINALS["asyncio.as_completed"])
+    flow = define("for x in as_completed([]): await x", as_completed=deterministic_asyncio.ORIGINALS["asyncio.as_completed"])
 
     (found,) = guard.scan(flow)
 
@@ -156,7 +156,7 @@ def test_early_name_of_as_completed_is_reported() -> None:
 
 
 def test_late_name_of_as_completed_is_not_reported() -> None:
-    assert guard.scan(define("for x in as_completed([]): await x", as_completed=ordered.as_completed)) == []
+    assert guard.scan(define("for x in as_completed([]): await x", as_completed=deterministic_asyncio.as_completed)) == []
 
 
 def test_http_client_is_reported_when_its_request_functions_are_called(monkeypatch: pytest.MonkeyPatch) -> None:

@@ -16,7 +16,7 @@ from typing import Any
 import pytest
 
 from holdfast import Context, activity, workflow
-from holdfast.code.instance import CodeProgram
+from holdfast.code.program import CodeProgram
 from tests.code.playing import Play
 from tests.code.stories import STORIES, play
 
@@ -156,6 +156,28 @@ def test_timeout_that_nobody_can_mean_is_refused_in_the_workflow() -> None:
         return "went"
 
     assert Play(patient).result == "InvalidDuration"
+
+
+class Own(BaseException):
+    pass
+
+
+@pytest.mark.parametrize("error", [ValueError("no"), Own(), asyncio.CancelledError(), GeneratorExit()], ids=repr)
+def test_exception_in_a_callback_does_not_stop_the_workflow(error: BaseException) -> None:
+    @workflow
+    async def careless(ctx: Context) -> str:
+        def fail(*_: Any) -> None:
+            raise error
+
+        loop = asyncio.get_running_loop()
+        loop.call_soon(fail)
+        loop.call_later(1, fail)
+        task = asyncio.create_task(asyncio.sleep(0))
+        task.add_done_callback(fail)
+        await ctx.sleep(2)
+        return "went on"
+
+    assert _run(Play(careless)).result == "went on"
 
 
 # --- nothing leaks in or out ---

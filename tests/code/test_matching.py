@@ -366,7 +366,7 @@ def test_patched_asked_twice_in_one_place_is_recorded_once() -> None:
 
 def _loaded(play: Play, definition: Workflow[..., Any]) -> Any:
     """A fresh program of that code at the end of the history."""
-    from holdfast.code.instance import CodeProgram
+    from holdfast.code.program import CodeProgram
 
     program = CodeProgram(definition, "default", play.execution.execution_id)
     assert not program.apply(play.history).commands

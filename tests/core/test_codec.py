@@ -11,12 +11,12 @@ import pytest
 from holdfast.core import codec, commands, envelopes, events
 from holdfast.core.effects import ActivityTask
 from holdfast.core.events import HistoryTurn
-from holdfast.core.execution import Attempt, Details, Waiting
+from holdfast.core.execution import AttemptState, Details, Waiting
 from holdfast.core.failures import Failure
 from holdfast.core.options import ActivityOptions, OnClosed, OnOpen, ParentClose, TimeoutKind
 from holdfast.core.payloads import NULL, Payload
 from holdfast.core.retry import RetryPolicy
-from holdfast.errors import CorruptStore
+from holdfast.errors import CorruptStore, NewerFormat
 
 VALUE = Payload(msgspec.Raw(b'{"a":[1,null,"x"]}'))
 FAILURE = Failure(type="ValueError", message="no", details=VALUE, non_retryable=True, trace="a.py:1 in f")
@@ -38,7 +38,9 @@ FILLED: dict[type, object] = {
     envelopes.Sender: envelopes.Sender("sender", 2),
     envelopes.RequestKey: envelopes.RequestKey("signal", "key-1", 9),
     envelopes.Signal: envelopes.Signal(name="text", value=VALUE),
+    envelopes.Start: envelopes.Start(execution_id="text", workflow_id="text", workflow="text", input=VALUE),
     dict: {"k": "v"},
+    tuple: ("text",),
 }
 
 
@@ -102,7 +104,7 @@ def test_details_are_read_as_they_were_written() -> None:
         parent=PARENT,
         metadata={"channel": "web"},
         signals=3,
-        attempts={1: Attempt(attempt=2, failures=1, retry_at=9, failure=FAILURE, heartbeat=VALUE)},
+        attempts={1: AttemptState(attempt=2, failures=1, retry_at=9, failure=FAILURE, heartbeat=VALUE)},
         waiting=Waiting("signal", "message", 5),
         state=VALUE,
         last_error=FAILURE,
@@ -143,8 +145,41 @@ def test_version_without_a_change_needs_no_upcaster() -> None:
 
 
 def test_events_of_a_newer_holdfast_are_refused() -> None:
-    with pytest.raises(CorruptStore, match=f"^Expected events of schema {codec.SCHEMA} or older, but found schema 99"):
+    expected = f"^Expected to decode a turn's events of schema {codec.SCHEMA} or older, but a newer Holdfast wrote it"
+    with pytest.raises(NewerFormat, match=expected):
         codec.decode_events(b"[]", 99)
+
+
+@pytest.mark.parametrize(
+    "body",
+    [
+        b'{"type":"unheard_of"}',
+        b'{"type":"cancel","soon":true}',
+        codec.encode(fill(envelopes.Start)).replace(b"fail", b"wait"),
+    ],
+)
+def test_envelope_with_a_word_that_is_unknown_here_is_newer_not_damaged(body: bytes) -> None:
+    with pytest.raises(
+        NewerFormat, match=r"^Expected to decode an envelope, but a newer Holdfast wrote it \(.*Upgrade this node"
+    ):
+        codec.decode_envelope(body)
+
+
+def test_event_of_an_unknown_type_is_newer_not_damaged() -> None:
+    with pytest.raises(NewerFormat, match="unheard_of"):
+        codec.decode_events(b'[{"type":"timer_fired","number":1},{"type":"unheard_of"}]', codec.SCHEMA)
+
+
+@pytest.mark.parametrize("body", [b'{"paused":true}', b'{"attempts":{"1":{"attempt":2,"paused":true}}}'])
+def test_details_with_an_unknown_field_are_newer_not_damaged(body: bytes) -> None:
+    with pytest.raises(NewerFormat, match="paused"):
+        codec.decode_details(body)
+
+
+@pytest.mark.parametrize("body", [b"[99, {}]", b'[99, {"event": {"type": "timer_fired"}}]', b'[1, {"priority": 1}]'])
+def test_offer_of_a_newer_holdfast_is_newer_not_damaged(body: bytes) -> None:
+    with pytest.raises(NewerFormat, match=r"^Expected to decode an offered activity"):
+        codec.decode_task(body)
 
 
 def test_present_schema_needs_no_upcaster() -> None:
@@ -157,7 +192,7 @@ def test_present_schema_needs_no_upcaster() -> None:
         b"",
         b"[",
         b"{}",
-        b'[{"type":"unheard_of"}]',
+        b'[{"type":"unheard_of"}',
         b'[{"type":"timer_fired"}]',
         b'[{"type":"timer_fired","number":"x"}]',
         b"[1]",
@@ -174,7 +209,7 @@ def test_damaged_events_of_an_older_schema_are_reported(body: bytes) -> None:
         codec.upcast_events(body, 1, RENAMED, present=2)
 
 
-@pytest.mark.parametrize("body", [b"", b"null", b"[]", b'{"type":"unheard_of"}', b'{"type":"signal","name":1}', b"\xff"])
+@pytest.mark.parametrize("body", [b"", b"null", b"[]", b'{"type":"unheard_of"', b'{"type":"signal","name":1}', b"\xff"])
 def test_damaged_envelope_is_reported(body: bytes) -> None:
     with pytest.raises(CorruptStore, match=r"^Expected to decode an envelope, but "):
         codec.decode_envelope(body)
@@ -252,7 +287,7 @@ def test_offered_activity_is_read_as_it_was_written() -> None:
     assert codec.decode_task(codec.encode_task(task)) == task
 
 
-@pytest.mark.parametrize("body", [b"", b"{}", b"[1]", b"[1, {}]", b'[99, {"event": {"type": "timer_fired"}}]', b"[0, []]"])
+@pytest.mark.parametrize("body", [b"", b"{}", b"[1]", b"[1, {}]", b'[0, {"event": {"type": "timer_fired"}}]', b"[0, []]"])
 def test_damaged_offer_is_reported(body: bytes) -> None:
-    with pytest.raises(CorruptStore, match=r"^Expected (to decode an offered activity|events of schema)"):
+    with pytest.raises(CorruptStore, match=r"^Expected to decode (an offered activity|a turn.s events)"):
         codec.decode_task(body)

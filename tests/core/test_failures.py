@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 from typing import Any
 
 import pytest
@@ -9,7 +10,7 @@ import pytest
 from holdfast import ApplicationFailure
 from holdfast.core import codec
 from holdfast.core.events import WorkflowFailed
-from holdfast.core.failures import LONGEST_MESSAGE, Failure, decode_details, describe_exception
+from holdfast.core.failures import LONGEST_MESSAGE, Failure, decode_failure_details, describe_exception
 from holdfast.errors import ActivityFailed, EncodingError
 
 
@@ -44,15 +45,15 @@ def test_application_failure_says_what_is_kept() -> None:
     failure = record(ApplicationFailure("declined", type="CardDeclined", details={"code": 51}, non_retryable=True))
 
     assert (failure.type, failure.message, failure.non_retryable) == ("CardDeclined", "declined", True)
-    assert decode_details(failure) == {"code": 51}
+    assert decode_failure_details(failure) == {"code": 51}
 
 
 def test_details_of_a_step_are_kept() -> None:
-    assert decode_details(record(ActivityFailed("it failed", details=[1, 2]))) == [1, 2]
+    assert decode_failure_details(record(ActivityFailed("it failed", details=[1, 2]))) == [1, 2]
 
 
 def test_details_that_json_cannot_hold_are_kept_as_text() -> None:
-    assert decode_details(record(ApplicationFailure("no", details={1, object}))) == repr({1, object})
+    assert decode_failure_details(record(ApplicationFailure("no", details={1, object}))) == repr({1, object})
 
 
 def test_long_message_is_cut() -> None:
@@ -83,11 +84,56 @@ class Silent(Exception):
     __repr__ = __str__
 
 
+class Ended(Exception):
+    def __str__(self) -> str:
+        raise asyncio.CancelledError
+
+
+class AnswersEverything(Exception):
+    def __getattr__(self, name: str) -> Any:
+        return dict[str, Any]()[name]
+
+
+class StrangeText(str):
+    __slots__ = ()
+
+    def __getitem__(self, _key: Any) -> str:
+        raise RuntimeError("not by me")
+
+    encode = __getitem__  # type: ignore[assignment]
+
+
+class StrangelyShown(Exception):
+    def __str__(self) -> str:
+        return StrangeText("shown")
+
+
+class Numbered(type):
+    @property
+    def __name__(cls) -> int:  # type: ignore[override]
+        return 7
+
+
+class StrangelyNamed(Exception, metaclass=Numbered):
+    pass
+
+
+class WithoutTrace(Exception):
+    @property
+    def __traceback__(self) -> Any:  # type: ignore[override]
+        raise SystemExit
+
+
 @pytest.mark.parametrize(
     ("error", "kind"),
     [
         (ValueError("\ud800"), "ValueError"),
         (Silent(), "Silent"),
+        (Ended(), "Ended"),
+        (AnswersEverything(), "AnswersEverything"),
+        (StrangelyShown(), "StrangelyShown"),
+        (StrangelyNamed(), "StrangelyNamed"),
+        (WithoutTrace(), "WithoutTrace"),
         (ApplicationFailure("no", type=ValueError), "<class 'ValueError'>"),  # type: ignore[arg-type]
         (ApplicationFailure("no", type="\ud800"), "\\ud800"),
         (ApplicationFailure("no", details=Silent()), "ApplicationFailure"),

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 import math
 from dataclasses import dataclass
 from datetime import UTC, date, datetime, time, timedelta
@@ -18,7 +19,7 @@ from hypothesis import strategies as st
 
 from holdfast.core import payloads
 from holdfast.core.payloads import DEEPEST, Payload
-from holdfast.errors import DecodingError, EncodingError, PayloadTooLarge
+from holdfast.errors import DecodingError, EncodingError, ForbiddenInWorkflow, PayloadTooLarge
 
 
 @dataclass
@@ -109,7 +110,7 @@ TRAVELLERS: list[tuple[Any, Any]] = [
 ]
 
 
-@pytest.mark.parametrize(("value", "hint"), TRAVELLERS, ids=lambda one: payloads.describe(one)[:40])
+@pytest.mark.parametrize(("value", "hint"), TRAVELLERS, ids=lambda one: payloads.describe_hint(one)[:40])
 def test_value_comes_back_as_its_type(value: Any, hint: Any) -> None:
     found = payloads.decode(payloads.encode(value, "the value"), hint, "the value")
 
@@ -242,3 +243,55 @@ def test_payload_of_another_codec_is_refused() -> None:
 
 def test_hint_that_cannot_be_hashed_works() -> None:
     assert payloads.decode(payloads.encode(1, "the value"), Annotated[int, []], "the value") == 1
+
+
+class Own(BaseException):
+    pass
+
+
+@dataclass
+class Raising:
+    """Raises what it is told to when it is made."""
+
+    name: str
+
+    def __post_init__(self) -> None:
+        raise RAISED[self.name]
+
+
+class RaisingModel:
+    """Raises what it is told to when it is written."""
+
+    def __init__(self, name: str) -> None:
+        self.name = name
+
+    @classmethod
+    def model_validate(cls, name: str) -> RaisingModel:
+        return cls(name)
+
+    def model_dump(self, mode: str) -> str:
+        raise RAISED[self.name]
+
+
+RAISED: dict[str, BaseException] = {
+    type(error).__name__: error
+    for error in (KeyError("k"), asyncio.CancelledError(), GeneratorExit(), SystemExit(3), StopIteration(), Own("mine"))
+}
+
+
+@pytest.mark.parametrize("name", RAISED)
+def test_S4_whatever_a_type_raises_is_a_reason_to_refuse_its_value(name: str) -> None:
+    with pytest.raises(DecodingError, match=rf"^Expected a value to be Raising, but {name}.* in "):
+        payloads.decode(Payload(msgspec.Raw(f'{{"name":"{name}"}}'.encode())), Raising, "a value")
+    with pytest.raises(EncodingError, match=rf"^Expected a value to be a value that JSON can hold, but {name}"):
+        payloads.encode(RaisingModel(name), "a value")
+
+
+@pytest.mark.parametrize("error", [KeyboardInterrupt(), MemoryError(), ForbiddenInWorkflow("no clock")])
+def test_what_is_not_the_fault_of_a_value_goes_through(error: BaseException, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setitem(RAISED, "other", error)
+
+    with pytest.raises(type(error)):
+        payloads.decode(Payload(msgspec.Raw(b'{"name":"other"}')), Raising, "a value")
+    with pytest.raises(type(error)):
+        payloads.encode(RaisingModel("other"), "a value")

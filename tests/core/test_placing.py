@@ -9,12 +9,13 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from holdfast.core import envelopes, events
-from holdfast.core.effects import Limits, Turn, make_task
-from holdfast.core.execution import FIRST_ATTEMPT, OFFERED, Attempt, Execution, OpenActivity
+from holdfast.core.effects import Acknowledged, Limits, TimerKind, TimerSet, Turn, make_task
+from holdfast.core.execution import FIRST_ATTEMPT, AttemptState, Execution, OpenActivity
 from holdfast.core.options import ActivityOptions, TimeoutKind
 from holdfast.core.payloads import NULL
 from holdfast.core.placing import (
     SUSPECT,
+    acquit_ended,
     decide_began,
     decide_offer_due,
     decide_redispatch,
@@ -63,7 +64,7 @@ def test_what_the_node_runs_itself_needs_no_note_beside_its_name() -> None:
     execution = make_execution(3)
     turn = dispatch(execution, 1, 2, 3)
 
-    assert execution.node == "one"
+    assert execution.nodes == ("one",)
     assert execution.details.attempts == {}
     assert (turn.dispatched, turn.offered) == ([1, 2, 3], [])
 
@@ -72,8 +73,8 @@ def test_offered_activities_name_no_node() -> None:
     execution = make_execution(2)
     turn = dispatch(execution, 1, 2, keep=set())
 
-    assert execution.node is None
-    assert [execution.runner_of(number) for number in (1, 2)] == [OFFERED, OFFERED]
+    assert execution.nodes == ()
+    assert [execution.runner_of(number) for number in (1, 2)] == [None, None]
     assert (turn.dispatched, turn.offered) == ([], [1, 2])
 
 
@@ -81,13 +82,12 @@ def test_node_that_keeps_some_is_named_for_those_alone() -> None:
     execution = make_execution(3)
     dispatch(execution, 1, 2, 3, keep={2})
 
-    assert execution.node == "one"
-    assert [execution.runner_of(number) for number in (1, 2, 3)] == [OFFERED, "one", OFFERED]
+    assert execution.nodes == ("one",)
+    assert [execution.runner_of(number) for number in (1, 2, 3)] == [None, "one", None]
 
     end(execution, 2)
-    found: str | None = execution.node
-    assert found is None
-    assert [execution.runner_of(number) for number in (1, 3)] == [OFFERED, OFFERED]
+    assert list(execution.nodes) == []
+    assert [execution.runner_of(number) for number in (1, 3)] == [None, None]
 
 
 @given(
@@ -100,7 +100,7 @@ def test_runner_of_each_activity_is_known_after_whatever_happened(
     steps: list[tuple[str, set[int], bool, bool]],
 ) -> None:
     execution = make_execution(0)
-    expected: dict[int, str] = {}
+    expected: dict[int, str | None] = {}
     following = iter(range(1, 1000))
     for node, ended, keeps, dispatches in steps:
         for number in ended & expected.keys():
@@ -115,12 +115,14 @@ def test_runner_of_each_activity_is_known_after_whatever_happened(
             execution.activities[number] = OpenActivity(event, 100)
             execution.running.add(number)
             turn.dispatched = [number]
-            expected[number] = node if keeps else OFFERED
+            expected[number] = node if keeps else None
         place_activities(turn, node, partial(answer, keeps))
 
         assert {number: execution.runner_of(number) for number in execution.running} == expected
-        named = set((execution.node or "").split(",")) - {""}
-        assert named == set(expected.values()) - {OFFERED}
+        assert {number for number in execution.running if execution.attempt_of(number).offered} == {
+            number for number, runner in expected.items() if runner is None
+        }
+        assert set(execution.nodes) == set(expected.values()) - {None}
 
 
 # --- withdrawing ---
@@ -150,7 +152,7 @@ def test_offer_that_is_offered_anew_replaces_the_old_one() -> None:
     place_activities(turn, "one", lambda _event: False)
 
     assert (turn.withdrawn, turn.offered) == ([1], [1])
-    assert execution.attempt_of(1) == Attempt(attempt=2, node=OFFERED, lost=1)
+    assert execution.attempt_of(1) == AttemptState(attempt=2, lost=1, offered=True)
 
 
 def test_closed_execution_withdraws_everything() -> None:
@@ -158,7 +160,7 @@ def test_closed_execution_withdraws_everything() -> None:
     dispatch(execution, 1, 2, keep=set())
 
     assert end(execution, 1, 2).withdrawn == [1, 2]
-    assert execution.node is None
+    assert execution.nodes == ()
 
 
 # --- waiting ---
@@ -177,17 +179,15 @@ def test_closed_execution_withdraws_everything() -> None:
 def test_how_long_an_offer_may_wait_is_a_timer(options: ActivityOptions, due: int | None) -> None:
     turn = dispatch(make_execution(1, options), 1, keep=set())
 
-    assert [(timer.number, timer.due, timer.attempt) for timer in turn.started_timers] == (
-        [] if due is None else [(1, due, -1)]
-    )
+    assert turn.started_timers == ([] if due is None else [TimerSet(1, due, TimerKind.OFFER, 1)])
 
 
 def test_each_attempt_waits_for_its_own_place() -> None:
     execution = make_execution(1, ActivityOptions(schedule_to_start_us=50))
-    execution.details.attempts = {1: Attempt(attempt=3)}
+    execution.details.attempts = {1: AttemptState(attempt=3)}
     turn = dispatch(execution, 1, keep=set(), now=1_000)
 
-    assert [(timer.due, timer.attempt) for timer in turn.started_timers] == [(1_050, -3)]
+    assert turn.started_timers == [TimerSet(1, 1_050, TimerKind.OFFER, 3)]
 
 
 def test_timer_of_an_offer_is_not_ended_by_the_retry_that_made_it() -> None:
@@ -220,7 +220,7 @@ def test_stale_timer_of_an_offer_goes_and_changes_nothing() -> None:
 def test_stale_timer_of_an_offer_does_not_take_the_retrys() -> None:
     execution = make_execution(1)
     execution.running.clear()
-    execution.details.attempts = {1: Attempt(attempt=2, retry_at=500)}
+    execution.details.attempts = {1: AttemptState(attempt=2, retry_at=500)}
     turn = Turn(execution, 150, Limits())
 
     assert decide_offer_due(turn, envelopes.OfferDue(number=1, attempt=1)) is None
@@ -230,7 +230,7 @@ def test_stale_timer_of_an_offer_does_not_take_the_retrys() -> None:
 # --- losing ---
 
 
-def lose(execution: Execution, *, has_left: bool = False, node: str = "one") -> Attempt:
+def lose(execution: Execution, *, has_left: bool = False, node: str = "one") -> AttemptState:
     turn = Turn(execution, 200, Limits())
     decide_redispatch(turn, envelopes.Redispatch(node=node, has_left=has_left))
     place_activities(turn, node)
@@ -262,16 +262,45 @@ def test_suspect_that_had_begun_is_to_blame() -> None:
     turn = Turn(execution, 200, Limits())
     decide_began(turn, envelopes.ActivityBegan(number=1, attempt=execution.attempt_of(1).attempt))
 
-    assert turn.answers == {0: True}
+    assert turn.answers == {0: Acknowledged(True)}
     attempt = lose(execution)
     assert (attempt.lost, attempt.begun) == (SUSPECT + 1, False)
+
+
+def begin_suspect(execution: Execution) -> int:
+    """Let its first activity become a suspect that has begun; the number of the attempt."""
+    for _ in range(SUSPECT):
+        lose(execution)
+    attempt = execution.attempt_of(1).attempt
+    decide_began(Turn(execution, 200, Limits()), envelopes.ActivityBegan(number=1, attempt=attempt))
+    return attempt
+
+
+def test_suspect_whose_outcome_has_arrived_is_not_to_blame() -> None:
+    execution = make_execution(1)
+    dispatch(execution, 1)
+    attempt = begin_suspect(execution)
+
+    assert acquit_ended(execution, [envelopes.ActivityReturned(number=1, attempt=attempt, result=NULL)])
+    assert lose(execution).lost == SUSPECT
+
+
+def test_suspect_whose_function_may_still_run_is_to_blame() -> None:
+    execution = make_execution(1)
+    dispatch(execution, 1)
+    attempt = begin_suspect(execution)
+    stale = envelopes.ActivityReturned(number=1, attempt=attempt - 1, result=NULL)
+    expired = envelopes.ActivityExpired(number=1, attempt=attempt, timeout=TimeoutKind.START_TO_CLOSE)
+
+    assert not acquit_ended(execution, [stale, expired])
+    assert lose(execution).lost == SUSPECT + 1
 
 
 def test_node_that_said_goodbye_lost_nothing() -> None:
     execution = make_execution(1)
     dispatch(execution, 1)
 
-    assert lose(execution, has_left=True) == Attempt(attempt=2)
+    assert lose(execution, has_left=True) == AttemptState(attempt=2)
 
 
 def test_stale_beginning_is_refused() -> None:
@@ -280,7 +309,7 @@ def test_stale_beginning_is_refused() -> None:
     turn = Turn(execution, 200, Limits())
     decide_began(turn, envelopes.ActivityBegan(number=1, attempt=7))
 
-    assert (turn.answers, turn.changed) == ({0: False}, False)
+    assert (turn.answers, turn.changed) == ({0: Acknowledged(False)}, False)
     assert execution.attempt_of(1) is FIRST_ATTEMPT
 
 

@@ -8,7 +8,7 @@ import pytest
 
 from holdfast.core import commands, envelopes, events
 from holdfast.core.commands import AnyCommand
-from holdfast.core.effects import Turn, make_task
+from holdfast.core.effects import Limits, SignalRecorded, TimerKind, TimerSet, Turn, make_task
 from holdfast.core.envelopes import AnyEnvelope
 from holdfast.core.events import CLOSING, GIVEN, RECORDED, Given, HistoryTurn
 from holdfast.core.execution import Execution
@@ -29,6 +29,7 @@ NO = Failure(type="ValueError", message="no")
 class Script:
     """A program that asks for what it was told, one list of commands per event."""
 
+    definition = None
     code_version = ""
 
     def __init__(self, *steps: Sequence[AnyCommand]) -> None:
@@ -112,7 +113,36 @@ def test_events_are_given_one_at_a_time_in_the_order_of_arrival() -> None:
     turn = take_turn(execution, program, arrived, NOW)
 
     assert [event.name for event in program.given if isinstance(event, events.SignalReceived)] == ["a", "b", "a"]
-    assert turn.answers == {0: 2, 1: 3, 2: 4}
+    assert turn.answers == {0: SignalRecorded(2), 1: SignalRecorded(3), 2: SignalRecorded(4)}
+
+
+def test_turn_that_may_not_go_on_leaves_the_rest_for_the_next() -> None:
+    execution, program = start()
+    signals = [envelopes.Signal(name=name, value=NULL) for name in ("one", "two", "three")]
+
+    turn = take_turn(execution, program, signals, NOW, may_go_on=lambda handled: handled < 2)
+
+    assert turn.handled == 2
+    assert names(turn) == ["SignalReceived", "SignalReceived"]
+    assert sorted(turn.answers) == [0, 1]
+
+
+def test_turn_that_handled_all_has_nothing_left_though_it_may_not_go_on() -> None:
+    execution, program = start()
+
+    turn = take_turn(execution, program, [envelopes.Signal(name="one", value=NULL)], NOW, may_go_on=lambda _: False)
+
+    assert turn.handled is None
+
+
+def test_turn_that_closes_its_execution_leaves_nothing_for_another() -> None:
+    execution, program = start([], [commands.Complete(result=NULL)])
+    signals = [envelopes.Signal(name=name, value=NULL) for name in ("one", "two")]
+
+    turn = take_turn(execution, program, signals, NOW, may_go_on=lambda _: False)
+
+    assert turn.handled is None
+    assert turn.unseen_signals, "the second was accepted, and is to be given before the end"
 
 
 def test_time_never_goes_back_within_an_execution() -> None:
@@ -236,9 +266,9 @@ def test_A2_failure_waits_in_a_durable_timer() -> None:
     turn = commit(take_turn(execution, program, [envelopes.ActivityRaised(number=1, attempt=1, failure=NO)], NOW))
 
     assert turn.events == []
-    assert [(one.number, one.due, one.attempt) for one in turn.started_timers] == [(1, NOW + 5_000_000, 2)]
+    assert turn.started_timers == [TimerSet(1, NOW + 5_000_000, TimerKind.RETRY, 2)]
     assert execution.status is Status.SUSPENDED
-    assert execution.node is None
+    assert execution.nodes == ()
 
 
 def test_A2_last_failure_is_an_event() -> None:
@@ -271,7 +301,7 @@ def test_taken_over_activity_begins_a_new_attempt_that_counts_as_no_failure() ->
     turn = commit(take_turn(execution, program, [envelopes.Redispatch(node="node")], NOW), "heir")
 
     assert turn.dispatched == [1]
-    assert (make_task(execution, 1).attempt, execution.attempt_of(1).failures, execution.node) == (2, 0, "heir")
+    assert (make_task(execution, 1).attempt, execution.attempt_of(1).failures, execution.nodes) == (2, 0, ("heir",))
 
 
 def test_node_that_is_gone_twice_over_is_taken_over_once() -> None:
@@ -315,3 +345,27 @@ def test_closing_ends_every_timer_and_stops_every_activity() -> None:
     assert turn.stopped == [2]
     assert names(turn) == ["WorkflowTerminated"]
     assert execution.status is Status.TERMINATED
+
+
+# --- the resolution of timers ---
+
+
+@pytest.mark.parametrize(
+    ("due", "expected"),
+    [
+        (NOW + 1, NOW + 1_000),
+        (NOW + 1_000, NOW + 1_000),
+        (NOW + 1_001, NOW + 2_000),
+        (NOW, NOW),
+        (NOW - 5, NOW - 5),
+    ],
+)
+def test_due_times_are_rounded_up_to_the_resolution_of_timers_unless_they_have_passed(due: int, expected: int) -> None:
+    execution = Execution.register("default", START, NOW)
+    program = Script([commands.StartTimer(number=1, due=due)])
+
+    turn = take_turn(execution, program, [START], NOW, Limits(timer_resolution=1_000))
+
+    assert [timer.due for timer in turn.started_timers] == [expected]
+    assert turn.events[-1] == events.TimerStarted(number=1, due=expected)
+    assert execution.timers == {1: expected}

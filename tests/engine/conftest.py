@@ -9,10 +9,10 @@ from typing import Any, Final, Protocol
 
 import pytest
 
-from holdfast.code.definitions import Activity, Workflow
+from holdfast.activities.definitions import Activity
+from holdfast.code.definitions import Workflow
 from holdfast.testing import TestEngine
-from tests.engine.cluster import Cluster
-from tests.engine.moves import name_database
+from tests.engine.support.cluster import Cluster
 from tests.places import make_url
 
 LONGEST_TEST: Final = 120
@@ -29,19 +29,6 @@ class OpenEngine(Protocol):
 def url(request: pytest.FixtureRequest, tmp_path: Path) -> str:
     """The URL of each kind of store, empty."""
     return make_url(request, tmp_path)
-
-
-@pytest.fixture(params=["sqlite to postgres", "postgres to sqlite", "sqlite to sqlite"])
-def urls(request: pytest.FixtureRequest, tmp_path: Path) -> tuple[str, str]:
-    """Where from and where to: neither is there yet."""
-    from_, _, to = request.param.split()
-    return name_database(request, tmp_path, from_, "source"), name_database(request, tmp_path, to, "target")
-
-
-@pytest.fixture
-def files(tmp_path: Path) -> tuple[str, str]:
-    """Where from and where to, both SQLite: for what does not depend on the kind."""
-    return f"sqlite:///{tmp_path / 'source.db'}", f"sqlite:///{tmp_path / 'target.db'}"
 
 
 @pytest.fixture

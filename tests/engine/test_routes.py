@@ -14,16 +14,18 @@ from holdfast.core import payloads
 from holdfast.core.effects import Limits
 from holdfast.core.envelopes import Signal, Start
 from holdfast.core.ids import make_execution_id
-from holdfast.engine.batches.leaving import register
-from holdfast.engine.batches.work import Work
-from holdfast.engine.moving.copying import export_executions, import_executions, require_sound
+from holdfast.engine.transfer.copying import export_executions, import_executions, require_sound
+from holdfast.engine.turns.arrivals import Arrival
+from holdfast.engine.turns.handoff import register
+from holdfast.engine.turns.pending_turns import PendingTurn
 from holdfast.errors import ExternalSignalFailed, HoldfastError, InvalidConfiguration, InvalidIdentifier
-from holdfast.store.contract import LooseWrite
+from holdfast.store.contract import UnroutedWrite
 from holdfast.store.memory.store import MemoryStore
 from holdfast.testing import TestEngine
-from tests.engine.cluster import Cluster
+from tests.engine import hooks
 from tests.engine.conftest import OpenEngine
-from tests.engine.scenes import until
+from tests.engine.support.cluster import Cluster
+from tests.eventually import eventually
 
 RAN: list[str] = []
 
@@ -83,7 +85,7 @@ async def answers(ctx: Context) -> str:
 async def is_at_rest(engine: Engine) -> bool:
     for _ in range(20):
         await asyncio.sleep(0)
-    return engine._machinery.pump.is_idle and not engine._machinery.background
+    return hooks.is_idle(engine)
 
 
 # --- workflows that only some nodes have ---
@@ -101,7 +103,7 @@ async def test_N3_node_passes_on_what_is_for_a_workflow_that_it_does_not_have(cl
     assert await handle.result() == ["one", "two"]
     assert await has_not.handle("c").result() == ["one", "two"]
     assert RAN.count("collect began") == 1, "nobody else loaded it"
-    assert len(has_not._machinery.cache) == 0
+    assert hooks.count_programs(has_not) == 0
 
 
 async def test_N3_child_runs_on_the_node_that_has_its_workflow(cluster: Cluster) -> None:
@@ -114,7 +116,7 @@ async def test_N3_child_runs_on_the_node_that_has_its_workflow(cluster: Cluster)
 async def test_N3_child_waits_until_a_node_has_its_workflow(cluster: Cluster) -> None:
     one = await cluster.open("one", runs_child)
     handle = await one.start(runs_child, "answers")
-    await until(lambda: is_at_rest(one))
+    await eventually(lambda: is_at_rest(one))
     assert (await handle.status()).status is Status.SUSPENDED
 
     await cluster.open("two", answers, note)
@@ -165,11 +167,11 @@ async def test_N3_what_nobody_can_take_waits_and_keeps_nobody_busy(cluster: Clus
 
     sender = await other.start(sends, "c")
     await other.signal_workflow("c", "word", "late")
-    await until(lambda: is_at_rest(other))
+    await eventually(lambda: is_at_rest(other))
 
     assert (await sender.status()).status is Status.SUSPENDED, "its signal has not been answered"
     assert (await other.store.count()).inbox == 2
-    assert other._machinery.pump.skip == set()
+    assert hooks.skipped_by(other) == set()
     assert await (await other.start(nap, 0.01)).result() == "slept"
     again = await cluster.open("owner-again", collect, note)
     assert await again.handle("c").result() == []
@@ -180,12 +182,12 @@ async def test_N3_timers_concern_only_nodes_that_have_the_workflow(cluster: Clus
     one = await cluster.open("one", nap)
     two = await cluster.open("two", collect, note)
     handle = await one.start(nap, 3600)
-    await until(lambda: is_at_rest(one))
-    two._machinery.pump.look()
-    await until(lambda: is_at_rest(two))
+    await eventually(lambda: is_at_rest(one))
+    hooks.look_for_work(two)
+    await eventually(lambda: is_at_rest(two))
 
-    assert one._machinery.pump.next_due is not None
-    assert two._machinery.pump.next_due is None
+    assert hooks.next_due_of(one) is not None
+    assert hooks.next_due_of(two) is None
     await handle.cancel()
 
 
@@ -211,7 +213,7 @@ async def test_N3_start_in_a_queue_of_others_is_theirs(cluster: Cluster) -> None
     assert handle.created
     assert not again.created
     assert again.execution_id == handle.execution_id
-    await until(lambda: is_at_rest(front))
+    await eventually(lambda: is_at_rest(front))
     assert (await handle.status()).history_length == 0
     await cluster.open("back", answers, note, queues=["back", "default"])
     assert await handle.result() == "answered"
@@ -342,7 +344,7 @@ async def test_queue_that_this_process_does_not_serve_is_left_for_one_that_does(
     assert await (await first.start(answers)).result() == "answered"
     await first.settle()
     assert (await left.status()).history_length == 0
-    first._options["queues"] = ["default", "night"]
+    hooks.change_options(first, queues=["default", "night"])
     await first.restart()
 
     assert await first.handle("left").result() == "answered"
@@ -373,16 +375,15 @@ async def test_start_comes_before_the_signals_that_were_there_first(open_engine:
         execution_id=make_execution_id(now, 0),
         input=payloads.encode([], "no input"),
     )
-    work = Work("default", start.execution_id, start)
-    for word in ("hello", "end"):
-        work.add(Signal(name="word", value=payloads.encode(word, "a word")), None)
-    work.add(start, None)  # as when others left the signals for it before anybody made it
+    signals = [Signal(name="word", value=payloads.encode(word, "a word")) for word in ("hello", "end")]
+    # As when others left the signals for it before anybody made it.
+    pending = PendingTurn("default", start.execution_id, start, [*map(Arrival, signals), Arrival(start)])
     transaction = await engine.store.begin()
-    written = register(work, now, Limits()).write
+    written = register(pending, now, Limits()).write
     assert written is not None
-    assert not await transaction.write([written], LooseWrite())
+    assert not await transaction.write([written], UnroutedWrite())
     await transaction.commit()
-    engine._machinery.pump.look()
+    hooks.look_for_work(engine)
 
     assert await engine.handle("order").result() == ["hello"]
     assert (await engine.handle("order").history()).kinds[:2] == ["WorkflowStarted", "SignalReceived"]

@@ -10,9 +10,12 @@ from typing import Any
 import pytest
 
 from holdfast import Context, Engine, Retry, activity, activity_info, workflow
-from holdfast.errors import EngineClosed
+from holdfast.errors import EngineClosed, StoreUnavailable
+from holdfast.store.memory.faults import FaultAction, Faults, Point
+from holdfast.store.memory.store import MemoryStore
 from tests.engine.conftest import OpenEngine
-from tests.engine.scenes import Door, until
+from tests.engine.support.held_activities import Door
+from tests.eventually import eventually
 
 ONCE = Retry(max_attempts=1)
 
@@ -31,7 +34,7 @@ async def test_A5_running_activities_finish_within_the_grace(open_engine: OpenEn
 
     engine = await open_engine(order, quick, shutdown_grace=30.0)
     await engine.start(order, workflow_id="order")
-    await until(lambda: door.came)
+    await eventually(lambda: door.came)
     closing = asyncio.create_task(engine.shutdown())
     await asyncio.sleep(0)
     door.open()
@@ -64,10 +67,10 @@ async def test_A5_activities_that_take_longer_are_handed_back_unfailed(open_engi
 
     engine = await open_engine(order, chosen, shutdown_grace=0.01)
     await engine.start(order, workflow_id="order")
-    await until(lambda: door.came)
+    await eventually(lambda: door.came)
     await engine.shutdown()
     report = await engine.restart()
-    await until(lambda: len(door.came) == 2)
+    await eventually(lambda: len(door.came) == 2)
     door.open()
 
     assert report.resumed == 1
@@ -89,7 +92,7 @@ async def test_A5_activities_that_waited_for_a_place_run_after_the_restart(open_
 
     engine = await open_engine(order, work, shutdown_grace=0.01)
     await engine.start(order, workflow_id="order")
-    await until(lambda: door.came)
+    await eventually(lambda: door.came)
     await engine.shutdown()
     door.open()
     await engine.restart()
@@ -119,7 +122,7 @@ async def test_A5_result_that_comes_in_the_grace_is_committed(open_engine: OpenE
 
     engine = await open_engine(order, first, second, shutdown_grace=30.0)
     await engine.start(order, workflow_id="order")
-    await until(lambda: door.came)
+    await eventually(lambda: door.came)
     closing = asyncio.create_task(engine.shutdown())
     await asyncio.sleep(0)
     door.open()
@@ -202,3 +205,27 @@ async def test_engine_that_could_not_open_is_closed(tmp_path: Path) -> None:
 
     with pytest.raises(EngineClosed):
         await engine.list()
+
+
+@pytest.mark.parametrize("url", ["memory"], indirect=True)
+async def test_callers_hear_of_it_if_the_store_is_out_of_reach_until_the_engine_is_shut_down(
+    open_engine: OpenEngine,
+) -> None:
+    @workflow
+    async def order(ctx: Context) -> None: ...
+
+    is_down = False
+
+    def decide(point: str, _node: str) -> FaultAction:
+        return FaultAction.FAIL if is_down and point == Point.BEGIN else FaultAction.NONE
+
+    store = MemoryStore(node="a", faults=Faults(decide))
+    engine = await open_engine(order, store=store, storage_retry=Retry(max_attempts=1_000))
+    is_down = True
+    calls = [asyncio.create_task(engine.start(order, workflow_id=f"order-{number}")) for number in range(3)]
+    await asyncio.wait(calls, timeout=0.01)
+
+    await asyncio.wait_for(engine.shutdown(), 30)
+
+    answers = await asyncio.wait_for(asyncio.gather(*calls, return_exceptions=True), 30)
+    assert [type(answer) for answer in answers] == [StoreUnavailable] * 3

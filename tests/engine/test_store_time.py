@@ -9,7 +9,7 @@ from holdfast import Context, Engine, workflow
 from holdfast.core.instants import SECOND, from_datetime
 from holdfast.engine.clock import StoreClock, SystemClock
 from holdfast.store.memory.store import MemoryStore
-from tests.engine.scenes import until
+from tests.eventually import eventually
 from tests.postgres.access import connect
 
 MINUTE = 60 * SECOND
@@ -129,7 +129,7 @@ async def test_N2_node_whose_clock_is_wrong_works_by_the_databases_time(postgres
         ended = read_server_time(postgres_url)
         info = await handle.status()
         (node,) = await engine.nodes()
-        await until(lambda: has_started_about(engine, began))
+        await eventually(lambda: has_started_about(engine, began))
 
     assert info.closed_at is not None
     slack = SECOND // 10  # a heartbeat's way there and back

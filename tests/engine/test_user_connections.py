@@ -22,10 +22,10 @@ from holdfast.errors import (
     StoreUnavailable,
     UnknownWorkflow,
 )
-from tests.engine.cluster import Cluster
-from tests.engine.user_connections import WAYS, User, Way, by_asyncpg, plain, schema_of
+from tests.engine.support.cluster import Cluster
+from tests.engine.support.user_connections import WAYS, User, Way, by_asyncpg, plain, schema_of
+from tests.eventually import eventually
 from tests.postgres.access import connect
-from tests.rules.world import eventually
 
 FORMULA = r"^Expected .+, but (?s:.+)\. .+\.$"
 

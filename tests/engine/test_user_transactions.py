@@ -19,8 +19,9 @@ from holdfast.errors import (
     InvalidIdentifier,
     UnknownWorkflow,
 )
-from tests.engine.user_tables import KINDS, Place
-from tests.rules.world import eventually
+from tests.engine import hooks
+from tests.engine.support.user_tables import KINDS, Place
+from tests.eventually import eventually
 
 FORMULA = r"^Expected .+, but (?s:.+)\. .+\.$"
 
@@ -247,7 +248,7 @@ async def test_committed_start_survives_the_end_of_the_engine(place: Place) -> N
 
     def order(connection: Any, work: TransactionWork) -> Any:
         work.start(ship, "x", workflow_id="x")
-        engine._machinery.pump._stopping = True  # it takes no more, as if it had died at the commit
+        hooks.take_no_more(engine)  # as if it had died at the commit
         return place.notes.write(connection, "x", "")
 
     await engine.transaction(place.function(order))

@@ -12,9 +12,10 @@ from holdfast.code.definitions import Workflow
 from holdfast.core import payloads
 from holdfast.core.envelopes import Signal
 from holdfast.errors import InvalidConfiguration, InvalidIdentifier
-from tests.engine.cluster import Cluster
+from tests.engine import hooks
 from tests.engine.conftest import OpenEngine
-from tests.engine.scenes import until
+from tests.engine.support.cluster import Cluster
+from tests.eventually import eventually
 from tests.rules.world import Nodes
 
 
@@ -61,7 +62,7 @@ async def has_begun(engine: Engine, target: str = "o") -> bool:
 async def test_N3_latest_execution_goes_on_with_the_code_that_is_there(cluster: Cluster) -> None:
     old = await cluster.open("old", define("1"), work)
     await old.start("order", workflow_id="o")
-    await until(lambda: has_begun(old))
+    await eventually(lambda: has_begun(old))
     new = await cluster.open("new", define("2"), work)
     await cluster.shut_down("old")
     await new.signal_workflow("o", "word", "next")
@@ -101,7 +102,7 @@ async def test_N3_rolling_deploy_completes_what_either_version_began(cluster: Cl
 
 async def begin(engine: Engine, target: str) -> None:
     await engine.start("steps", workflow_id=target)
-    await until(lambda: has_waited(engine, target))
+    await eventually(lambda: has_waited(engine, target))
 
 
 async def has_waited(engine: Engine, target: str) -> bool:
@@ -128,13 +129,13 @@ async def test_N3_pinned_execution_stays_with_the_version_it_began_with(cluster:
 async def test_N3_pinned_execution_waits_for_a_node_with_its_version(cluster: Cluster) -> None:
     old = await cluster.open("old", define("1", "pinned"), work)
     await old.start("order", workflow_id="o")
-    await until(lambda: has_begun(old))
+    await eventually(lambda: has_begun(old))
     new = await cluster.open("new", define("2", "pinned"), work)
     await cluster.kill("old")
     await new.signal_workflow("o", "word", "end")
-    await until(lambda: new._machinery.pump.is_idle and not new._machinery.background)
+    await eventually(lambda: hooks.is_idle(new))
     assert await has_status(new, Status.SUSPENDED)
-    assert len(new._machinery.cache) == 0
+    assert hooks.count_programs(new) == 0
 
     again = await cluster.open("old-again", define("1", "pinned"), work)
     assert await again.handle("o").result() == ["1 begun"]
@@ -148,8 +149,8 @@ async def test_N3_child_is_pinned_to_the_code_that_takes_its_first_turn(cluster:
     one = await cluster.open("one", parent)
     old = await cluster.open("old", define("1", "pinned"), work)
     handle = await one.start(parent)
-    await until(lambda: is_there(old, "child"))
-    await until(lambda: has_begun(old, "child"))
+    await eventually(lambda: is_there(old, "child"))
+    await eventually(lambda: has_begun(old, "child"))
     await cluster.open("new", define("2", "pinned"), work)
     await one.signal_workflow("child", "word", "end")
 
@@ -158,13 +159,13 @@ async def test_N3_child_is_pinned_to_the_code_that_takes_its_first_turn(cluster:
 
 
 async def is_there(engine: Engine, target: str) -> bool:
-    return await engine._delivery.find("default", target) is not None
+    return await hooks.has_row(engine, target)
 
 
 async def test_N3_pinned_execution_that_was_latest_before_goes_on_as_latest(cluster: Cluster) -> None:
     old = await cluster.open("old", define("1"), work)
     await old.start("order", workflow_id="o")
-    await until(lambda: has_begun(old))
+    await eventually(lambda: has_begun(old))
     await cluster.shut_down("old")
     new = await cluster.open("new", define("2", "pinned"), work)
     await new.signal_workflow("o", "word", "end")
@@ -175,7 +176,7 @@ async def test_N3_pinned_execution_that_was_latest_before_goes_on_as_latest(clus
 async def test_N3_pinned_execution_is_left_alone_in_one_process_too(open_engine: OpenEngine) -> None:
     engine = await open_engine(define("1", "pinned"), work)
     await engine.start("order", workflow_id="o")
-    await until(lambda: has_begun(engine))
+    await eventually(lambda: has_begun(engine))
     await engine.restart(workflows=[define("2", "pinned")])
     await engine.signal_workflow("o", "word", "end")
     await engine.start("order", workflow_id="n")
@@ -207,16 +208,16 @@ def test_policies_that_cannot_be_are_refused(options: dict[str, Any], error: str
 async def test_N3_execution_that_one_version_blocked_is_tried_by_another(cluster: Cluster) -> None:
     old = await cluster.open("old", define("1"), work)
     await old.start("order", workflow_id="o")
-    await until(lambda: has_begun(old))
+    await eventually(lambda: has_begun(old))
     await cluster.shut_down("old")
     new = await cluster.open("new", define_broken("2"), work)
     await new.signal_workflow("o", "word", "next")
-    await until(lambda: has_status(new, Status.BLOCKED))
+    await eventually(lambda: has_status(new, Status.BLOCKED))
 
     again = await cluster.open("again", define_broken("2"), work)
     assert again.recovery_report is not None
     assert again.recovery_report.blocked == 1
-    await until(lambda: again._machinery.pump.is_idle)
+    await eventually(lambda: hooks.is_idle(again))
     assert await has_status(again, Status.BLOCKED), "the same code would fail in the same way"
     await cluster.shut_down("new")
     await cluster.shut_down("again")
@@ -228,25 +229,25 @@ async def test_N3_execution_that_one_version_blocked_is_tried_by_another(cluster
 async def test_N3_retry_by_name_tries_in_any_case(open_engine: OpenEngine) -> None:
     engine = await open_engine(define("1"), work)
     await engine.start("order", workflow_id="o")
-    await until(lambda: has_begun(engine))
+    await eventually(lambda: has_begun(engine))
     await engine.restart(workflows=[define_broken("2")])
     await engine.signal_workflow("o", "word", "next")
-    version = (await engine._delivery.find_or_raise("default", "o", "find")).state_version
+    version = (await hooks.find_row(engine, "o")).state_version
 
     await engine.restart(workflows=[define_broken("2")])
     await engine.settle()
-    row = await engine._delivery.find_or_raise("default", "o", "find")
+    row = await hooks.find_row(engine, "o")
     assert (row.status, row.state_version) == ("blocked", version), "nobody tried"
     assert await engine.retry_blocked("o")
     await engine.settle()
-    row = await engine._delivery.find_or_raise("default", "o", "find")
+    row = await hooks.find_row(engine, "o")
     assert (row.status, row.state_version) == ("blocked", version + 2), "tried, and blocked again"
 
 
 async def test_N3_code_without_a_version_is_tried_again_by_each_restart(open_engine: OpenEngine) -> None:
     engine = await open_engine(define(""), work)
     await engine.start("order", workflow_id="o")
-    await until(lambda: has_begun(engine))
+    await eventually(lambda: has_begun(engine))
     await engine.restart(workflows=[define_broken("")])
     await engine.signal_workflow("o", "word", "end")
     assert await has_status(engine, Status.BLOCKED)
@@ -265,12 +266,12 @@ async def test_N3_node_that_skips_a_blocked_execution_takes_it_once_another_has_
         first = await nodes.open("first", [define_broken("2")], [work])
         await first.signal_workflow("o", "word", "next")
         await nodes.clock.settle()
-        assert first._machinery.pump.skip
+        assert hooks.skipped_by(first)
         await nodes.open("mended", [define("3")], [work])
         await nodes.clock.settle()
         assert await has_status(first, Status.SUSPENDED)
         await nodes.kill("mended")
-        row = await first._delivery.find_or_raise("default", "o", "find")
+        row = await hooks.find_row(first, "o")
         await nodes.put_into_inbox(row.execution_id, Signal(name="word", value=payloads.encode("more", "it")))
         await nodes.clock.advance(seconds=60)
         await nodes.clock.settle()
@@ -283,11 +284,11 @@ async def test_N3_node_that_skips_a_blocked_execution_takes_it_once_another_has_
 async def test_blocked_by_a_version_that_nobody_has_any_more_stays_for_whoever_knows_it(cluster: Cluster) -> None:
     old = await cluster.open("old", define("1"), work)
     await old.start("order", workflow_id="o")
-    await until(lambda: has_begun(old))
+    await eventually(lambda: has_begun(old))
     await cluster.shut_down("old")
     new = await cluster.open("new", define_broken("2"), work)
     await new.signal_workflow("o", "word", "next")
-    await until(lambda: has_status(new, Status.BLOCKED))
+    await eventually(lambda: has_status(new, Status.BLOCKED))
     stranger = await cluster.open("stranger", work)
 
     assert stranger.recovery_report is not None

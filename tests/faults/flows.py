@@ -10,7 +10,8 @@ from dataclasses import dataclass
 from typing import Any, Final
 
 from holdfast import ActivityFailed, Context, Retry, activity, activity_info, workflow
-from holdfast.code.definitions import Activity, Workflow
+from holdfast.activities.definitions import Activity
+from holdfast.code.definitions import Workflow
 from tests.faults import ledger
 
 PATIENT: Final = Retry(initial=0.02, maximum=0.3)
@@ -81,6 +82,14 @@ async def naps(ctx: Context, count: int, seconds: float) -> list[int]:
         await ctx.sleep(seconds)
         results.append(await ctx.run(step, number))
     return results
+
+
+@workflow
+async def brief(ctx: Context, number: int) -> int:
+    """A bit of everything that workflows wait for."""
+    doubled = await ctx.run(step, number)
+    await ctx.sleep(0.01)
+    return doubled + await ctx.wait_for_signal("add", int)
 
 
 @workflow
@@ -158,6 +167,7 @@ async def hearing(ctx: Context, count: int) -> list[int]:
 
 
 WORKFLOWS: Final[list[Workflow[..., Any]]] = [
+    brief,
     chain,
     conversation,
     family,

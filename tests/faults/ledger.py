@@ -1,4 +1,4 @@
-"""What activities did, noted by themselves in a table beside the engine's: one row for each attempt that was begun.
+"""What activities did, noted by themselves beside the engine's tables: one row for each attempt that was begun.
 
 So it can be told apart what happened more than once (attempts may) and what was recorded more than once (nothing may).
 """
@@ -6,8 +6,10 @@ So it can be told apart what happened more than once (attempts may) and what was
 from __future__ import annotations
 
 import asyncio
+import json
 from collections.abc import Iterator
 from contextlib import contextmanager
+from pathlib import Path
 from typing import Any, NamedTuple
 from urllib.parse import urlsplit, urlunsplit
 
@@ -63,12 +65,24 @@ class _Pen:
                 raise
 
 
-_pens: list[_Pen] = []
+class _FilePen:
+    """How a process writes that has a SQLite database: a line in a file, which outlives the process."""
+
+    def __init__(self, path: Path, node: str) -> None:
+        self._file = path.open("ab", buffering=0)
+        self._node = node
+
+    async def write(self, info: ActivityInfo) -> None:
+        effect = Effect(info.execution_id, info.number, info.attempt, self._node)
+        self._file.write(json.dumps(effect).encode() + b"\n")
+
+
+_pens: list[_Pen | _FilePen] = []
 
 
 def open_ledger(url: str, schema: str, node: str) -> None:
-    """Let activities of this process note what they do. Connects when that happens."""
-    _pens[:] = [_Pen(url, schema, node)]
+    """Let activities of this process note what they do, in a table of a schema or in a file. Connects when that happens."""
+    _pens[:] = [_Pen(url, schema, node) if schema else _FilePen(Path(url), node)]
 
 
 async def note(info: ActivityInfo) -> None:
@@ -89,6 +103,11 @@ def make_ledger(url: str, schema: str) -> Iterator[None]:
     yield
     with connect(url) as connection:
         connection.execute(sql.SQL("DROP SCHEMA {} CASCADE").format(sql.Identifier(schema)))
+
+
+def read_ledger_file(path: Path) -> list[Effect]:
+    """All of a file, in order of time."""
+    return [Effect(*json.loads(line)) for line in path.read_text(encoding="utf-8").splitlines()] if path.exists() else []
 
 
 def read_ledger(url: str, schema: str) -> list[Effect]:

@@ -14,10 +14,11 @@ from enum import Enum, auto
 from types import TracebackType
 from typing import Any, Final, Self, TypeVar
 
-from holdfast import Engine, Workflow
+from holdfast import Workflow
 from holdfast.errors import OutcomeUnknown, StoreUnavailable
+from tests.eventually import PATIENCE, eventually
+from tests.faults.callers import Caller
 from tests.faults.flows import Said, chain, conversation, family, naps, relay, stumbles
-from tests.faults.nodes import PATIENCE, until
 
 T = TypeVar("T")
 
@@ -39,7 +40,7 @@ class Told(Enum):
 class Load(AbstractAsyncContextManager["Load"]):
     """Runs from `async with` on, until it is finished."""
 
-    def __init__(self, engine: Engine, seed: int, *, pace: float = 0.05, most_open: int = 24) -> None:
+    def __init__(self, engine: Caller, seed: int, *, pace: float = 0.05, most_open: int = 24) -> None:
         """`pace` is the seconds between two rounds; in each, a workflow is started and each sender sends."""
         self._engine = engine
         self._random = random.Random(seed)
@@ -92,13 +93,13 @@ class Load(AbstractAsyncContextManager["Load"]):
     async def go_on(self, count: int) -> None:
         """Wait until so many more workflows have ended: it works, again or still."""
         goal = self.done + count
-        await until(lambda: self.done >= goal, f"{count} more workflows to end")
+        await eventually(lambda: self.done >= goal, f"{count} more workflows to end")
         self.check()
 
     async def be_refused(self, count: int) -> None:
         """Wait until so many more calls were refused."""
         goal = self.troubles + count
-        await until(lambda: self.troubles >= goal, f"{count} more calls to be refused")
+        await eventually(lambda: self.troubles >= goal, f"{count} more calls to be refused")
 
     def check(self) -> None:
         """Raise what has gone wrong so far."""

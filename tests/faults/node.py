@@ -9,6 +9,7 @@ import asyncio
 import json
 import logging
 import os
+import resource
 import signal
 import sys
 import time
@@ -29,11 +30,18 @@ def shift_clock(offset: float, after: float) -> None:
 
 async def work(config: dict[str, Any]) -> None:
     from holdfast import Engine
-    from tests.faults.flows import ACTIVITIES, WORKFLOWS
+    from tests.faults import flows, poisons
+    from tests.faults.callers import serve
     from tests.faults.ledger import open_ledger
 
     open_ledger(config["ledger_url"], config["ledger"], config["node"])
-    engine = Engine(config["url"], workflows=WORKFLOWS, activities=ACTIVITIES, node=config["node"], **config["options"])
+    engine = Engine(
+        config["url"],
+        workflows=flows.WORKFLOWS + poisons.WORKFLOWS,
+        activities=flows.ACTIVITIES + poisons.ACTIVITIES,
+        node=config["node"],
+        **config["options"],
+    )
     say("ready")
     gate = config["gate"]
     while gate and not Path(gate).exists():
@@ -43,8 +51,11 @@ async def work(config: dict[str, Any]) -> None:
     except Exception as error:
         say("refused:", repr(error))
         raise
+    server = await serve(engine, config["socket"]) if config["socket"] else None
     say("open")
     await engine.run_until_stopped()
+    if server is not None:
+        server.close()
     say("stopped, at most", read_peak(), "kB")
 
 
@@ -60,6 +71,7 @@ def say(*words: object) -> None:
 
 def main(config: dict[str, Any]) -> None:
     signal.alarm(config["lifetime"])
+    resource.setrlimit(resource.RLIMIT_CORE, (0, 0))  # some of their ends would leave a core file
     if config["clock_offset"]:
         shift_clock(config["clock_offset"], config["clock_after"])
     logging.basicConfig(

@@ -8,33 +8,20 @@ import os
 import signal
 import subprocess
 import sys
-import time
-from collections.abc import Awaitable, Callable
+from contextlib import AbstractAsyncContextManager
 from pathlib import Path
-from typing import Any, Final
+from types import TracebackType
+from typing import Any, Final, Self
 
 import psutil
+
+from tests.eventually import eventually
 
 ROOT: Final = Path(__file__).parents[2]
 HEARTBEAT: Final = 0.3
 LEASE: Final = 1.0
 LIFETIME: Final = 90
 """Seconds after which a node ends by itself."""
-PATIENCE: Final = 25.0
-
-
-async def until(condition: Callable[[], Any], what: str, patience: float = PATIENCE) -> Any:
-    """Look again and again until the condition, sync or async, holds; its value."""
-    give_up = time.monotonic() + patience
-    while True:
-        value = condition()
-        if isinstance(value, Awaitable):
-            value = await value
-        if value:
-            return value
-        if time.monotonic() > give_up:
-            raise AssertionError(f"Expected {what} within {patience:g} s, but it did not come.")
-        await asyncio.sleep(0.01)
 
 
 class NodeProcess:
@@ -92,7 +79,7 @@ class NodeProcess:
     async def stop(self) -> None:
         """In good order."""
         self.tell(signal.SIGTERM)
-        await until(lambda: self.exit_code is not None, f"node {self.name} to stop")
+        await eventually(lambda: self.exit_code is not None, f"node {self.name} to stop")
         assert self.exit_code == 0, f"node {self.name} ended with {self.exit_code}:\n{self.log}"
 
     def find_ports(self) -> set[int]:
@@ -103,8 +90,10 @@ class NodeProcess:
 class Fleet:
     """The nodes of one test. Each start of a node is a new process with a log of its own."""
 
-    def __init__(self, folder: Path, url: str, ledger_url: str, ledger: str) -> None:
+    def __init__(self, folder: Path, url: str, ledger_url: str, ledger: str, socket: str = "") -> None:
+        """`socket` is where each node listens for clients, if it does."""
         self._folder = folder
+        self._socket = socket
         self._url = url
         self._ledger_url = ledger_url
         self._ledger = ledger
@@ -118,6 +107,7 @@ class Fleet:
             "url": self._url,
             "ledger_url": self._ledger_url,
             "ledger": self._ledger,
+            "socket": self._socket,
             "node": node,
             "options": {"heartbeat": HEARTBEAT, "lease": LEASE, "shutdown_grace": 2.0} | options,
             "lifetime": LIFETIME,
@@ -133,7 +123,7 @@ class Fleet:
         """Start nodes, and wait until they work."""
         started = [self.start(name, **options) for name in names]
         for process in started:
-            await until(process.is_open, f"node {process.name} to open")
+            await eventually(process.is_open, f"node {process.name} to open")
         return started
 
     @property
@@ -158,3 +148,39 @@ class Fleet:
         """Kill those that are left."""
         for process in self.processes:
             process.kill()
+
+
+class Supervisor(AbstractAsyncContextManager["Supervisor"]):
+    """Starts each node again that ended, under its old name and with the same options."""
+
+    def __init__(self, fleet: Fleet, nodes: list[NodeProcess], **options: Any) -> None:
+        self._fleet = fleet
+        self._nodes = nodes
+        self._options = options
+        self._task: asyncio.Task[None] | None = None
+        self.ended: list[NodeProcess] = []
+        """Those that ended, in order."""
+
+    async def __aenter__(self) -> Self:
+        self._task = asyncio.create_task(self._supervise())
+        return self
+
+    async def __aexit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        assert self._task is not None
+        self._task.cancel()
+        await asyncio.wait([self._task])
+
+    @property
+    def exit_codes(self) -> list[int | None]:
+        """With what they ended, in order."""
+        return [node.exit_code for node in self.ended]
+
+    async def _supervise(self) -> None:
+        while True:
+            for index, node in enumerate(self._nodes):
+                if node.exit_code is not None:
+                    self.ended.append(node)
+                    self._nodes[index] = self._fleet.start(node.name, **self._options)
+            await asyncio.sleep(0.02)

@@ -14,7 +14,7 @@ from tests.faults.sites import open_site
 EXECUTIONS, SIGNALS, SIZE = 200, 10, 100_000
 """200 MB in all."""
 MOST_MEMORY = 400
-"""MB that a node may take at its peak: much less than all of it, decoded and encoded, in three lanes."""
+"""MB that a node may take at its peak: much less than all of it, decoded and encoded, by three workers."""
 
 
 async def test_N1_backlog_of_200_megabytes_is_worked_off_within_bounded_memory(postgres_url: str, tmp_path: Path) -> None:

@@ -4,9 +4,10 @@ from __future__ import annotations
 
 from pathlib import Path
 
+from tests.eventually import eventually
 from tests.faults.audit import audit
 from tests.faults.flows import hogs, lingers
-from tests.faults.nodes import LEASE, until
+from tests.faults.nodes import LEASE
 from tests.faults.sites import open_site
 from tests.postgres.access import connect
 
@@ -20,9 +21,9 @@ async def test_N2_node_with_a_busy_loop_keeps_its_lease(postgres_url: str, tmp_p
         await site.fleet.open("busy")
         async with site.client() as client:
             others = [await client.start(lingers, 0.2, workflow_id=f"w{number}") for number in range(20)]
-            await until(lambda: len(site.read_effects()) == 20, "the others to begin")
+            await eventually(lambda: len(site.read_effects()) == 20, "the others to begin")
             hog = await client.start(hogs, ASLEEP, SPINNING, workflow_id="hog")
-            await until(lambda: len(site.read_effects()) == 21, "the loop to be held up")
+            await eventually(lambda: len(site.read_effects()) == 21, "the loop to be held up")
             await site.fleet.open("b", "c")
 
             silences: list[int] = []
@@ -37,7 +38,7 @@ async def test_N2_node_with_a_busy_loop_keeps_its_lease(postgres_url: str, tmp_p
                         == 0
                     )
 
-                await until(look, "the loop to be free")
+                await eventually(look, "the loop to be free")
 
             assert await hog.result() == 1
             assert [await other.result() for other in others] == [1] * 20

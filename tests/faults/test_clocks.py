@@ -9,11 +9,11 @@ from pathlib import Path
 from holdfast.core import events
 from holdfast.core.instants import SECOND
 from holdfast.engine.rows import to_turns
-from holdfast.store.contract import HistoryRow
+from holdfast.store.rows import HistoryRow
+from tests.eventually import eventually
 from tests.faults.audit import audit
 from tests.faults.flows import naps
 from tests.faults.load import Load
-from tests.faults.nodes import until
 from tests.faults.sites import Site, open_site
 from tests.postgres.access import connect
 
@@ -60,7 +60,7 @@ async def test_nodes_with_wrong_clocks_fire_timers_in_time_and_keep_their_leases
         site.fleet.start("leaps ahead", clock_offset=7 * MINUTES, clock_after=3.0)
         site.fleet.start("leaps back", clock_offset=-7 * MINUTES, clock_after=3.0)
         for process in site.fleet.processes:
-            await until(process.is_open, f"node {process.name} to open")
+            await eventually(process.is_open, f"node {process.name} to open")
         start = time.monotonic()
         async with site.client() as client, Load(client, site.seed, pace=0.02) as load:
             sleepers = [await client.start(naps, 2, 1.5, workflow_id=f"sleeper-{number}") for number in range(20)]
@@ -68,7 +68,7 @@ async def test_nodes_with_wrong_clocks_fire_timers_in_time_and_keep_their_leases
 
             assert await asyncio.gather(*(sleeper.result() for sleeper in sleepers)) == [[0, 2]] * 20
             assert 3.0 <= time.monotonic() - start < 10.0
-            await until(lambda: time.monotonic() - start > 5.0, "the leaps to be over")
+            await eventually(lambda: time.monotonic() - start > 5.0, "the leaps to be over")
             load.check()
             await load.finish()
 

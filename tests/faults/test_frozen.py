@@ -8,10 +8,11 @@ from pathlib import Path
 from typing import Any, Final
 
 from holdfast import WorkflowHandle
+from tests.eventually import eventually
 from tests.faults.audit import audit
 from tests.faults.flows import lingers
 from tests.faults.load import Load
-from tests.faults.nodes import NodeProcess, until
+from tests.faults.nodes import NodeProcess
 from tests.faults.sites import Site, open_site
 from tests.postgres.access import connect
 
@@ -65,17 +66,17 @@ async def test_N1_node_that_stands_still_in_a_batch_is_taken_over_and_refused(po
             # They begin on the node that will stand still, and would end there while it does.
             stuck = [await client.start(lingers, LINGER, workflow_id=f"stuck-{number}") for number in range(20)]
             load.expected |= dict.fromkeys((f"stuck-{number}" for number in range(20)), "lingers")
-            await until(lambda: count_begun(site, stuck) == 20, "all to begin")
+            await eventually(lambda: count_begun(site, stuck) == 20, "all to begin")
             site.has_passed(0)
             await site.fleet.open("b", "c")
             await freeze_in_a_batch(site, frozen)
             before = find_effects_of(site, frozen)
 
             results = [await asyncio.wait_for(handle.result(), 20) for handle in stuck]
-            await until(lambda: site.has_passed(LINGER), "the node to be late with its results")
+            await eventually(lambda: site.has_passed(LINGER), "the node to be late with its results")
             load.check()
             frozen.tell(signal.SIGCONT)
-            await until(lambda: find_effects_of(site, frozen) > before, "the node to work again")
+            await eventually(lambda: find_effects_of(site, frozen) > before, "the node to work again")
             await load.finish()
 
         await audit(site, load)

@@ -8,10 +8,10 @@ import pytest
 
 from holdfast import Engine
 from holdfast.errors import StoreUnavailable
+from tests.eventually import eventually
 from tests.faults.audit import audit
 from tests.faults.flows import chain
 from tests.faults.load import Load
-from tests.faults.nodes import until
 from tests.faults.sites import open_site
 from tests.postgres.small_disk import MEGABYTE, SmallDisk, is_possible
 
@@ -41,7 +41,7 @@ async def test_full_disk_loses_nothing_and_work_goes_on_when_there_is_room(tmp_p
                 disk.fill()
                 said = await start_until_refused(client, number, load)
                 assert "the server's disk is full" in said
-                await until(lambda: "disk is full" in site.fleet.logs, "a batch of a node to fail")
+                await eventually(lambda: "disk is full" in site.fleet.logs, "a batch of a node to fail")
                 disk.free()
             await load.finish()
 

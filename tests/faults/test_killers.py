@@ -8,33 +8,22 @@ from pathlib import Path
 from tests.faults.audit import audit
 from tests.faults.flows import kills
 from tests.faults.load import Load
-from tests.faults.nodes import NodeProcess
-from tests.faults.sites import Site, open_site
+from tests.faults.nodes import Supervisor
+from tests.faults.sites import open_site
 
 MOST_LOST = 5
 """The engine's own limit."""
 
 
-async def supervise(site: Site, nodes: list[NodeProcess]) -> None:
-    """Start each node again that ended, as a supervisor does, under its old name."""
-    while True:
-        for index, node in enumerate(nodes):
-            if node.exit_code is not None:
-                nodes[index] = site.fleet.start(node.name)
-        await asyncio.sleep(0.02)
-
-
 async def test_N3_activity_that_ends_its_process_is_given_up_and_the_rest_is_done(postgres_url: str, tmp_path: Path) -> None:
     with open_site(tmp_path, postgres_url) as site:
         nodes = await site.fleet.open("a", "b", "c")
-        supervisor = asyncio.create_task(supervise(site, nodes))
-        async with site.client() as client, Load(client, site.seed, pace=0.2) as load:
+        async with Supervisor(site.fleet, nodes), site.client() as client, Load(client, site.seed, pace=0.2) as load:
             killers = [await client.start(kills, workflow_id=f"killer-{number}") for number in range(2)]
 
             results = [await asyncio.wait_for(killer.result(), 25) for killer in killers]
             load.expected |= {f"killer-{number}": "kills" for number in range(2)}
             await load.finish()
-        supervisor.cancel()
 
         await audit(site, load)
         assert results == ["ProcessLost"] * 2

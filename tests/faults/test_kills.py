@@ -6,10 +6,10 @@ import asyncio
 import time
 from pathlib import Path
 
+from tests.eventually import eventually
 from tests.faults.audit import audit
 from tests.faults.flows import lingers
 from tests.faults.load import Load
-from tests.faults.nodes import until
 from tests.faults.sites import open_site
 
 KILLS = 8
@@ -38,7 +38,7 @@ async def test_N1_killed_node_is_taken_over_within_ten_seconds_by_default(postgr
         (victim,) = await site.fleet.open("victim", **default)
         async with site.client(**default) as client:
             handles = [await client.start(lingers, 60.0, workflow_id=f"w{number}") for number in range(10)]
-            await until(lambda: len(site.read_effects()) == 10, "all to begin")
+            await eventually(lambda: len(site.read_effects()) == 10, "all to begin")
             await site.fleet.open("heir", **default)
 
             victim.kill()

@@ -4,10 +4,10 @@ from __future__ import annotations
 
 from pathlib import Path
 
+from tests.eventually import eventually
 from tests.faults.audit import audit
 from tests.faults.flows import lingers
 from tests.faults.load import Load, Told
-from tests.faults.nodes import until
 from tests.faults.sites import open_site
 from tests.postgres.server import PostgresServer
 
@@ -37,11 +37,11 @@ async def test_N2_after_an_outage_longer_than_a_lease_nobody_robs_the_living(
         async with site.client() as client:
             await site.fleet.open("a", "b")
             handles = [await client.start(lingers, 5.0, workflow_id=f"w{number}") for number in range(20)]
-            await until(lambda: len(site.read_effects()) == 20, "all to begin")
+            await eventually(lambda: len(site.read_effects()) == 20, "all to begin")
 
             own_postgres.stop("immediate")
-            await until(lambda: all("cannot renew" in node.log for node in site.fleet.alive), "the nodes to notice")
-            await until(lambda: site.has_passed(2.5), "more than two leases to pass")
+            await eventually(lambda: all("cannot renew" in node.log for node in site.fleet.alive), "the nodes to notice")
+            await eventually(lambda: site.has_passed(2.5), "more than two leases to pass")
             own_postgres.start()
 
             assert [await handle.result() for handle in handles] == [1] * 20

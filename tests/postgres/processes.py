@@ -10,8 +10,7 @@ import signal
 import socket
 import subprocess
 import tempfile
-import time
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from functools import cache
 from pathlib import Path
@@ -19,6 +18,9 @@ from typing import IO, Final
 
 ENVIRONMENT: Final[Mapping[str, str]] = {"PATH": os.defpath, "LC_ALL": "C", "TZ": "UTC"}
 """Nothing of the caller's: a PGPORT or PGOPTIONS set there must not reach our servers."""
+
+STARTING: Final = 60.0
+"""Seconds that a server may take to start or to end: one that recovers from a crash takes long on a slow disk."""
 
 LAST_WILL: Final = """
 read -r line && exit
@@ -163,12 +165,3 @@ def pick_port() -> int:
             except OSError:
                 continue
         return port
-
-
-def wait_until(is_ready: Callable[[], bool], *, timeout: float = 60) -> None:
-    """Look every few milliseconds: a server that starts tells nobody when it is ready."""
-    deadline = time.monotonic() + timeout
-    while not is_ready():
-        if time.monotonic() > deadline:
-            raise TimeoutError(f"Expected the server to be ready within {timeout:g} s, but it is not.")
-        time.sleep(0.005)

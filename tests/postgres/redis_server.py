@@ -19,7 +19,8 @@ from pathlib import Path
 from types import TracebackType
 from typing import Final, Literal, Self
 
-from tests.postgres.processes import Child, make_folder, pick_port, remove_folder, wait_until
+from tests.eventually import eventually_blocking
+from tests.postgres.processes import STARTING, Child, make_folder, pick_port, remove_folder
 
 SIGNALS: Final = {"fast": signal.SIGTERM, "immediate": signal.SIGKILL}
 
@@ -53,7 +54,7 @@ class RedisServer:
         with self.log_path.open("ab") as log:
             self._child = child = Child([self._program, *options], folder=self._folder, log=log)
         try:
-            wait_until(lambda: self._is_ready(child))
+            eventually_blocking(lambda: self._is_ready(child), "the server to be ready", STARTING)
         except BaseException:
             self.stop("immediate")
             raise

@@ -24,8 +24,9 @@ from urllib.parse import urlencode
 
 import psutil
 
+from tests.eventually import eventually_blocking
 from tests.postgres.binaries import USER, find_programs, find_template
-from tests.postgres.processes import Child, make_folder, pick_port, remove_folder, run, wait_until
+from tests.postgres.processes import STARTING, Child, make_folder, pick_port, remove_folder, run
 
 SETTINGS: Final[Mapping[str, object]] = {
     "fsync": "on",
@@ -122,7 +123,7 @@ class PostgresServer:
             others = psutil.Process(child.pid).children(recursive=True)
             child.stop(signal.SIGKILL)
             # A new server refuses to start while one of them still holds the shared memory.
-            wait_until(lambda: not any(_is_alive(other) for other in others))
+            eventually_blocking(lambda: not any(_is_alive(other) for other in others), "its processes to be gone", STARTING)
 
     def close(self) -> None:
         """Stop it and remove its data. Twice does no harm."""
@@ -147,7 +148,7 @@ class PostgresServer:
             child = Child(command, folder=self._folder, log=log)
         self._child = child
         try:
-            wait_until(lambda: self._is_ready(child))
+            eventually_blocking(lambda: self._is_ready(child), "the server to be ready", STARTING)
         except BaseException:
             self.stop("immediate")
             raise

@@ -11,8 +11,9 @@ import psutil
 import psycopg
 import pytest
 
+from tests.eventually import eventually_blocking
 from tests.postgres.access import connect, drop_schema, with_schema
-from tests.postgres.processes import wait_until
+from tests.postgres.processes import STARTING
 from tests.postgres.server import PostgresServer
 
 ROOT = Path(__file__).resolve().parents[2]
@@ -127,7 +128,7 @@ def test_server_and_its_folder_end_with_the_tests_even_if_they_are_killed() -> N
         tests.kill()
         tests.wait()
 
-    wait_until(lambda: not folder.exists())
+    eventually_blocking(lambda: not folder.exists(), "the folder to be gone", STARTING)
 
 
 def test_each_test_has_a_schema_of_its_own(postgres_server: str, postgres_url: str) -> None:

@@ -12,9 +12,10 @@ from holdfast.core.envelopes import ActivityReturned, Cancel, Terminate, TimerDu
 from holdfast.core.payloads import NULL
 from holdfast.errors import ExecutionClosed
 from holdfast.testing import TestEngine
+from tests.eventually import eventually
 from tests.rules.steps import CALLS, GATES, call, gate
 from tests.rules.waiting import ACTIVITIES, PLACES, WAITING, cleans_up, failing, stubborn, waits
-from tests.rules.world import Nodes, World, eventually
+from tests.rules.world import Nodes, World
 
 
 async def assert_nothing_wakes(engine: TestEngine, handle: Any) -> None:

@@ -10,9 +10,10 @@ import pytest
 from holdfast import Context, Status, WorkflowCancelled, WorkflowTerminated, workflow
 from holdfast.errors import ExecutionNotFound, status_code
 from holdfast.testing import TestEngine
+from tests.eventually import eventually
 from tests.rules.steps import CALLS, GATES, call, gate, pass_gate
 from tests.rules.waiting import ACTIVITIES, PLACES, WAITING, cleans_up, waits
-from tests.rules.world import Nodes, World, eventually
+from tests.rules.world import Nodes, World
 
 
 async def close_as(engine: TestEngine, how: str) -> Any:

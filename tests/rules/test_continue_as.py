@@ -12,8 +12,9 @@ from holdfast.code.definitions import Workflow
 from holdfast.core import codec, events
 from holdfast.errors import ExecutionClosed, InvalidArguments
 from holdfast.store.memory.faults import FaultAction, Point
+from tests.eventually import eventually
 from tests.rules.steps import GATES, gate, note, pass_gate
-from tests.rules.world import Nodes, World, eventually, once
+from tests.rules.world import Nodes, World, once
 
 
 @workflow

@@ -12,8 +12,9 @@ from holdfast.code.definitions import Workflow
 from holdfast.core import codec
 from holdfast.core.envelopes import Start
 from holdfast.store.memory.faults import FaultAction, Point
+from tests.eventually import eventually
 from tests.rules.steps import CALLS, call
-from tests.rules.world import Commit, Nodes, World, eventually, once
+from tests.rules.world import Commit, Nodes, World, once
 
 
 @workflow

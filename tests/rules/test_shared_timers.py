@@ -12,8 +12,9 @@ from holdfast import Context, workflow
 from holdfast.code.definitions import Workflow
 from holdfast.core import codec
 from holdfast.core.ids import DEFAULT_ORG
-from holdfast.store.contract import InboxRow
+from holdfast.store.rows import InboxRow
 from holdfast.testing import count_events
+from tests.engine import hooks
 from tests.rules.world import Nodes
 
 NAMES = ("two", "three", "four")
@@ -103,7 +104,7 @@ async def test_T3_timer_that_was_set_anew_by_another_node_fires_once_at_its_new_
 async def test_D2_poison_on_a_shared_store_delays_nobody_and_is_kept_as_it_came(nodes: Nodes) -> None:
     engines = [await nodes.open(name, ALL) for name in NAMES]
     handles = [await engines[number % 3].start(patient, workflow_id=f"w-{number}") for number in range(9)]
-    good = codec.encode(engines[0]._delivery.make_signal("word", "hello"))
+    good = codec.encode(hooks.make_signal(engines[0], "word", "hello"))
 
     rows = [
         InboxRow(DEFAULT_ORG, str(handle.execution_id), "", body) for handle in handles for body in (b"\xff poison", good)

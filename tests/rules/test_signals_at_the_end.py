@@ -15,10 +15,11 @@ from holdfast.core.envelopes import Sender, Signal, SignalAnswered, Start
 from holdfast.core.ids import make_execution_id
 from holdfast.core.payloads import NULL, Payload
 from holdfast.errors import ExecutionClosed
-from holdfast.store.contract import InboxRow
 from holdfast.store.memory.faults import FaultAction, Point
+from holdfast.store.rows import InboxRow
+from tests.eventually import eventually
 from tests.rules.steps import GATES, gate, pass_gate
-from tests.rules.world import Nodes, World, eventually, hear_nothing
+from tests.rules.world import Nodes, World, hear_nothing
 
 
 @workflow

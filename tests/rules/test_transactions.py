@@ -15,10 +15,13 @@ from holdfast.core import codec
 from holdfast.core.envelopes import Signal
 from holdfast.core.payloads import NULL
 from holdfast.errors import OutcomeUnknown, StoreUnavailable, status_code
-from holdfast.store.contract import HistoryRow, InboxRow, LooseWrite, TimerRow, TurnWrite
+from holdfast.store.contract import TurnWrite, UnroutedWrite
 from holdfast.store.memory.faults import FaultAction, Point
+from holdfast.store.rows import HistoryRow, InboxRow, TimerRow
+from tests.engine import hooks
+from tests.eventually import eventually
 from tests.rules.steps import CALLS, call
-from tests.rules.world import Nodes, World, eventually, once
+from tests.rules.world import Nodes, World, once
 
 
 @workflow
@@ -263,7 +266,7 @@ async def test_X2_a_failed_commit_leaves_the_envelope_visible_and_the_turn_is_ta
     one = msgspec.structs.replace(NULL, data=msgspec.Raw(b"1"))
     await nodes.put_into_inbox(str(handle.execution_id), Signal(name="x", value=one))
     before = await nodes.snapshot()
-    await eventually(lambda: engine._machinery.pump._backoff > 0)
+    await eventually(lambda: hooks.is_backing_off(engine))
     failed = await nodes.snapshot()
 
     await nodes.clock.advance(seconds=1)
@@ -426,11 +429,11 @@ async def test_X3_a_write_with_another_version_changes_nothing(world: World, ver
                 row=msgspec.structs.replace(row, status=Status.FAILED, closed_at=1, state_version=7),
                 expected_version=version,
                 history=HistoryRow(execution_id, row.sequence + 1, 1, 1, codec.SCHEMA, b"[]"),
-                timers=[TimerRow("default", execution_id, 1, 1, 0)],
+                timers=[TimerRow("default", execution_id, 1, 1)],
                 outgoing=[InboxRow("default", execution_id, "", codec.encode(Signal(name="x", value=NULL)))],
             )
         ],
-        LooseWrite(),
+        UnroutedWrite(),
     )
     await transaction.commit()
 

@@ -6,7 +6,8 @@ import asyncio
 from typing import Any, Final
 
 from holdfast import Context, Retry, activity, workflow
-from holdfast.code.definitions import Activity, Workflow
+from holdfast.activities.definitions import Activity
+from holdfast.code.definitions import Workflow
 from tests.rules.steps import CALLS, call, gate, pass_gate
 
 

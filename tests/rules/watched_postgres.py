@@ -14,7 +14,7 @@ from psycopg.rows import namedtuple_row
 
 from holdfast.core import codec
 from holdfast.errors import OutcomeUnknown, StoreUnavailable
-from holdfast.store.contract import Claim, Claimed, LooseWrite, Store, Transaction, TurnWrite, Wake
+from holdfast.store.contract import Claim, Claimed, Store, Transaction, TurnWrite, UnroutedWrite, WakeReason
 from holdfast.store.memory.faults import FaultAction, Point, SimulatedCrash
 from holdfast.store.postgres.connections import Connections
 from holdfast.store.postgres.drivers import Connection
@@ -39,7 +39,7 @@ class PostgresNodes(Nodes):
         self.stores: dict[str, WatchedPostgres] = {}
 
     def make_store(self, node: str, *, exclusive: bool) -> Store:
-        """With one lane: a node that dies in a batch does nothing beside it."""
+        """With one transaction at a time: a node that dies in a batch does nothing beside it."""
         store = self.stores[node] = WatchedPostgres(self, node)
         return store
 
@@ -71,7 +71,7 @@ class PostgresNodes(Nodes):
         self.stores.pop(node)
         await self.engines.pop(node).crash()
 
-    def wake_others(self, sender: WatchedPostgres, why: Wake) -> None:
+    def wake_others(self, sender: WatchedPostgres, why: WakeReason) -> None:
         """Those who hear."""
         for store in list(self.stores.values()):
             if store is not sender and store.choose(Point.WAKE) is FaultAction.NONE:
@@ -101,12 +101,12 @@ class WatchedPostgres(PostgresStore):
             raise SimulatedCrash(self.node, point)
         return action
 
-    def hear(self, why: Wake) -> None:
+    def hear(self, why: WakeReason) -> None:
         self._hear(why)
 
     async def begin(self) -> Transaction:
         await self.reach(Point.BEGIN)
-        transaction = await WatchedTransaction.begin(self._batches)
+        transaction = await WatchedTransaction.begin(self._batches, self._in_flight_connections)
         assert isinstance(transaction, WatchedTransaction)
         transaction.store = self
         return transaction
@@ -134,7 +134,7 @@ class WatchedPostgres(PostgresStore):
             raise OutcomeUnknown("Expected to hear of the commit, but the connection broke. Look whether it happened.")
         return result
 
-    async def wake(self, why: Wake) -> None:
+    async def wake(self, why: WakeReason) -> None:
         if self.node != ONLOOKER:
             await self.nodes.gate(Point.WAKE)
         self.nodes.wake_others(self, why)
@@ -145,8 +145,8 @@ class WatchedTransaction(PostgresTransaction):
 
     store: WatchedPostgres
 
-    def __init__(self, connections: Connections, connection: Connection) -> None:
-        super().__init__(connections, connection)
+    def __init__(self, connections: Connections, connection: Connection, marks: Connections) -> None:
+        super().__init__(connections, connection, marks)
         self._commit_shown = Commit()
 
     async def claim(self, claim: Claim) -> Claimed:
@@ -155,7 +155,7 @@ class WatchedTransaction(PostgresTransaction):
         await self._reach(Point.CLAIM_READ)
         return claimed
 
-    async def write(self, turns: Sequence[TurnWrite], loose: LooseWrite) -> set[str]:
+    async def write(self, turns: Sequence[TurnWrite], loose: UnroutedWrite) -> set[str]:
         await self.store.nodes.come_by(self.store.node)
         for point in (Point.WRITE_ESCALATE, Point.WRITE_VERSIONS):
             await self._reach(point)

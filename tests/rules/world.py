@@ -4,37 +4,25 @@ from __future__ import annotations
 
 import asyncio
 import shutil
-import time
-from collections.abc import Awaitable, Callable, Iterable, Sequence
+from collections.abc import Iterable, Sequence
 from pathlib import Path
-from typing import Any, Final
+from typing import Any
 
-from holdfast.code.definitions import Activity, Workflow
+from holdfast.activities.definitions import Activity
+from holdfast.code.definitions import Workflow
 from holdfast.core import codec
 from holdfast.core.envelopes import AnyEnvelope
 from holdfast.core.ids import DEFAULT_ORG
-from holdfast.store.contract import InboxRow, LooseWrite, Store, Transaction, TurnWrite, Wake
+from holdfast.store.contract import Store, Transaction, TurnWrite, UnroutedWrite, WakeReason
 from holdfast.store.memory.connection import Connection
 from holdfast.store.memory.database import MemoryDatabase
 from holdfast.store.memory.faults import Decide, FaultAction, Faults, Point, SimulatedCrash
 from holdfast.store.memory.store import MemoryStore
 from holdfast.store.memory.transaction import MemoryTransaction
+from holdfast.store.rows import InboxRow
 from holdfast.testing import TestEngine, VirtualClock
-
-PATIENCE: Final = 10.0
-"""Seconds of real time after which a test no longer believes that something will happen."""
-
-
-async def eventually(is_so: Callable[[], bool | Awaitable[bool]]) -> None:
-    """Yield to the loop until it is so."""
-    deadline = time.monotonic() + PATIENCE
-    while True:
-        answer = is_so()
-        if answer if isinstance(answer, bool) else await answer:
-            return
-        assert time.monotonic() < deadline, f"waited {PATIENCE} s in vain"
-        await asyncio.sleep(0)
-
+from tests.engine import hooks
+from tests.eventually import PATIENCE, eventually
 
 # --- one process ---
 
@@ -62,7 +50,7 @@ class World:
         """What would be found if the power failed now, as the URL of another database."""
         path = Path(self.url.removeprefix("sqlite:///"))
         copy = path.with_name(f"{name}.db")
-        for suffix in ("", "-wal"):
+        for suffix in ("", "-wal", "-in-flight"):
             if (found := path.with_name(path.name + suffix)).exists():
                 shutil.copy(found, copy.with_name(copy.name + suffix))
         return f"sqlite:///{copy}"
@@ -84,7 +72,7 @@ class Nodes:
     """Engines that share one database in memory as nodes share PostgreSQL, and one virtual clock."""
 
     def __init__(self) -> None:
-        self.gate = Gate()
+        self.gate = Admission()
         self.database = MemoryDatabase(self.gate)
         self.clock = VirtualClock()
         self.engines: dict[str, TestEngine] = {}
@@ -161,9 +149,9 @@ class Nodes:
         """Let envelopes arrive at once, as they are addressed."""
         store = await self.open_onlooker()
         transaction = await store.begin()
-        await transaction.write([], LooseWrite(outgoing=list(rows)))
+        await transaction.write([], UnroutedWrite(outgoing=list(rows)))
         await transaction.commit()
-        await store.wake(Wake.WORK)
+        await store.wake(WakeReason.WORK)
         await store.close()
 
     async def reached(self, point: Point) -> None:
@@ -172,9 +160,7 @@ class Nodes:
 
     async def died(self, node: str) -> None:
         """Wait until a node has met a fault that it does not survive."""
-        lanes = [lane.task for lane in self.engines[node]._machinery.pump._lanes.all if lane.task is not None]
-        ended, _ = await asyncio.wait(lanes, timeout=PATIENCE, return_when=asyncio.FIRST_COMPLETED)
-        assert [type(task.exception()) for task in ended] == [SimulatedCrash]
+        assert type(await hooks.wait_for_fault(self.engines[node], PATIENCE)) is SimulatedCrash
 
     async def kill(self, node: str) -> None:
         """The process of a node is gone; the others hear nothing of it."""
@@ -218,7 +204,7 @@ def once(point: Point, action: FaultAction) -> Decide:
     return decide
 
 
-class Gate:
+class Admission:
     """Where nodes wait for the database: whoever comes to a point that is shut waits until it is opened."""
 
     def __init__(self) -> None:
@@ -278,9 +264,9 @@ class Commit:
 
     def __init__(self) -> None:
         self.turns: list[TurnWrite] = []
-        self.loose = LooseWrite()
+        self.loose = UnroutedWrite()
 
-    def add(self, turns: Sequence[TurnWrite], loose: LooseWrite, lost: set[str]) -> None:
+    def add(self, turns: Sequence[TurnWrite], loose: UnroutedWrite, lost: set[str]) -> None:
         """It may write several times."""
         self.turns += [turn for turn in turns if turn.row.execution_id not in lost]
         for name in loose.__struct_fields__:
@@ -312,7 +298,7 @@ class WatchedTransaction(MemoryTransaction):
         self._nodes = nodes
         self._commit = Commit()
 
-    async def write(self, turns: Sequence[TurnWrite], loose: LooseWrite) -> set[str]:
+    async def write(self, turns: Sequence[TurnWrite], loose: UnroutedWrite) -> set[str]:
         await self._nodes.come_by(self._session.connection.node)
         lost = await super().write(turns, loose)
         self._commit.add(turns, loose, lost)

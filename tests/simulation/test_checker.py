@@ -10,16 +10,16 @@ from holdfast.core import events, payloads
 from holdfast.core.events import AnyEvent, HistoryTurn
 from holdfast.core.failures import Failure
 from holdfast.simulation.checker import check_children, check_history, check_replay, check_signals
-from holdfast.simulation.clients import Ledger
+from holdfast.simulation.clients import ClientLedger
 from holdfast.simulation.monitor import Monitor
-from holdfast.simulation.outcomes import Record
-from holdfast.simulation.plans import Act, Plan, Token
+from holdfast.simulation.outcomes import ExecutionRecord
+from holdfast.simulation.plans import Plan, RunActivity, SignalToken
 from holdfast.simulation.runs import make_program
-from holdfast.simulation.scripted import Order
-from holdfast.store.contract import ExecutionRow
+from holdfast.simulation.scripted import ActivityOrder
+from holdfast.store.rows import ExecutionRow
 
-PLAN = Plan(label="p", steps=(Act(label="p.1"),))
-ORDER = payloads.encode([Order("p.1")], "an order")
+PLAN = Plan(label="p", steps=(RunActivity(label="p.1"),))
+ORDER = payloads.encode([ActivityOrder("p.1")], "an order")
 NULL = payloads.NULL
 
 
@@ -38,9 +38,9 @@ GOOD: Sequence[AnyEvent] = (started(), SCHEDULED, RESULT, COMPLETED)
 
 def record(
     history: Sequence[AnyEvent], execution_id: str = "e", workflow_id: str = "p", status: str = "completed"
-) -> Record:
+) -> ExecutionRecord:
     row = ExecutionRow(
-        "default", execution_id, workflow_id, "scripted", "", "default", status, 1, len(history), None, None, 0, 0, 0, b"{}"
+        "default", execution_id, workflow_id, "scripted", "", "default", status, 1, len(history), (), None, 0, 0, 0, b"{}"
     )
     # One turn per event that was given to the program, as the engine writes them when envelopes come one by one.
     turns: list[HistoryTurn] = []
@@ -49,7 +49,7 @@ def record(
             turns.append(HistoryTurn(sequence, 0, (event,)))
         else:
             turns[-1] = msgspec.structs.replace(turns[-1], events=(*turns[-1].events, event))
-    return Record(row, turns, PLAN)
+    return ExecutionRecord(row, turns, PLAN)
 
 
 def test_a_good_history_has_no_problems() -> None:
@@ -57,7 +57,7 @@ def test_a_good_history_has_no_problems() -> None:
 
     assert list(check_history(GOOD, "p")) == []
     assert list(check_replay(good, make_program(good))) == []
-    assert list(check_signals([good], Ledger())) == []
+    assert list(check_signals([good], ClientLedger())) == []
     assert list(check_children([good])) == []
 
 
@@ -95,54 +95,56 @@ def test_a_history_that_the_code_would_not_write_is_found() -> None:
 # --- signals ---
 
 
-def received(token: Token) -> AnyEvent:
+def received(token: SignalToken) -> AnyEvent:
     return events.SignalReceived(name="s", value=payloads.encode(token, "a token"))
 
 
-def with_signals(*tokens: Token) -> Sequence[AnyEvent]:
+def with_signals(*tokens: SignalToken) -> Sequence[AnyEvent]:
     return (GOOD[0], *map(received, tokens), *GOOD[1:])
 
 
-def accepted(*tokens: Token) -> Ledger:
-    ledger = Ledger()
+def accepted(*tokens: SignalToken) -> ClientLedger:
+    ledger = ClientLedger()
     ledger.accepted.extend(("p", "s", token) for token in tokens)
     return ledger
 
 
 def test_a_signal_that_was_accepted_and_never_received_is_found() -> None:
-    assert "lost" in "\n".join(check_signals([record(GOOD)], accepted(Token("c"))))
+    assert "lost" in "\n".join(check_signals([record(GOOD)], accepted(SignalToken("c"))))
 
 
 def test_a_signal_that_was_received_twice_is_found() -> None:
-    twice = record(with_signals(Token("c"), Token("c")))
+    twice = record(with_signals(SignalToken("c"), SignalToken("c")))
 
-    assert "doubled" in "\n".join(check_signals([twice], accepted(Token("c"))))
+    assert "doubled" in "\n".join(check_signals([twice], accepted(SignalToken("c"))))
 
 
 def test_a_refused_signal_that_was_received_is_found() -> None:
-    assert "doubled" in "\n".join(check_signals([record(with_signals(Token("c")))], Ledger()))
+    assert "doubled" in "\n".join(check_signals([record(with_signals(SignalToken("c")))], ClientLedger()))
 
 
 def test_a_signal_that_a_continued_run_is_given_again_counts_once() -> None:
-    first = record((*with_signals(Token("c"))[:-1], events.ContinuedAs(execution_id="f", workflow="scripted", input=ORDER)))
-    second = record((started(continued_from="e"), received(Token("c")), *GOOD[1:]), "f")
+    first = record(
+        (*with_signals(SignalToken("c"))[:-1], events.ContinuedAs(execution_id="f", workflow="scripted", input=ORDER))
+    )
+    second = record((started(continued_from="e"), received(SignalToken("c")), *GOOD[1:]), "f")
 
-    assert list(check_signals([first, second], accepted(Token("c")))) == []
+    assert list(check_signals([first, second], accepted(SignalToken("c")))) == []
 
 
 def test_a_signal_between_workflows_counts_once_it_is_answered() -> None:
-    token = payloads.encode(Token("q.1"), "a token")
+    token = payloads.encode(SignalToken("q.1"), "a token")
     initiated = events.ExternalSignalInitiated(number=2, workflow_id="p", name="s", value=token)
     sender = record((*GOOD[:3], initiated, events.ExternalSignalCompleted(number=2), COMPLETED), "q", "q")
 
-    assert list(check_signals([sender, record(with_signals(Token("q.1")))], Ledger())) == []
-    assert "lost" in "\n".join(check_signals([sender, record(GOOD)], Ledger()))
+    assert list(check_signals([sender, record(with_signals(SignalToken("q.1")))], ClientLedger())) == []
+    assert "lost" in "\n".join(check_signals([sender, record(GOOD)], ClientLedger()))
 
 
 # --- children ---
 
 
-def parent_of(end: AnyEvent) -> Record:
+def parent_of(end: AnyEvent) -> ExecutionRecord:
     child = events.ChildStarted(number=2, workflow="scripted", workflow_id="c", execution_id="c", input=ORDER)
     return record((*GOOD[:3], child, end, COMPLETED))
 
@@ -163,7 +165,7 @@ def test_a_parent_that_was_told_another_end_is_found() -> None:
 
 
 def row(version: int, status: str = "running", execution_id: str = "e") -> ExecutionRow:
-    return ExecutionRow("default", execution_id, "p", "w", "", "default", status, version, 0, None, None, 0, 0, None, b"{}")
+    return ExecutionRow("default", execution_id, "p", "w", "", "default", status, version, 0, (), None, 0, 0, None, b"{}")
 
 
 @pytest.mark.parametrize(

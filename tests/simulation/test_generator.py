@@ -14,26 +14,26 @@ def walk(steps: tuple[AnyStep, ...]) -> Iterator[AnyStep]:
     for step in steps:
         yield step
         match step:
-            case plans.Branches():
+            case plans.RunBranches():
                 for branch in step.branches:
                     yield from walk(branch)
-            case plans.Child():
+            case plans.RunChild():
                 yield from walk(step.plan.steps)
-            case plans.Again():
+            case plans.ContinueAsNew():
                 yield from walk(step.steps)
-            case plans.Guarded():
+            case plans.CleanUpWhenCancelled():
                 yield from walk((*step.steps, *step.cleanup))
 
 
 def test_every_kind_of_step_and_call_occurs() -> None:
     calls = [call for seed in range(100) for client in make_scenario(seed).clients for call in client]
-    steps = [step for call in calls if isinstance(call, plans.Open) for step in walk(call.plan.steps)]
-    steps += [step for call in calls if isinstance(call, plans.SendOrOpen) for step in walk(call.plan.steps)]
+    steps = [step for call in calls if isinstance(call, plans.StartCall) for step in walk(call.plan.steps)]
+    steps += [step for call in calls if isinstance(call, plans.SignalWithStartCall) for step in walk(call.plan.steps)]
 
     assert {type(step) for step in steps} == set(PERFORM)
     assert {type(call) for call in calls} == set(plans.AnyCall.__args__)
-    assert {step.kind for step in steps if isinstance(step, plans.Act)} == set(plans.Kind)
-    assert {step.ending for step in steps if isinstance(step, plans.Hold)} == set(plans.Ending)
+    assert {step.kind for step in steps if isinstance(step, plans.RunActivity)} == set(plans.ActivityKind)
+    assert {step.ending for step in steps if isinstance(step, plans.WaitForever)} == set(plans.EndlessWait)
 
 
 def test_scenarios_grow_with_the_seed() -> None:
@@ -46,5 +46,5 @@ def test_a_plan_is_data() -> None:
     for seed in range(20):
         for client in make_scenario(seed).clients:
             for call in client:
-                if isinstance(call, plans.Open):
+                if isinstance(call, plans.StartCall):
                     assert msgspec.json.decode(msgspec.json.encode(call.plan), type=Plan) == call.plan

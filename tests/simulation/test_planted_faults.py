@@ -7,11 +7,11 @@ from msgspec.structs import replace
 
 from holdfast.core.lifecycle import CLOSED
 from holdfast.errors import SimulationFailed
+from holdfast.simulation.environments import MemoryEnvironment, SqliteEnvironment
 from holdfast.simulation.generator import make_scenario
-from holdfast.simulation.memory_stage import Decide, MemoryStage, WatchedTables
-from holdfast.simulation.seeds import Summary, judge, make_folder
-from holdfast.simulation.sqlite_stage import PointedStore, PointedTransaction, SqliteStage
-from holdfast.simulation.theatres import OwnFile, SharedMemory
+from holdfast.simulation.memory_backend import ChooseFault, MemoryBackend, WatchedTables
+from holdfast.simulation.seeds import SimulationSummary, compare_runs, make_folder
+from holdfast.simulation.sqlite_backend import FaultInjectingStore, FaultInjectingTransaction, SqliteBackend
 from holdfast.simulation.world import World
 from holdfast.store.contract import Store, Transaction
 from holdfast.store.memory.tables import Changes
@@ -37,11 +37,11 @@ class PlantedTables(WatchedTables):
         super().apply(changes)
 
 
-def plant(spoil: Callable[[Changes], bool]) -> type[MemoryStage]:
-    """A stage whose database spoils commits; `spoil` says whether it found something to spoil."""
+def plant(spoil: Callable[[Changes], bool]) -> type[MemoryBackend]:
+    """A backend whose database spoils commits; `spoil` says whether it found something to spoil."""
 
-    class PlantedStage(MemoryStage):
-        def __init__(self, world: World, decide: Decide, *, is_slow: bool) -> None:
+    class PlantedStage(MemoryBackend):
+        def __init__(self, world: World, decide: ChooseFault, *, is_slow: bool) -> None:
             super().__init__(world, decide, is_slow=is_slow)
             self._database.tables = PlantedTables(self.monitor, spoil)
 
@@ -97,8 +97,8 @@ def forget_request(changes: Changes) -> bool:
 
 def forget_node(changes: Changes) -> bool:
     for execution_id, row in list(changes.executions.items()):
-        if row.node is not None:
-            changes.executions[execution_id] = replace(row, node=None)
+        if row.nodes:
+            changes.executions[execution_id] = replace(row, nodes=())
             return True
     return False
 
@@ -128,7 +128,9 @@ def find_failing_seed(try_seed: Callable[[int], None]) -> tuple[int, str]:
 @pytest.mark.parametrize("fault", PLANTED)
 def test_a_broken_database_is_found(fault: str) -> None:
     def try_seed(seed: int) -> None:
-        judge(SharedMemory(make_scenario(seed), 3, plant(PLANTED[fault])), seed, Summary("memory", seed))
+        compare_runs(
+            MemoryEnvironment(make_scenario(seed), 3, plant(PLANTED[fault])), seed, SimulationSummary("memory", seed)
+        )
 
     seed, message = find_failing_seed(try_seed)
 
@@ -136,14 +138,14 @@ def test_a_broken_database_is_found(fault: str) -> None:
     assert f"holdfast simulate --seeds 1 --first {seed} --store memory --nodes 3" in message
 
 
-class ForgetfulTransaction(PointedTransaction):
+class ForgetfulTransaction(FaultInjectingTransaction):
     """Says that it committed, and did not."""
 
     async def commit(self) -> None:
         await self._transaction.rollback()
 
 
-class ForgetfulStore(PointedStore):
+class ForgetfulStore(FaultInjectingStore):
     """Forgets one commit, the twentieth."""
 
     begun = 0
@@ -151,23 +153,25 @@ class ForgetfulStore(PointedStore):
     async def begin(self) -> Transaction:
         self.begun += 1
         if self.begun == 20:
-            return ForgetfulTransaction(await self._store.begin(), self._stage, self._node)
+            return ForgetfulTransaction(await self._store.begin(), self._backend, self._node)
         return await super().begin()
 
 
-class ForgetfulStage(SqliteStage):
+class ForgetfulStage(SqliteBackend):
     """A disk that lies."""
 
     def make_store(self, node: str) -> Store:
         pointed = super().make_store(node)
-        assert isinstance(pointed, PointedStore)
+        assert isinstance(pointed, FaultInjectingStore)
         return ForgetfulStore(pointed._store, self, node)
 
 
 def test_a_disk_that_lies_is_found() -> None:
     def try_seed(seed: int) -> None:
         with make_folder() as folder:
-            judge(OwnFile(make_scenario(seed), folder, ForgetfulStage), seed, Summary("sqlite", seed))
+            compare_runs(
+                SqliteEnvironment(make_scenario(seed), folder, ForgetfulStage), seed, SimulationSummary("sqlite", seed)
+            )
 
     seed, message = find_failing_seed(try_seed)
 

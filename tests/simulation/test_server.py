@@ -9,10 +9,10 @@ import pytest
 
 from holdfast import simulation
 from holdfast.errors import SimulationFailed, StoreUnavailable
+from holdfast.simulation.environments import ServerEnvironment
 from holdfast.simulation.generator import make_scenario
-from holdfast.simulation.seeds import Summary, judge
-from holdfast.simulation.server_stage import ServerStage, StagedStore, make_address
-from holdfast.simulation.theatres import SharedServer
+from holdfast.simulation.seeds import SimulationSummary, compare_runs
+from holdfast.simulation.server_backend import ServerBackend, SimulatedStore, make_address
 from holdfast.store.contract import Store, Transaction
 from tests.postgres.access import connect
 
@@ -30,18 +30,22 @@ def test_R2_seeds_end_as_undisturbed_whatever_goes_wrong_on_a_server(postgres_se
 
 
 def test_store_that_takes_a_lost_commit_for_done_is_found(postgres_server: str) -> None:
-    class Gullible(StagedStore):
+    class Gullible(SimulatedStore):
         async def was_committed(self, transaction: Transaction) -> bool:
             return True
 
-    class GullibleStage(ServerStage):
+    class GullibleStage(ServerBackend):
         def make_store(self, node: str) -> Store:
             store = self._stores[node] = Gullible(self._address, self, node)
             return store
 
     def judge_all() -> None:
         for seed in range(20):
-            judge(SharedServer(make_scenario(seed), 2, postgres_server, GullibleStage), seed, Summary("server", seed))
+            compare_runs(
+                ServerEnvironment(make_scenario(seed), 2, postgres_server, GullibleStage),
+                seed,
+                SimulationSummary("server", seed),
+            )
 
     with nothing_left_behind(postgres_server), pytest.raises(SimulationFailed, match=r"Run it alone: holdfast simulate"):
         judge_all()

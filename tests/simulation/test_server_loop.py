@@ -9,7 +9,7 @@ from contextvars import copy_context
 import pytest
 
 from holdfast.core.instants import SECOND
-from holdfast.simulation.loop import NODE, LoopIsDry
+from holdfast.simulation.loop import NODE, NothingScheduled
 from holdfast.simulation.server_loop import ServerLoop
 
 START = 1_900_000_000 * SECOND
@@ -81,5 +81,5 @@ def test_loop_with_nothing_to_wait_for_says_so(loop: ServerLoop) -> None:
     async def main() -> None:
         await loop.create_future()
 
-    with pytest.raises(LoopIsDry):
+    with pytest.raises(NothingScheduled):
         loop.run(main())

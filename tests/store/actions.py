@@ -7,6 +7,7 @@ from typing import TypeAlias
 
 from hypothesis import strategies as st
 
+from holdfast.core.effects import TimerKind
 from holdfast.core.lifecycle import Status
 from tests.store.builders import ORG, OTHER
 
@@ -23,12 +24,12 @@ class Turn:
 
     number: int
     status: Status
-    node: str | None
+    nodes: tuple[str, ...]
     events: int
     is_start: bool
     is_stale: bool
     takes: int
-    timers: tuple[tuple[int, int, int], ...]
+    timers: tuple[tuple[int, int, TimerKind, int], ...]
     ended: tuple[int, ...]
     sends: tuple[int, ...]
     letters: int
@@ -90,7 +91,7 @@ class Look:
     """A claim of what goes by some routes, given up again."""
 
     routes: tuple[str, ...]
-    due_before: int
+    due_until: int
 
 
 @dataclass(frozen=True)
@@ -119,7 +120,15 @@ class Purge:
     limit: int
 
 
-Action: TypeAlias = Batch | Deliver | Letters | Change | Beat | Look | Take | Lock | Purge
+@dataclass(frozen=True)
+class PurgeLetters:
+    """Old dead letters removed."""
+
+    before: int
+    limit: int
+
+
+Action: TypeAlias = Batch | Deliver | Letters | Change | Beat | Look | Take | Lock | Purge | PurgeLetters
 
 numbers = st.sampled_from(NUMBERS)
 orgs = st.sampled_from([ORG, OTHER])
@@ -130,12 +139,14 @@ turns = st.builds(
     Turn,
     number=numbers,
     status=st.sampled_from(Status),
-    node=st.sampled_from([None, *NODES]),
+    nodes=st.lists(st.sampled_from(NODES), unique=True, max_size=2).map(tuple),
     events=st.integers(0, 3),
     is_start=st.booleans(),
     is_stale=st.sampled_from([False, False, False, True]),
     takes=st.integers(0, 3),
-    timers=st.lists(st.tuples(st.sampled_from(TIMERS), st.integers(1, 50), st.integers(-2, 2)), max_size=2).map(tuple),
+    timers=st.lists(
+        st.tuples(st.sampled_from(TIMERS), st.integers(1, 50), st.sampled_from(TimerKind), st.integers(0, 2)), max_size=2
+    ).map(tuple),
     ended=st.lists(st.sampled_from(TIMERS), max_size=2).map(tuple),
     sends=st.lists(numbers, max_size=2).map(tuple),
     letters=st.integers(0, 1),
@@ -165,4 +176,5 @@ actions = st.one_of(
     st.builds(Take, st.sampled_from(NODES), some_routes, st.integers(0, 3)),
     st.builds(Lock, st.sampled_from(NODES), st.integers(0, 5), st.integers(0, 5)),
     st.builds(Purge, st.integers(-1, 1), st.integers(0, 3)),
+    st.builds(PurgeLetters, st.integers(0, 6), st.integers(0, 3)),
 )

@@ -2,14 +2,13 @@
 
 from __future__ import annotations
 
-import asyncio
-import time
-from collections.abc import Callable, Collection, Sequence
+from collections.abc import Collection, Sequence
 from typing import Any
 
 import msgspec
 
 from holdfast.core import codec
+from holdfast.core.effects import TimerKind
 from holdfast.core.envelopes import Signal
 from holdfast.core.events import PatchRecorded
 from holdfast.core.execution import Details
@@ -17,22 +16,8 @@ from holdfast.core.ids import make_execution_id
 from holdfast.core.instants import SECOND, Instant
 from holdfast.core.lifecycle import Status
 from holdfast.core.payloads import NULL
-from holdfast.store.contract import (
-    ActivityRow,
-    Claim,
-    Claimed,
-    DeadLetterRow,
-    ExecutionRow,
-    HistoryRow,
-    InboxRow,
-    LooseWrite,
-    RequestRow,
-    Store,
-    TimerRow,
-    Transaction,
-    TurnWrite,
-    Wanted,
-)
+from holdfast.store.contract import Claim, Claimed, Store, Transaction, TurnWrite, UnroutedWrite, Wanted
+from holdfast.store.rows import ActivityRow, DeadLetterRow, ExecutionRow, HistoryRow, InboxRow, RequestRow, TimerRow
 
 ORG = "default"
 OTHER = "other"
@@ -57,7 +42,7 @@ def make_row(number: int = 1, **columns: Any) -> ExecutionRow:
         status=Status.RUNNING,
         state_version=1,
         sequence=1,
-        node=None,
+        nodes=(),
         parent_id=None,
         created_at=NOW + number * SECOND,
         updated_at=NOW + number * SECOND,
@@ -102,9 +87,19 @@ def make_signal(name: str, number: int | None = 1, *, org: str = ORG, workflow_i
     return InboxRow(org, execution_id, workflow_id, codec.encode(Signal(name=name, value=NULL)), route=route)
 
 
-def make_timer(number: int, due: int, *, of: int = 1, org: str = ORG, attempt: int = 0, route: str = "") -> TimerRow:
+def make_timer(number: int, due: int, *, of: int = 1, org: str = ORG, route: str = "") -> TimerRow:
     """Timer `number` of execution `of`, due so many seconds after NOW."""
-    return TimerRow(org, id_of(of), number, NOW + due * SECOND, attempt, route)
+    return TimerRow(org, id_of(of), number, NOW + due * SECOND, route=route)
+
+
+def make_retry(number: int, due: int, attempt: int) -> TimerRow:
+    """The timer at whose end attempt `attempt` of activity `number` of the first execution begins."""
+    return msgspec.structs.replace(make_timer(number, due), kind=TimerKind.RETRY, attempt=attempt)
+
+
+def make_offer_timer(number: int, due: int, attempt: int = 1, *, of: int = 1) -> TimerRow:
+    """The timer at whose end activity `number` of execution `of` has been offered for long enough."""
+    return msgspec.structs.replace(make_timer(number, due, of=of), kind=TimerKind.OFFER, attempt=attempt)
 
 
 def make_offer(number: int, route: str = "", *, of: int = 1, attempt: int = 1, org: str = ORG) -> ActivityRow:
@@ -112,9 +107,10 @@ def make_offer(number: int, route: str = "", *, of: int = 1, attempt: int = 1, o
     return ActivityRow(org, id_of(of), number, attempt, route, b"activity %d" % number)
 
 
-def make_letter(name: str, number: int = 1, *, org: str = ORG, attempts: int = 0) -> DeadLetterRow:
+def make_letter(name: str, number: int = 1, *, org: str = ORG, attempts: int = 0, at: int = 0) -> DeadLetterRow:
+    """A signal that could not be handled; it became a dead letter so many seconds after NOW."""
     body = codec.encode(Signal(name=name, value=NULL))
-    return DeadLetterRow(org, id_of(number), f"order-{number}", body, f"{name} is poison", "a", NOW, attempts)
+    return DeadLetterRow(org, id_of(number), f"order-{number}", body, f"{name} is poison", "a", NOW + at * SECOND, attempts)
 
 
 def make_request(key: str, *, org: str = ORG, kind: str = "start", expires: int = 60) -> RequestRow:
@@ -132,16 +128,16 @@ def want(*numbers: int, known_version: int = -1, org: str = ORG) -> Claim:
     return Claim(wanted=[Wanted(org, id_of(number), known_version) for number in numbers])
 
 
-async def commit(store: Store, *turns: TurnWrite, loose: LooseWrite | None = None) -> set[str]:
+async def commit(store: Store, *turns: TurnWrite, loose: UnroutedWrite | None = None) -> set[str]:
     """Write these turns in a transaction of their own; which of them were lost."""
     transaction = await store.begin()
-    lost = await transaction.write(turns, loose or LooseWrite())
+    lost = await transaction.write(turns, loose or UnroutedWrite())
     await transaction.commit()
     return lost
 
 
-async def commit_loose(store: Store, *outgoing: InboxRow, **loose: Any) -> None:
-    await commit(store, loose=LooseWrite(outgoing=list(outgoing), **loose))
+async def commit_unrouted(store: Store, *outgoing: InboxRow, **loose: Any) -> None:
+    await commit(store, loose=UnroutedWrite(outgoing=list(outgoing), **loose))
 
 
 async def look(store: Store, claim: Claim) -> Claimed:
@@ -168,11 +164,3 @@ async def read_row(store: Store, number: int = 1, org: str = ORG) -> ExecutionRo
 async def read_inbox(store: Store, skip: Collection[str] = ()) -> list[InboxRow]:
     """Everything in the inbox that can be claimed."""
     return (await look(store, Claim(limit=1000, skip=skip))).inbox
-
-
-async def wait_until(is_so: Callable[[], bool]) -> None:
-    """Let others go on until it is so."""
-    deadline = time.monotonic() + 10
-    while not is_so():
-        assert time.monotonic() < deadline, "waited 10 s in vain"
-        await asyncio.sleep(0.001)

@@ -7,15 +7,16 @@ from collections.abc import Awaitable, Callable
 from inspect import isawaitable
 from typing import Any, TypeAlias, TypeVar
 
-from holdfast.store.contract import InboxRow, Once, Store, Work
-from holdfast.store.memory.user_work import MemoryConnection
+from holdfast.store.contract import Once, Store, UserFunction
+from holdfast.store.memory.user_transactions import MemoryConnection
 from holdfast.store.postgres.store import PostgresStore
+from holdfast.store.rows import InboxRow
 
 T = TypeVar("T")
 Put: TypeAlias = Callable[[InboxRow], None]
 
 
-async def transact(store: Store, work: Work[T], once: Once | None = None) -> T:
+async def transact(store: Store, work: UserFunction[T], once: Once | None = None) -> T:
     """Work as its store's driver likes it: plain, or async where the driver is."""
     if not isinstance(store, PostgresStore):
         return await store.transact(work, once)

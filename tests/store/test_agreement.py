@@ -14,18 +14,8 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from holdfast.core.instants import SECOND
-from holdfast.store.contract import (
-    Claim,
-    DeadLetterRow,
-    ExecutionRow,
-    Filter,
-    InboxRow,
-    LooseWrite,
-    NodeRow,
-    Store,
-    TurnWrite,
-    Wanted,
-)
+from holdfast.store.contract import Claim, ExecutionFilter, Store, TurnWrite, UnroutedWrite, Wanted
+from holdfast.store.rows import DeadLetterRow, ExecutionRow, InboxRow, NodeRow
 from tests.store.actions import (
     NUMBERS,
     ROUTES,
@@ -40,6 +30,7 @@ from tests.store.actions import (
     Lock,
     Look,
     Purge,
+    PurgeLetters,
     Take,
     Turn,
     actions,
@@ -93,11 +84,13 @@ async def act(store: Store, action: Action) -> object:
             changed = make_turn(row, status, events=0).row
             return await store.set_status(row.org, row.execution_id, row.state_version - is_stale, changed)
         case Look(routes, due):
-            claimed = await look(store, Claim(limit=1000, due_before=NOW + due * SECOND, routes=routes))
+            claimed = await look(store, Claim(limit=1000, due_until=NOW + due * SECOND, routes=routes))
             due_next = [await store.find_next_due(skip, routes) for skip in ((), [id_of(1)])]
             return claimed.held, claimed.open_ids, without_ids(claimed.inbox), claimed.due, due_next
         case Purge(before, limit):
             return await store.purge(NOW + before * 10**9, limit)
+        case PurgeLetters(before, limit):
+            return await store.purge_dead_letters(NOW + before * SECOND, limit)
         case Take(node, routes, limit):
             return await take_offers(store, node, routes, limit)
         case Beat() | Lock():
@@ -113,7 +106,7 @@ async def act_as_node(store: Store, action: Beat | Lock) -> object:
             await (store.leave(node) if does == "leave" else store.remove_nodes([node]))
             return None
         case Lock(node, _, 0):
-            await store.give_lock("lock", node)
+            await store.release_lock("lock", node)
             return None
         case Lock(node, now, until):
             return await store.take_lock("lock", node, NOW + now, NOW + until)
@@ -128,14 +121,14 @@ async def take_offers(store: Store, node: str, routes: Sequence[str], limit: int
 async def run_batch(store: Store, batch: Batch) -> object:
     transaction = await store.begin()
     wanted = [Wanted(org_of(turn.number), id_of(turn.number)) for turn in batch.turns]
-    claimed = await transaction.claim(Claim(wanted=wanted, limit=100, due_before=NOW * 2))
+    claimed = await transaction.claim(Claim(wanted=wanted, limit=100, due_until=NOW * 2))
     writes = []
     for turn in batch.turns:
         row = claimed.rows.get(id_of(turn.number))
         mine = [one.id for one in claimed.inbox if one.execution_id == id_of(turn.number)]
         writes.append(make_write(turn, row, mine[: turn.takes]))
     nobodys = [one.id for one in claimed.inbox if one.execution_id not in claimed.held]
-    loose = LooseWrite(
+    loose = UnroutedWrite(
         consumed=nobodys[: batch.takes],
         failed=[one.id for one in claimed.inbox][: batch.fails],
         rerouted=[(one.id, ROUTES[0]) for one in claimed.inbox[: batch.reroutes]],
@@ -150,14 +143,19 @@ async def run_batch(store: Store, batch: Batch) -> object:
 
 
 def make_write(turn: Turn, row: ExecutionRow | None, taken: Sequence[int]) -> TurnWrite:
+    place = NUMBERS.index(turn.number)  # no two close at the same time: which of them is purged first would be open
     writes: dict[str, Any] = {
         "timers": [
-            make_timer(number, due, of=turn.number, org=org_of(turn.number), attempt=attempt, route=turn.route)
-            for number, due, attempt in turn.timers
+            msgspec.structs.replace(
+                make_timer(number, due, of=turn.number, org=org_of(turn.number), route=turn.route),
+                kind=kind,
+                attempt=attempt,
+            )
+            for number, due, kind, attempt in turn.timers
         ],
         "ended_timers": TIMERS if turn.status.is_closed else turn.ended,
         "outgoing": [make_signal("outgoing", number, org=org_of(number), route=turn.route) for number in turn.sends],
-        "dead_letters": [make_letter("dead", turn.number, org=org_of(turn.number))] * turn.letters,
+        "dead_letters": [make_letter("dead", turn.number, org=org_of(turn.number), at=turn.number)] * turn.letters,
         "requests": [make_request(turn.key, expires=1000 + turn.number)] if turn.key else [],
         "consumed": taken,
         "offered": [
@@ -167,13 +165,14 @@ def make_write(turn: Turn, row: ExecutionRow | None, taken: Sequence[int]) -> Tu
         "withdrawn": turn.withdrawn,
     }
     if row is None or turn.is_start:
-        closed_at = NOW if turn.status.is_closed else None
+        closed_at = NOW - place if turn.status.is_closed else None
         start = msgspec.structs.replace(
-            first_row(turn.number), node=turn.node, status=turn.status, closed_at=closed_at, route=turn.route
+            first_row(turn.number), nodes=turn.nodes, status=turn.status, closed_at=closed_at, route=turn.route
         )
         return make_start(start, **writes)
     write = make_turn(row, turn.status, events=turn.events, **writes)
-    write.row = msgspec.structs.replace(write.row, node=turn.node, route=turn.route)
+    closed_at = None if write.row.closed_at is None else write.row.closed_at - place
+    write.row = msgspec.structs.replace(write.row, nodes=turn.nodes, route=turn.route, closed_at=closed_at)
     if turn.is_stale:
         write.expected_version = row.state_version - 1
     return write
@@ -185,14 +184,14 @@ def make_write(turn: Turn, row: ExecutionRow | None, taken: Sequence[int]) -> Tu
 async def see(store: Store) -> dict[str, object]:
     """Everything that a store shows. Ids of sequences are left out: they may have gaps."""
     pairs = [(org, workflow_id) for org in (ORG, OTHER) for workflow_id in WORKFLOW_IDS]
-    everything = await look(store, Claim(workflow_ids=pairs, limit=1000, due_before=NOW * 2))
+    everything = await look(store, Claim(workflow_ids=pairs, limit=1000, due_until=NOW * 2))
     transaction = await store.begin()
     requests = [await transaction.read_request(ORG, "start", key, NOW + 1003 * SECOND) for key in "xy"]
     latest = [await transaction.read_latest(*pair) for pair in pairs]
     await transaction.rollback()
     skip = [id_of(1), id_of(2)]
     return {
-        "executions": [await store.list_executions(Filter(org)) for org in (ORG, OTHER)],
+        "executions": [await store.list_executions(ExecutionFilter(org)) for org in (ORG, OTHER)],
         "histories": [await store.load_history(id_of(number)) for number in NUMBERS],
         "last turns": [await store.load_last_turn(id_of(number)) for number in NUMBERS],
         "held": everything.held,
@@ -210,6 +209,7 @@ async def see(store: Store) -> dict[str, object]:
         "lost offers": [await store.list_lost_offers(alive, limit=5) for alive in ((), ["a"])],
         "closed": await store.find_closed([id_of(number) for number in NUMBERS]),
         "oldest closed": await store.find_oldest_closed(),
+        "oldest dead letter": await store.find_oldest_dead_letter(),
         "problems": await store.check(),
     }
 

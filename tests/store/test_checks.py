@@ -4,13 +4,15 @@ from __future__ import annotations
 
 import msgspec
 
+from holdfast.core.codec import SCHEMA
 from holdfast.core.lifecycle import Status
-from holdfast.store.contract import HistoryRow, InboxRow, Store
+from holdfast.store.contract import Store
+from holdfast.store.rows import HistoryRow, InboxRow
 from tests.store.builders import (
     NOW,
     ORG,
     commit,
-    commit_loose,
+    commit_unrouted,
     id_of,
     make_closing,
     make_history,
@@ -30,11 +32,29 @@ async def test_a_store_in_use_holds_no_contradiction(store: Store) -> None:
     await commit(store, turn, make_turn(other, Status.BLOCKED, events=0))
     await commit(store, make_closing(turn.row, ended_timers=[1]))
     unreadable = msgspec.structs.replace(make_letter("bad"), body=b"?")
-    await commit_loose(store, make_signal("late", 1), make_signal("for nobody", 9), dead_letters=[unreadable])
+    await commit_unrouted(store, make_signal("late", 1), make_signal("for nobody", 9), dead_letters=[unreadable])
 
     problems = await store.check()
 
     assert problems == []
+
+
+async def test_what_a_newer_holdfast_wrote_is_listed_and_no_contradiction(store: Store) -> None:
+    row, other = make_row(1), make_row(2, workflow_id="order-1-again")
+    newer = HistoryRow(row.execution_id, 1, 1, NOW, SCHEMA + 1, b'[{"type":"from_the_future"}]')
+    start = make_start(row)
+    start.history = newer
+    start.row = msgspec.structs.replace(row, sequence=1)
+    later = make_start(msgspec.structs.replace(other, details=b'{"paused":true}'))
+    await commit(store, start, later)
+    await commit_unrouted(store, InboxRow(ORG, row.execution_id, "", b'{"type":"from_the_future"}'))
+
+    assert await store.check() == []
+    sentences = sorted(await store.list_newer())
+    assert len(sentences) == 3
+    assert all("a newer Holdfast wrote it" in sentence for sentence in sentences)
+    assert row.execution_id in " ".join(sentences)
+    assert other.execution_id in " ".join(sentences)
 
 
 async def test_an_empty_store_holds_no_contradiction(store: Store) -> None:
@@ -97,7 +117,7 @@ async def test_a_timer_of_a_closed_execution_is_found(store: Store) -> None:
 
 
 async def test_an_envelope_that_cannot_be_decoded_is_found(store: Store) -> None:
-    await commit_loose(store, make_signal("fine", 1), InboxRow(ORG, id_of(1), "", b"?"))
+    await commit_unrouted(store, make_signal("fine", 1), InboxRow(ORG, id_of(1), "", b"?"))
 
     problems = await store.check()
 

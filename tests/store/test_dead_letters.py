@@ -4,12 +4,12 @@ from __future__ import annotations
 
 import msgspec
 
-from holdfast.store.contract import LooseWrite, Store
+from holdfast.store.contract import Store, UnroutedWrite
 from tests.store.builders import (
     ORG,
     OTHER,
     commit,
-    commit_loose,
+    commit_unrouted,
     id_of,
     make_letter,
     make_row,
@@ -32,17 +32,17 @@ async def test_a_dead_letter_is_kept_as_it_came(store: Store) -> None:
 
 
 async def test_an_envelope_becomes_a_dead_letter_in_one_step(store: Store) -> None:
-    await commit_loose(store, make_signal("poison", 1))
+    await commit_unrouted(store, make_signal("poison", 1))
     [poison] = await read_inbox(store)
 
-    await commit_loose(store, consumed=[poison.id], dead_letters=[make_letter("poison")])
+    await commit_unrouted(store, consumed=[poison.id], dead_letters=[make_letter("poison")])
 
     assert await read_inbox(store) == []
     assert names_of(await store.list_dead_letters(ORG)) == ["poison"]
 
 
 async def test_dead_letters_are_listed_page_by_page_in_the_order_of_their_ids(store: Store) -> None:
-    await commit_loose(store, dead_letters=[make_letter(f"{n}") for n in range(5)])
+    await commit_unrouted(store, dead_letters=[make_letter(f"{n}") for n in range(5)])
 
     first = await store.list_dead_letters(ORG, limit=2)
     second = await store.list_dead_letters(ORG, limit=2, after=first[-1].id)
@@ -53,7 +53,7 @@ async def test_dead_letters_are_listed_page_by_page_in_the_order_of_their_ids(st
 
 
 async def test_discarding_removes_the_letters_named_and_counts_them(store: Store) -> None:
-    await commit_loose(store, dead_letters=[make_letter(name) for name in "abc"])
+    await commit_unrouted(store, dead_letters=[make_letter(name) for name in "abc"])
     a, _, c = await store.list_dead_letters(ORG)
 
     discarded = await store.discard_dead_letters(ORG, [a.id, c.id, 10**9])
@@ -66,7 +66,7 @@ async def test_discarding_removes_the_letters_named_and_counts_them(store: Store
 
 async def test_requeueing_moves_the_letters_back_into_the_inbox(store: Store) -> None:
     await commit(store, make_start(make_row(1)))
-    await commit_loose(store, dead_letters=[make_letter(name, attempts=9) for name in "abc"])
+    await commit_unrouted(store, dead_letters=[make_letter(name, attempts=9) for name in "abc"])
     a, b, c = await store.list_dead_letters(ORG)
 
     requeued = await store.requeue_dead_letters(ORG, {c.id, a.id, 10**9})
@@ -80,7 +80,7 @@ async def test_requeueing_moves_the_letters_back_into_the_inbox(store: Store) ->
 
 
 async def test_a_requeued_letter_comes_after_what_waits_already(store: Store) -> None:
-    await commit_loose(store, make_signal("waiting", 1), dead_letters=[make_letter("requeued")])
+    await commit_unrouted(store, make_signal("waiting", 1), dead_letters=[make_letter("requeued")])
     [letter] = await store.list_dead_letters(ORG)
 
     await store.requeue_dead_letters(ORG, [letter.id])
@@ -90,7 +90,7 @@ async def test_a_requeued_letter_comes_after_what_waits_already(store: Store) ->
 
 async def test_a_letter_addressed_by_workflow_id_is_requeued_to_it(store: Store) -> None:
     letter = msgspec.structs.replace(make_letter("bad"), execution_id="", workflow_id="order")
-    await commit_loose(store, dead_letters=[letter])
+    await commit_unrouted(store, dead_letters=[letter])
     [kept] = await store.list_dead_letters(ORG)
 
     await store.requeue_dead_letters(ORG, [kept.id])
@@ -100,7 +100,7 @@ async def test_a_letter_addressed_by_workflow_id_is_requeued_to_it(store: Store)
 
 
 async def test_dead_letters_of_another_org_are_out_of_reach(store: Store) -> None:
-    await commit_loose(store, dead_letters=[make_letter("theirs", org=OTHER), make_letter("ours")])
+    await commit_unrouted(store, dead_letters=[make_letter("theirs", org=OTHER), make_letter("ours")])
     [theirs] = await store.list_dead_letters(OTHER)
 
     listed = names_of(await store.list_dead_letters(ORG))
@@ -113,11 +113,11 @@ async def test_dead_letters_of_another_org_are_out_of_reach(store: Store) -> Non
 
 
 async def test_ids_of_discarded_letters_are_not_given_again(store: Store) -> None:
-    await commit_loose(store, dead_letters=[make_letter("old")])
+    await commit_unrouted(store, dead_letters=[make_letter("old")])
     [old] = await store.list_dead_letters(ORG)
     await store.discard_dead_letters(ORG, [old.id])
 
-    await commit_loose(store, dead_letters=[make_letter("new")])
+    await commit_unrouted(store, dead_letters=[make_letter("new")])
 
     [new] = await store.list_dead_letters(ORG)
     assert new.id > old.id
@@ -127,7 +127,9 @@ async def test_dead_letters_of_a_rolled_back_transaction_never_were(store: Store
     row = make_row(1)
     await commit(store, make_start(row))
     transaction = await store.begin()
-    await transaction.write([make_turn(row, dead_letters=[make_letter("a")])], LooseWrite(dead_letters=[make_letter("b")]))
+    await transaction.write(
+        [make_turn(row, dead_letters=[make_letter("a")])], UnroutedWrite(dead_letters=[make_letter("b")])
+    )
 
     await transaction.rollback()
 

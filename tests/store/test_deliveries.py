@@ -5,7 +5,8 @@ from __future__ import annotations
 import pytest
 
 from holdfast.core.lifecycle import Status
-from holdfast.store.contract import InboxRow, Store
+from holdfast.store.contract import Store
+from holdfast.store.rows import InboxRow
 from tests.store.builders import (
     ORG,
     OTHER,

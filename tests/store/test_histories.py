@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from holdfast.store.contract import HistoryRow, LooseWrite, Store
+from holdfast.store.contract import Store, UnroutedWrite
+from holdfast.store.rows import HistoryRow
 from tests.store.builders import NOW, commit, id_of, make_closing, make_history, make_row, make_start, make_turn
 
 
@@ -50,7 +51,7 @@ async def test_a_transaction_reads_the_history_that_it_has_written(store: Store)
     turns = await make_long(store)
     row = make_turn(make_turn(make_row(1), events=2).row, events=3).row
     transaction = await store.begin()
-    await transaction.write([make_turn(row)], LooseWrite())
+    await transaction.write([make_turn(row)], UnroutedWrite())
 
     histories = await transaction.read_history({id_of(1): 1})
     await transaction.rollback()

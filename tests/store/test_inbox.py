@@ -2,12 +2,15 @@
 
 from __future__ import annotations
 
-from holdfast.store.contract import Claim, InboxRow, LooseWrite, Store
+import msgspec
+
+from holdfast.store.contract import Claim, Store, UnroutedWrite
+from holdfast.store.rows import InboxRow
 from tests.store.builders import (
     ORG,
     begin_with,
     commit,
-    commit_loose,
+    commit_unrouted,
     id_of,
     look,
     make_closing,
@@ -24,7 +27,7 @@ from tests.store.builders import (
 async def test_envelopes_are_read_in_the_order_in_which_they_were_written(store: Store) -> None:
     row = make_row(1)
     await commit(store, make_start(row, outgoing=[make_signal("first", 1), make_signal("second", 1)]))
-    await commit_loose(store, make_signal("third", 1))
+    await commit_unrouted(store, make_signal("third", 1))
     await store.deliver([make_signal("fourth", 1)])
 
     claimed = await look(store, want(1))
@@ -39,7 +42,7 @@ async def test_an_envelope_is_stored_as_it_was_sent(store: Store) -> None:
     sent = InboxRow(ORG, id_of(1), "order", body)
     await commit(store, make_start(make_row(1)))
 
-    await commit_loose(store, sent)
+    await commit_unrouted(store, sent)
 
     [found] = (await look(store, want(1))).inbox
     assert (found.org, found.execution_id, found.workflow_id, found.body, found.attempts) == (
@@ -55,7 +58,7 @@ async def test_outgoing_envelopes_are_seen_only_after_the_commit(store: Store) -
     row = make_row(1)
     await commit(store, make_start(row))
     transaction = await store.begin()
-    await transaction.write([make_turn(row, outgoing=[make_signal("hello", 1)])], LooseWrite())
+    await transaction.write([make_turn(row, outgoing=[make_signal("hello", 1)])], UnroutedWrite())
 
     before = (await store.count()).inbox
     await transaction.commit()
@@ -66,10 +69,10 @@ async def test_outgoing_envelopes_are_seen_only_after_the_commit(store: Store) -
 async def test_a_rollback_leaves_the_envelope_and_the_state_as_before(store: Store) -> None:
     row = make_row(1)
     await commit(store, make_start(row))
-    await commit_loose(store, make_signal("hello", 1))
+    await commit_unrouted(store, make_signal("hello", 1))
     transaction, claimed = await begin_with(store, want(1))
     taken = [one.id for one in claimed.inbox]
-    await transaction.write([make_turn(row, consumed=taken, outgoing=[make_signal("never", 1)])], LooseWrite())
+    await transaction.write([make_turn(row, consumed=taken, outgoing=[make_signal("never", 1)])], UnroutedWrite())
 
     await transaction.rollback()
 
@@ -83,10 +86,10 @@ async def test_consuming_removes_exactly_the_rows_that_are_named(store: Store) -
     row = make_row(1)
     await commit(store, make_start(row), make_start(make_row(2)))
     names = ["a", "b", "c", "d"]
-    await commit_loose(store, *[make_signal(name, 1) for name in names], make_signal("e", 2))
+    await commit_unrouted(store, *[make_signal(name, 1) for name in names], make_signal("e", 2))
     inbox = {names_of([one])[0]: one.id for one in await read_inbox(store)}
 
-    await commit(store, make_turn(row, consumed=[inbox["a"], inbox["c"]]), loose=LooseWrite(consumed=[inbox["e"]]))
+    await commit(store, make_turn(row, consumed=[inbox["a"], inbox["c"]]), loose=UnroutedWrite(consumed=[inbox["e"]]))
 
     assert names_of(await read_inbox(store)) == ["b", "d"]
 
@@ -94,23 +97,23 @@ async def test_consuming_removes_exactly_the_rows_that_are_named(store: Store) -
 async def test_a_row_that_is_gone_can_be_named_again_without_harm(store: Store) -> None:
     row = make_row(1)
     await commit(store, make_start(row))
-    await commit_loose(store, make_signal("a", 1), make_signal("b", 1))
+    await commit_unrouted(store, make_signal("a", 1), make_signal("b", 1))
     first, second = await read_inbox(store)
     turn = make_turn(row, consumed=[first.id])
     await commit(store, turn)
 
-    lost = await commit(store, make_turn(turn.row, consumed=[first.id]), loose=LooseWrite(consumed=[first.id]))
+    lost = await commit(store, make_turn(turn.row, consumed=[first.id]), loose=UnroutedWrite(consumed=[first.id]))
 
     assert lost == set()
     assert await read_inbox(store) == [second]
 
 
 async def test_ids_are_never_given_twice(store: Store) -> None:
-    await commit_loose(store, make_signal("a", 1))
+    await commit_unrouted(store, make_signal("a", 1))
     [first] = await read_inbox(store)
-    await commit_loose(store, consumed=[first.id])
+    await commit_unrouted(store, consumed=[first.id])
 
-    await commit_loose(store, make_signal("b", 1))
+    await commit_unrouted(store, make_signal("b", 1))
 
     [second] = await read_inbox(store)
     assert second.id > first.id
@@ -118,18 +121,20 @@ async def test_ids_are_never_given_twice(store: Store) -> None:
 
 async def test_failed_handling_is_counted_in_the_row(store: Store) -> None:
     await commit(store, make_start(make_row(1)))
-    await commit_loose(store, make_signal("poison", 1), make_signal("fine", 1))
+    await commit_unrouted(store, make_signal("poison", 1), make_signal("fine", 1))
     poison, fine = await read_inbox(store)
 
-    await commit_loose(store, failed=[poison.id])
-    await commit_loose(store, failed=[poison.id])
+    await commit_unrouted(store, failed=[poison.id])
+    await commit_unrouted(store, failed=[poison.id])
 
     assert [(one.id, one.attempts) for one in await read_inbox(store)] == [(poison.id, 2), (fine.id, 0)]
 
 
 async def test_an_envelope_addressed_by_workflow_id_is_claimed_with_what_the_id_stands_for(store: Store) -> None:
     await commit(store, make_start(make_row(1, workflow_id="open")))
-    await commit_loose(store, make_signal("one", None, workflow_id="open"), make_signal("two", None, workflow_id="unknown"))
+    await commit_unrouted(
+        store, make_signal("one", None, workflow_id="open"), make_signal("two", None, workflow_id="unknown")
+    )
 
     claimed = await look(store, Claim(workflow_ids=[(ORG, "open"), (ORG, "unknown")]))
 
@@ -138,7 +143,7 @@ async def test_an_envelope_addressed_by_workflow_id_is_claimed_with_what_the_id_
 
 
 async def test_an_envelope_addressed_by_workflow_id_is_found_without_asking_for_it(store: Store) -> None:
-    await commit_loose(store, make_signal("hello", None, workflow_id="order"))
+    await commit_unrouted(store, make_signal("hello", None, workflow_id="order"))
 
     claimed = await look(store, Claim(limit=10))
 
@@ -147,7 +152,7 @@ async def test_an_envelope_addressed_by_workflow_id_is_found_without_asking_for_
 
 
 async def test_an_envelope_for_nobody_is_found_so_that_it_can_be_answered(store: Store) -> None:
-    await commit_loose(store, make_signal("hello", 1))
+    await commit_unrouted(store, make_signal("hello", 1))
 
     claimed = await look(store, Claim(limit=10))
 
@@ -157,7 +162,7 @@ async def test_an_envelope_for_nobody_is_found_so_that_it_can_be_answered(store:
 
 
 async def test_what_waits_for_an_execution_before_it_exists_is_given_to_it(store: Store) -> None:
-    await commit_loose(store, make_signal("early", 1))
+    await commit_unrouted(store, make_signal("early", 1))
 
     await commit(store, make_start(make_row(1)))
 
@@ -168,9 +173,26 @@ async def test_the_inbox_of_a_closed_execution_is_emptied_beside_the_turns(store
     row = make_row(1)
     await commit(store, make_start(row))
     await commit(store, make_closing(row))
-    await commit_loose(store, make_signal("late", 1))
+    await commit_unrouted(store, make_signal("late", 1))
     [late] = await read_inbox(store)
 
-    await commit_loose(store, make_signal("answer", 2), consumed=[late.id])
+    await commit_unrouted(store, make_signal("answer", 2), consumed=[late.id])
 
     assert names_of(await read_inbox(store)) == ["answer"]
+
+
+async def test_what_waits_for_an_execution_is_listed_by_either_id_the_oldest_first(store: Store) -> None:
+    row, other = make_row(1), make_row(2)
+    await commit(store, make_start(row), make_start(other))
+    await commit_unrouted(store, make_signal("by execution", 1))
+    await commit_unrouted(store, make_signal("for another", 2))
+    await commit_unrouted(
+        store, msgspec.structs.replace(make_signal("by name", 1), execution_id="", workflow_id=row.workflow_id)
+    )
+
+    found = await store.list_inbox(ORG, row.execution_id, row.workflow_id)
+
+    assert names_of(found) == ["by execution", "by name"]
+    assert names_of(await store.list_inbox(ORG, row.execution_id, row.workflow_id, limit=1)) == ["by execution"]
+    assert await store.list_inbox("another", row.execution_id, row.workflow_id) == []
+    assert names_of((await look(store, want(1))).inbox)[0] == "by execution"

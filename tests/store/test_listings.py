@@ -7,13 +7,14 @@ from collections.abc import Sequence
 import pytest
 
 from holdfast.core.lifecycle import Status
-from holdfast.store.contract import Counts, ExecutionRow, Filter, Store
+from holdfast.store.contract import Counts, ExecutionFilter, Store
+from holdfast.store.rows import ExecutionRow
 from tests.store.builders import (
     NOW,
     ORG,
     OTHER,
     commit,
-    commit_loose,
+    commit_unrouted,
     id_of,
     make_closing,
     make_letter,
@@ -22,6 +23,7 @@ from tests.store.builders import (
     make_start,
     make_timer,
     make_turn,
+    read_row,
 )
 
 
@@ -36,7 +38,7 @@ def ids_of(*numbers: int) -> list[str]:
 async def test_executions_are_listed_newest_first(store: Store) -> None:
     await commit(store, *[make_start(make_row(number)) for number in (2, 3, 1)])
 
-    rows = await store.list_executions(Filter(ORG))
+    rows = await store.list_executions(ExecutionFilter(ORG))
 
     assert rows == [make_row(3), make_row(2), make_row(1)]
 
@@ -44,19 +46,19 @@ async def test_executions_are_listed_newest_first(store: Store) -> None:
 async def test_each_page_goes_on_where_the_one_before_ended(store: Store) -> None:
     await commit(store, *[make_start(make_row(number)) for number in range(1, 6)])
 
-    first = await store.list_executions(Filter(ORG, limit=2))
-    second = await store.list_executions(Filter(ORG, limit=2, before=first[-1].execution_id))
-    third = await store.list_executions(Filter(ORG, limit=2, before=second[-1].execution_id))
+    first = await store.list_executions(ExecutionFilter(ORG, limit=2))
+    second = await store.list_executions(ExecutionFilter(ORG, limit=2, before=first[-1].execution_id))
+    third = await store.list_executions(ExecutionFilter(ORG, limit=2, before=second[-1].execution_id))
 
     assert [ids(page) for page in (first, second, third)] == [ids_of(5, 4), ids_of(3, 2), ids_of(1)]
 
 
 async def test_an_execution_that_starts_between_two_pages_moves_neither(store: Store) -> None:
     await commit(store, *[make_start(make_row(number)) for number in range(1, 5)])
-    first = await store.list_executions(Filter(ORG, limit=2))
+    first = await store.list_executions(ExecutionFilter(ORG, limit=2))
     await commit(store, make_start(make_row(9)))
 
-    second = await store.list_executions(Filter(ORG, limit=2, before=first[-1].execution_id))
+    second = await store.list_executions(ExecutionFilter(ORG, limit=2, before=first[-1].execution_id))
 
     assert ids(second) == ids_of(2, 1)
 
@@ -64,19 +66,19 @@ async def test_an_execution_that_starts_between_two_pages_moves_neither(store: S
 @pytest.mark.parametrize(
     ("query", "numbers"),
     [
-        (Filter(ORG, statuses=[Status.RUNNING]), [4, 3, 1]),
-        (Filter(ORG, statuses={Status.RUNNING, Status.COMPLETED}), [4, 3, 2, 1]),
-        (Filter(ORG, statuses=[Status.FAILED]), []),
-        (Filter(ORG, workflow="order"), [3, 2, 1]),
-        (Filter(ORG, workflow_id="again"), [3, 2]),
-        (Filter(ORG, parent_id=id_of(1)), [4]),
-        (Filter(ORG, statuses=[Status.RUNNING], workflow="order", limit=1), [3]),
-        (Filter(ORG, workflow="order", before=id_of(3)), [2, 1]),
-        (Filter(ORG, workflow_id="nobody's"), []),
-        (Filter(OTHER), [5]),
+        (ExecutionFilter(ORG, statuses=[Status.RUNNING]), [4, 3, 1]),
+        (ExecutionFilter(ORG, statuses={Status.RUNNING, Status.COMPLETED}), [4, 3, 2, 1]),
+        (ExecutionFilter(ORG, statuses=[Status.FAILED]), []),
+        (ExecutionFilter(ORG, workflow="order"), [3, 2, 1]),
+        (ExecutionFilter(ORG, workflow_id="again"), [3, 2]),
+        (ExecutionFilter(ORG, parent_id=id_of(1)), [4]),
+        (ExecutionFilter(ORG, statuses=[Status.RUNNING], workflow="order", limit=1), [3]),
+        (ExecutionFilter(ORG, workflow="order", before=id_of(3)), [2, 1]),
+        (ExecutionFilter(ORG, workflow_id="nobody's"), []),
+        (ExecutionFilter(OTHER), [5]),
     ],
 )
-async def test_filters_hold_all_at_once(store: Store, query: Filter, numbers: list[int]) -> None:
+async def test_filters_hold_all_at_once(store: Store, query: ExecutionFilter, numbers: list[int]) -> None:
     again = make_row(2, workflow_id="again")
     await commit(store, make_start(make_row(1)), make_start(again))
     await commit(store, make_closing(again))
@@ -152,14 +154,14 @@ async def test_rows_are_read_by_id_open_or_closed(store: Store) -> None:
 
 
 async def test_orphans_are_open_executions_of_nodes_that_are_not_alive(store: Store) -> None:
-    closed = make_row(4, node="dead")
+    closed = make_row(4, nodes=("dead",))
     await commit(
         store,
-        make_start(make_row(1, node="dead")),
-        make_start(make_row(2, node="alive")),
+        make_start(make_row(1, nodes=("dead",))),
+        make_start(make_row(2, nodes=("alive",))),
         make_start(make_row(3)),
         make_start(closed),
-        make_start(make_row(5, node="gone", org=OTHER)),
+        make_start(make_row(5, nodes=("gone",), org=OTHER)),
     )
     await commit(store, make_closing(closed))
 
@@ -173,20 +175,30 @@ async def test_orphans_are_open_executions_of_nodes_that_are_not_alive(store: St
 
 
 async def test_orphan_is_whoever_names_one_node_that_is_not_alive(store: Store) -> None:
-    await commit(store, make_start(make_row(1, node="alive,dead")), make_start(make_row(2, node="alive,well")))
+    await commit(store, make_start(make_row(1, nodes=("alive", "dead"))), make_start(make_row(2, nodes=("alive", "well"))))
 
     orphans = await store.list_orphans(["alive", "well"], limit=10)
 
     assert ids(orphans) == ids_of(1)
 
 
+@pytest.mark.parametrize("name", ["a,b", ",", '"', "]", "\\", "ünïcode ☃", "[]"])
+async def test_names_of_nodes_may_hold_anything(store: Store, name: str) -> None:
+    row = make_row(1, nodes=(name, "a"))
+    await commit(store, make_start(row))
+
+    assert await read_row(store) == row
+    assert await store.list_orphans([name, "a"], 10) == []
+    assert await store.list_orphans(["a", "b", ""], 10) == [row]
+
+
 async def test_orphans_come_page_by_page_in_the_order_of_their_ids(store: Store) -> None:
-    await commit(store, *[make_start(make_row(number, node="dead")) for number in (3, 1, 2)])
+    await commit(store, *[make_start(make_row(number, nodes=("dead",))) for number in (3, 1, 2)])
 
     first = await store.list_orphans([], limit=2)
     second = await store.list_orphans([], limit=2, after=first[-1].execution_id)
 
-    assert first == [make_row(1, node="dead"), make_row(2, node="dead")]
+    assert first == [make_row(1, nodes=("dead",)), make_row(2, nodes=("dead",))]
     assert ids(second) == ids_of(3)
 
 
@@ -207,7 +219,7 @@ async def test_counts_tell_open_executions_by_status_and_what_waits(store: Store
     await commit(store, *[make_start(row) for row in rows])
     await commit(store, make_turn(rows[0], Status.SUSPENDED, timers=[make_timer(1, due=1), make_timer(2, due=2)]))
     await commit(store, make_closing(rows[1]))
-    await commit_loose(store, make_signal("a", 1), dead_letters=[make_letter("b"), make_letter("c", org=OTHER)])
+    await commit_unrouted(store, make_signal("a", 1), dead_letters=[make_letter("b"), make_letter("c", org=OTHER)])
 
     counts = await store.count()
 

@@ -57,7 +57,7 @@ async def test_who_had_a_lock_can_take_it_again_after_its_time(store: Store) -> 
 async def test_a_lock_can_be_given_back(store: Store) -> None:
     await store.take_lock("purging", "a", NOW, LATER)
 
-    await store.give_lock("purging", "a")
+    await store.release_lock("purging", "a")
 
     assert await store.take_lock("purging", "b", NOW, LATER) is True
 
@@ -65,8 +65,8 @@ async def test_a_lock_can_be_given_back(store: Store) -> None:
 async def test_nobody_gives_back_what_another_has(store: Store) -> None:
     await store.take_lock("purging", "a", NOW, LATER)
 
-    await store.give_lock("purging", "b")
-    await store.give_lock("letters", "a")
+    await store.release_lock("purging", "b")
+    await store.release_lock("letters", "a")
 
     assert await store.take_lock("purging", "b", NOW, LATER) is False
 

@@ -5,8 +5,9 @@ from __future__ import annotations
 import msgspec
 
 from holdfast.core.instants import SECOND
-from holdfast.store.contract import NodeRow, Store, Wake
-from tests.store.builders import NOW, commit, commit_loose, make_row, make_signal, make_start, make_timer
+from holdfast.store.contract import Store, WakeReason
+from holdfast.store.rows import NodeRow
+from tests.store.builders import NOW, commit, commit_unrouted, make_row, make_signal, make_start, make_timer
 
 
 def beat_of(node: str, **columns: object) -> NodeRow:
@@ -88,10 +89,10 @@ async def test_a_heartbeat_in_an_empty_store_hears_of_nothing(store: Store) -> N
 
 async def test_a_heartbeat_tells_whether_envelopes_wait_on_the_nodes_routes(store: Store) -> None:
     await commit(store, make_start(make_row(1, route="orders")))
-    await commit_loose(store, make_signal("order", 1, route="orders"))
+    await commit_unrouted(store, make_signal("order", 1, route="orders"))
 
     before = [(await store.beat(beat_of("a"), routes, ())).has_inbox for routes in (["orders", "bills"], ["bills"], ())]
-    await commit_loose(store, make_signal("any", None, workflow_id="w"))
+    await commit_unrouted(store, make_signal("any", None, workflow_id="w"))
     after = (await store.beat(beat_of("a"), (), ())).has_inbox
 
     assert before == [True, False, False]
@@ -110,17 +111,17 @@ async def test_a_heartbeat_tells_when_the_next_timer_on_the_nodes_routes_is_due(
 async def test_a_wake_up_can_be_sent_when_nobody_listens(store: Store) -> None:
     store.on_wake(lambda _why: None)
 
-    for why in Wake:
+    for why in WakeReason:
         await store.wake(why)
 
     assert await store.list_nodes() == []
 
 
 async def test_a_line_of_its_own_beats_like_the_store(store: Store) -> None:
-    await commit_loose(store, make_signal("any", None, workflow_id="w"))
-    line = store.make_own_line()
+    await commit_unrouted(store, make_signal("any", None, workflow_id="w"))
+    line = store.make_heartbeat_connection()
     if line is None:
-        assert store.exclusive or store.lanes > 1
+        assert store.exclusive or store.max_transactions > 1
         return
 
     pulse = await line.beat(beat_of("a"), (), ())
@@ -134,7 +135,22 @@ async def test_a_line_of_its_own_beats_like_the_store(store: Store) -> None:
     assert [row.has_left for row in await store.list_nodes()] == [True]
 
 
+async def test_a_node_expires_without_a_goodbye_and_comes_back_when_it_beats(store: Store) -> None:
+    line = store.make_heartbeat_connection()
+    if line is None:
+        return
+
+    await line.beat(beat_of("a"), (), ())
+    await line.expire("a")
+    expired = await store.list_nodes()
+    back = await line.beat(beat_of("a"), (), ())
+    await line.close()
+
+    assert [(row.seen_at, row.has_left) for row in expired] == [(0, False)]
+    assert back.nodes[0].seen_at > 0
+
+
 async def test_a_store_has_at_least_one_lane_and_an_exclusive_one_no_more(store: Store) -> None:
-    lanes = store.lanes
+    lanes = store.max_transactions
 
     assert lanes == 1 if store.exclusive else lanes > 1

@@ -8,7 +8,8 @@ import msgspec
 import pytest
 
 from holdfast.core.lifecycle import Status
-from holdfast.store.contract import ActivityRow, Claim, LooseWrite, NodeRow, Store
+from holdfast.store.contract import Claim, Store, UnroutedWrite
+from holdfast.store.rows import ActivityRow, NodeRow
 from tests.store.builders import (
     NOW,
     ORG,
@@ -19,6 +20,8 @@ from tests.store.builders import (
     look,
     make_closing,
     make_offer,
+    make_offer_timer,
+    make_retry,
     make_row,
     make_start,
     make_timer,
@@ -92,9 +95,9 @@ async def test_what_was_taken_is_durable(backend: Backend) -> None:
 
 
 async def test_an_activity_is_no_longer_timed_while_it_waits_once_it_is_taken(store: Store) -> None:
-    waiting = make_timer(1, due=5, attempt=-1)
-    others = [make_timer(2, due=5), make_timer(3, due=5, attempt=2), make_timer(4, due=5, attempt=-1)]
-    elsewhere = make_timer(1, due=5, of=2, attempt=-1)
+    waiting = make_offer_timer(1, due=5)
+    others = [make_timer(2, due=5), make_retry(3, due=5, attempt=2), make_offer_timer(4, due=5)]
+    elsewhere = make_offer_timer(1, due=5, of=2)
     await commit(
         store,
         make_start(make_row(1), offered=[make_offer(1), make_offer(2), make_offer(3)], timers=[waiting, *others]),
@@ -103,17 +106,17 @@ async def test_an_activity_is_no_longer_timed_while_it_waits_once_it_is_taken(st
 
     await store.take_offers("b", (), 10)
 
-    left = (await look(store, Claim(limit=10, due_before=NOW * 2))).due
+    left = (await look(store, Claim(limit=10, due_until=NOW * 2))).due
     assert sorted(left, key=lambda timer: (timer.execution_id, timer.number)) == [*others, elsewhere]
 
 
 async def test_the_timers_of_offers_that_were_not_taken_remain(store: Store) -> None:
-    timers = [make_timer(number, due=number, attempt=-1) for number in (1, 2)]
+    timers = [make_offer_timer(number, due=number) for number in (1, 2)]
     await commit(store, make_start(make_row(1), offered=[make_offer(1), make_offer(2)], timers=timers))
 
     await store.take_offers("b", (), 1)
 
-    assert (await look(store, Claim(limit=10, due_before=NOW * 2))).due == timers[1:]
+    assert (await look(store, Claim(limit=10, due_until=NOW * 2))).due == timers[1:]
 
 
 # --- offering ---
@@ -123,7 +126,7 @@ async def test_what_was_rolled_back_or_lost_offers_nothing(store: Store) -> None
     row = make_row(1)
     await commit(store, make_start(row))
     transaction, _ = await begin_with(store, want(1))
-    await transaction.write([make_turn(row, offered=[make_offer(1)])], LooseWrite())
+    await transaction.write([make_turn(row, offered=[make_offer(1)])], UnroutedWrite())
     await transaction.rollback()
 
     stale = make_turn(msgspec.structs.replace(row, state_version=7), offered=[make_offer(2)])
@@ -284,7 +287,7 @@ async def test_an_offer_that_a_turn_is_ending_is_left_out_without_waiting(left: 
     row = make_row(1)
     await offer(left, make_offer(1), make_offer(2))
     transaction, _ = await begin_with(left, want(1))
-    await transaction.write([make_turn(row, withdrawn=[1])], LooseWrite())
+    await transaction.write([make_turn(row, withdrawn=[1])], UnroutedWrite())
 
     meanwhile = await right.take_offers("right", (), 10)
     await transaction.rollback()
@@ -295,7 +298,7 @@ async def test_an_offer_that_a_turn_is_ending_is_left_out_without_waiting(left: 
 
 async def test_what_is_offered_is_not_there_before_the_commit(left: Store, right: Store) -> None:
     transaction = await left.begin()
-    await transaction.write([make_start(make_row(1), offered=[make_offer(1)])], LooseWrite())
+    await transaction.write([make_start(make_row(1), offered=[make_offer(1)])], UnroutedWrite())
 
     before = await right.take_offers("right", (), 10)
     await transaction.commit()

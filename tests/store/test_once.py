@@ -9,7 +9,8 @@ from typing import Any
 import pytest
 
 from holdfast.errors import AlreadyDone
-from holdfast.store.contract import HistoryRow, LooseWrite, Once, Store, Work
+from holdfast.store.contract import Once, Store, UnroutedWrite, UserFunction
+from holdfast.store.rows import HistoryRow
 from tests.store.builders import (
     begin_with,
     commit,
@@ -130,7 +131,7 @@ async def test_it_is_asked_about_the_turns_since(store: Store) -> None:
 # --- several nodes ---
 
 
-def begin(store: Store, work: Work[Any]) -> asyncio.Future[Any]:
+def begin(store: Store, work: UserFunction[Any]) -> asyncio.Future[Any]:
     return asyncio.ensure_future(transact(store, work, make_once()))
 
 
@@ -190,7 +191,7 @@ async def test_batch_does_not_wait_for_work_that_is_under_way(left: Store, right
     await has_begun.wait()
 
     transaction, claimed = await begin_with(right, want(1))
-    lost = await transaction.write([make_turn(row)], LooseWrite())
+    lost = await transaction.write([make_turn(row)], UnroutedWrite())
     await transaction.commit()
     may_end.set()
     await task
@@ -208,7 +209,7 @@ async def test_work_waits_for_a_batch_that_may_end_what_it_was_for(left: Store, 
         put(make_signal("never", 1))
 
     task = begin(left, work)
-    await transaction.write([make_closing(row)], LooseWrite())
+    await transaction.write([make_closing(row)], UnroutedWrite())
     await transaction.commit()
 
     with pytest.raises(AlreadyDone):

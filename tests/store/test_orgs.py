@@ -5,13 +5,13 @@ from __future__ import annotations
 import pytest
 
 from holdfast.core.lifecycle import Status
-from holdfast.store.contract import Claim, Filter, Store
+from holdfast.store.contract import Claim, ExecutionFilter, Store
 from tests.store.builders import (
     NOW,
     ORG,
     OTHER,
     commit,
-    commit_loose,
+    commit_unrouted,
     id_of,
     look,
     make_closing,
@@ -38,7 +38,7 @@ async def twins(store: Store) -> Store:
         make_start(ours, timers=[make_timer(1, due=1)], requests=[make_request("key", expires=10)]),
         make_start(theirs, timers=[make_timer(1, due=2, of=2, org=OTHER)], requests=[make_request("key", org=OTHER)]),
     )
-    await commit_loose(
+    await commit_unrouted(
         store,
         make_signal("ours", None, workflow_id="order"),
         make_signal("theirs", None, org=OTHER, workflow_id="order"),
@@ -64,7 +64,7 @@ async def test_the_latest_of_a_workflow_id_is_that_of_the_org(twins: Store) -> N
 
 
 async def test_listings_show_one_org(twins: Store) -> None:
-    listed = [await twins.list_executions(Filter(org, workflow_id="order")) for org in (ORG, OTHER, "third")]
+    listed = [await twins.list_executions(ExecutionFilter(org, workflow_id="order")) for org in (ORG, OTHER, "third")]
 
     assert listed == [[ours], [theirs], []]
 
@@ -93,7 +93,7 @@ async def test_wanting_under_the_wrong_org_holds_nothing(twins: Store) -> None:
 
 
 async def test_an_envelope_under_the_wrong_org_is_for_nobody(twins: Store) -> None:
-    await commit_loose(twins, make_signal("lost", 1, org=OTHER))
+    await commit_unrouted(twins, make_signal("lost", 1, org=OTHER))
 
     claimed = await look(twins, want(1))
     lost = await commit(twins, make_closing(ours, Status.TERMINATED))

@@ -1,4 +1,4 @@
-"""Executions that closed long ago are removed whole, and nothing else is."""
+"""Executions that closed long ago are removed whole, old dead letters likewise, and nothing else is."""
 
 from __future__ import annotations
 
@@ -8,20 +8,24 @@ import msgspec
 
 from holdfast.core.instants import SECOND, Instant
 from holdfast.core.lifecycle import Status
-from holdfast.store.contract import ExecutionRow, Filter, RequestRow, Store
+from holdfast.store.contract import ExecutionFilter, Store
+from holdfast.store.rows import ExecutionRow, RequestRow
 from tests.store.builders import (
     NOW,
     ORG,
     OTHER,
     begin_with,
     commit,
-    commit_loose,
+    commit_unrouted,
     id_of,
     make_closing,
     make_history,
+    make_letter,
     make_row,
     make_signal,
     make_start,
+    names_of,
+    read_inbox,
     want,
 )
 
@@ -37,7 +41,7 @@ async def close(store: Store, number: int, at: int, **columns: object) -> Execut
 
 
 async def list_all(store: Store) -> list[str]:
-    return sorted([row.execution_id for org in (ORG, OTHER) for row in await store.list_executions(Filter(org))])
+    return sorted([row.execution_id for org in (ORG, OTHER) for row in await store.list_executions(ExecutionFilter(org))])
 
 
 # --- removing ---
@@ -94,7 +98,7 @@ async def test_the_requests_that_they_answered_are_removed_and_no_others(store: 
         RequestRow(ORG, "start", "two", id_of(2), 1, valid),
         RequestRow(ORG, "signal", "two", id_of(2), 1, expired),
     ]
-    await commit_loose(store, requests=requests)
+    await commit_unrouted(store, requests=requests)
 
     await store.purge(NOW * 2, 10)
 
@@ -139,7 +143,7 @@ async def test_an_execution_id_that_was_removed_can_be_used_again(store: Store) 
 
 async def test_what_waits_for_a_removed_execution_is_still_there(store: Store) -> None:
     await close(store, 1, at=1)
-    await commit_loose(store, make_signal("late", 1))
+    await commit_unrouted(store, make_signal("late", 1))
 
     await store.purge(NOW * 2, 10)
 
@@ -200,3 +204,90 @@ async def test_nodes_that_purge_at_once_remove_everything_once(left: Store, righ
 
     assert sum(counts) + rest == 6
     assert await list_all(right) == []
+
+
+# --- dead letters ---
+
+
+async def list_letters(store: Store) -> list[str]:
+    return [name for org in (ORG, OTHER) for name in names_of(await store.list_dead_letters(org))]
+
+
+async def test_dead_letters_written_before_are_removed_in_all_orgs(store: Store) -> None:
+    await commit_unrouted(store, dead_letters=[make_letter("a", at=1), make_letter("b", org=OTHER, at=2)])
+    await commit(store, make_start(make_row(1), dead_letters=[make_letter("c", at=3)]))
+    await commit_unrouted(store, dead_letters=[make_letter("d", at=5), make_letter("e", org=OTHER, at=5)])
+
+    count = await store.purge_dead_letters(NOW + 5 * SECOND, 10)
+
+    assert count == 3
+    assert await list_letters(store) == ["d", "e"]
+    assert await read_inbox(store) == []
+    assert await store.find_execution(ORG, id_of(1)) is not None
+    assert await store.check() == []
+
+
+async def test_no_more_dead_letters_are_removed_than_asked_and_the_first_go_first(store: Store) -> None:
+    await commit_unrouted(store, dead_letters=[make_letter(name) for name in "abc"])
+
+    counts, left = [], []
+    for limit in (0, 2, 2, 2):
+        counts.append(await store.purge_dead_letters(NOW * 2, limit))
+        left.append("".join(await list_letters(store)))
+
+    assert counts == [0, 2, 1, 0]
+    assert left == ["abc", "c", "", ""]
+
+
+async def test_of_dead_letters_no_more_are_looked_at_than_asked(store: Store) -> None:
+    """Ids grow with time, but for the clocks of nodes: none is removed too early, and one may be removed later."""
+    for name, at in (("young", 9), ("old", 1), ("older", 0)):
+        await commit_unrouted(store, dead_letters=[make_letter(name, at=at)])
+
+    first = await store.purge_dead_letters(NOW + 5 * SECOND, 1)
+    second = await store.purge_dead_letters(NOW + 5 * SECOND, 2)
+
+    assert (first, second) == (0, 1)
+    assert await list_letters(store) == ["young", "older"]
+
+
+async def test_a_dead_letter_of_this_very_instant_is_kept(store: Store) -> None:
+    await commit_unrouted(store, dead_letters=[make_letter("now")])
+
+    counts = [await store.purge_dead_letters(NOW, 10), await store.purge_dead_letters(NOW + 1, 10)]
+
+    assert counts == [0, 1]
+
+
+async def test_ids_of_purged_letters_are_not_given_again(store: Store) -> None:
+    await commit_unrouted(store, dead_letters=[make_letter("old")])
+    [old] = await store.list_dead_letters(ORG)
+    await store.purge_dead_letters(NOW * 2, 10)
+
+    await commit_unrouted(store, dead_letters=[make_letter("new")])
+
+    [new] = await store.list_dead_letters(ORG)
+    assert new.id > old.id
+
+
+async def test_the_time_of_the_first_dead_letter_is_found(store: Store) -> None:
+    found: list[Instant | None] = [await store.find_oldest_dead_letter()]
+    for name, org, at in (("a", OTHER, 3), ("b", ORG, 4), ("c", ORG, 5)):
+        await commit_unrouted(store, dead_letters=[make_letter(name, org=org, at=at)])
+        found.append(await store.find_oldest_dead_letter())
+    for _ in range(3):
+        await store.purge_dead_letters(NOW * 2, 1)
+        found.append(await store.find_oldest_dead_letter())
+
+    seconds = [None if at is None else (at - NOW) // SECOND for at in found]
+    assert seconds == [None, 3, 3, 3, 4, 5, None]
+
+
+async def test_nodes_that_purge_dead_letters_at_once_remove_each_once(left: Store, right: Store) -> None:
+    await commit_unrouted(left, dead_letters=[make_letter(name) for name in "abcdef"])
+
+    counts = await asyncio.gather(left.purge_dead_letters(NOW * 2, 4), right.purge_dead_letters(NOW * 2, 4))
+    rest = await left.purge_dead_letters(NOW * 2, 10)
+
+    assert sum(counts) + rest == 6
+    assert await list_letters(right) == []

@@ -31,6 +31,22 @@ def test_statements_are_found_by_name_and_without_comments(package: Path) -> Non
     assert load_queries("some_store") == {"one": "SELECT 1\n  FROM a", "two": "DELETE FROM b"}
 
 
+def test_statements_of_topics_that_are_split_off_belong_to_the_file(package: Path) -> None:
+    (package / "queries.sql").write_text("-- name: one\nSELECT 1;\n")
+    (package / "queries_writes.sql").write_text("-- name: two\nDELETE FROM b;\n")
+    (package / "transfer.sql").write_text("-- name: three\nSELECT 3;\n")
+
+    assert load_queries("some_store") == {"one": "SELECT 1", "two": "DELETE FROM b"}
+
+
+def test_a_name_that_is_there_in_two_files_is_refused(package: Path) -> None:
+    (package / "queries.sql").write_text("-- name: one\nSELECT 1;\n")
+    (package / "queries_writes.sql").write_text("-- name: one\nSELECT 2;\n")
+
+    with pytest.raises(ValueError, match=r"once in queries_writes\.sql, but 'one' is there twice"):
+        load_queries("some_store")
+
+
 @pytest.mark.parametrize(
     ("text", "reason"),
     [("-- name: one\nSELECT 1;\n-- name: one\nSELECT 2;\n", "'one' is there twice"), ("SELECT 1;\n", "before the first")],

@@ -7,13 +7,14 @@ import asyncio
 import pytest
 
 from holdfast.core.lifecycle import Status
-from holdfast.store.contract import Claim, LooseWrite, Store
+from holdfast.store.contract import Claim, Store, UnroutedWrite
 from tests.store.builders import (
+    NOW,
     ORG,
     OTHER,
     begin_with,
     commit,
-    commit_loose,
+    commit_unrouted,
     id_of,
     look,
     make_closing,
@@ -37,7 +38,7 @@ async def test_a_delivery_passes_while_another_node_holds_the_execution(left: St
     transaction, claimed = await begin_with(left, want(1))
 
     delivered = await right.deliver([make_signal("hello", 1)])
-    lost = await transaction.write([make_turn(row)], LooseWrite())
+    lost = await transaction.write([make_turn(row)], UnroutedWrite())
     await transaction.commit()
 
     assert delivered == [True]
@@ -52,7 +53,7 @@ async def test_a_delivery_before_the_closing_makes_the_closing_lose(left: Store,
     transaction, _ = await begin_with(left, want(1))
 
     delivered = await right.deliver([make_signal("hello", 1)])
-    lost = await transaction.write([make_closing(row)], LooseWrite())
+    lost = await transaction.write([make_closing(row)], UnroutedWrite())
     await transaction.commit()
 
     assert delivered == [True]
@@ -65,7 +66,7 @@ async def test_a_delivery_after_the_closing_is_refused(left: Store, right: Store
     row = make_row(1)
     await commit(left, make_start(row))
     transaction, _ = await begin_with(left, want(1))
-    lost = await transaction.write([make_closing(row)], LooseWrite())
+    lost = await transaction.write([make_closing(row)], UnroutedWrite())
 
     delivery = asyncio.create_task(right.deliver([make_signal("hello", 1)]))
     await transaction.commit()
@@ -80,7 +81,7 @@ async def test_a_delivery_after_a_closing_that_is_given_up_is_accepted(left: Sto
     row = make_row(1)
     await commit(left, make_start(row))
     transaction, _ = await begin_with(left, want(1))
-    await transaction.write([make_closing(row)], LooseWrite())
+    await transaction.write([make_closing(row)], UnroutedWrite())
 
     delivery = asyncio.create_task(right.deliver([make_signal("hello", 1)]))
     await transaction.rollback()
@@ -100,7 +101,7 @@ async def test_a_delivery_beside_a_closing_is_never_lost(left: Store, right: Sto
             await left.find_execution(ORG, id_of(9))
         transaction, claimed = await begin_with(left, want(1))
         consumed = [one.id for one in claimed.inbox]
-        lost = await transaction.write([make_closing(row, consumed=consumed)], LooseWrite())
+        lost = await transaction.write([make_closing(row, consumed=consumed)], UnroutedWrite())
         await transaction.commit()
         return lost
 
@@ -119,9 +120,9 @@ async def test_what_another_batch_sends_before_the_closing_makes_the_closing_los
     row = make_row(1)
     await commit(left, make_start(row))
     transaction, claimed = await begin_with(left, want(1))
-    await commit_loose(right, make_signal("child closed", 1))
+    await commit_unrouted(right, make_signal("child closed", 1))
 
-    lost = await transaction.write([make_closing(row, consumed=[one.id for one in claimed.inbox])], LooseWrite())
+    lost = await transaction.write([make_closing(row, consumed=[one.id for one in claimed.inbox])], UnroutedWrite())
     await transaction.commit()
 
     assert lost == {id_of(1)}
@@ -132,10 +133,10 @@ async def test_what_another_batch_sends_after_the_closing_waits_to_be_answered(l
     row = make_row(1)
     await commit(left, make_start(row))
     sender = await right.begin()
-    await sender.write([], LooseWrite(outgoing=[make_signal("child closed", 1)]))
+    await sender.write([], UnroutedWrite(outgoing=[make_signal("child closed", 1)]))
     transaction, _ = await begin_with(left, want(1))
 
-    lost = await transaction.write([make_closing(row)], LooseWrite())
+    lost = await transaction.write([make_closing(row)], UnroutedWrite())
     await transaction.commit()
     await sender.commit()
 
@@ -150,12 +151,12 @@ async def test_a_lost_closing_is_taken_again_with_what_it_had_not_seen(left: Sto
     await commit(left, make_start(row))
     transaction, _ = await begin_with(left, want(1))
     await right.deliver([make_signal("hello", 1)])
-    first = await transaction.write([make_closing(row)], LooseWrite())
+    first = await transaction.write([make_closing(row)], UnroutedWrite())
     await transaction.commit()
 
     transaction, claimed = await begin_with(right, want(1))
     consumed = [one.id for one in claimed.inbox]
-    second = await transaction.write([make_closing(row, consumed=consumed)], LooseWrite())
+    second = await transaction.write([make_closing(row, consumed=consumed)], UnroutedWrite())
     await transaction.commit()
 
     assert (first, second) == ({id_of(1)}, set())
@@ -170,7 +171,7 @@ async def test_a_workflow_id_that_is_being_started_is_missing_for_others(left: S
     transaction, first = await begin_with(left, Claim(workflow_ids=[(ORG, "order")]))
 
     while_starting = await look(right, Claim(workflow_ids=[(ORG, "order"), (OTHER, "order"), (ORG, "another")]))
-    await transaction.write([make_start(make_row(1, workflow_id="order"))], LooseWrite())
+    await transaction.write([make_start(make_row(1, workflow_id="order"))], UnroutedWrite())
     await transaction.commit()
     afterwards = await look(right, Claim(workflow_ids=[(ORG, "order")]))
 
@@ -181,7 +182,7 @@ async def test_a_workflow_id_that_is_being_started_is_missing_for_others(left: S
 
 async def test_a_start_that_is_given_up_leaves_the_id_to_others(left: Store, right: Store) -> None:
     transaction, _ = await begin_with(left, Claim(workflow_ids=[(ORG, "order")]))
-    await transaction.write([make_start(make_row(1, workflow_id="order"))], LooseWrite())
+    await transaction.write([make_start(make_row(1, workflow_id="order"))], UnroutedWrite())
     await transaction.rollback()
 
     claimed = await look(right, Claim(workflow_ids=[(ORG, "order")]))
@@ -194,7 +195,7 @@ async def test_a_start_is_lost_if_another_node_started_the_id_since_it_was_read(
     latest = await transaction.read_latest(ORG, "order")
     await commit(right, make_start(make_row(2, workflow_id="order")))
 
-    lost = await transaction.write([make_start(make_row(1, workflow_id="order")), make_start(make_row(3))], LooseWrite())
+    lost = await transaction.write([make_start(make_row(1, workflow_id="order")), make_start(make_row(3))], UnroutedWrite())
     await transaction.commit()
 
     assert latest is None
@@ -212,7 +213,7 @@ async def test_of_fifty_concurrent_starts_of_one_id_one_wins(left: Store, right:
             if claimed.open_ids[ORG, "order"] is not None:
                 await transaction.rollback()
                 return False
-            lost = await transaction.write([make_start(make_row(number, workflow_id="order"))], LooseWrite())
+            lost = await transaction.write([make_start(make_row(number, workflow_id="order"))], UnroutedWrite())
             await transaction.commit()
             return not lost
 
@@ -241,7 +242,7 @@ async def test_a_change_of_status_beside_a_turn_leaves_one_of_them(left: Store, 
     await commit(left, make_start(row))
     transaction, _ = await begin_with(left, want(1))
     turn = make_turn(row)
-    await transaction.write([turn], LooseWrite())
+    await transaction.write([turn], UnroutedWrite())
 
     change = asyncio.create_task(right.set_status(ORG, id_of(1), 1, make_turn(row, Status.PAUSED).row))
     await transaction.commit()
@@ -252,7 +253,7 @@ async def test_a_change_of_status_beside_a_turn_leaves_one_of_them(left: Store, 
 
 
 async def test_a_dead_letter_that_two_nodes_requeue_is_requeued_once(left: Store, right: Store) -> None:
-    await commit_loose(left, dead_letters=[make_letter(name) for name in ("a", "b")])
+    await commit_unrouted(left, dead_letters=[make_letter(name) for name in ("a", "b")])
     ids = [row.id for row in await left.list_dead_letters(ORG)]
 
     counts = await asyncio.gather(
@@ -261,3 +262,19 @@ async def test_a_dead_letter_that_two_nodes_requeue_is_requeued_once(left: Store
 
     assert sum(counts) == 2
     assert await left.list_dead_letters(ORG) == []
+
+
+async def test_a_dead_letter_that_is_requeued_while_others_purge_goes_one_way(left: Store, right: Store) -> None:
+    await commit_unrouted(left, dead_letters=[make_letter(name) for name in "abcdef"])
+    ids = [row.id for row in await left.list_dead_letters(ORG)]
+
+    purged, requeued, discarded = await asyncio.gather(
+        right.purge_dead_letters(NOW * 2, 10),
+        left.requeue_dead_letters(ORG, ids[:2]),
+        right.discard_dead_letters(ORG, ids[2:4]),
+    )
+    rest = await left.purge_dead_letters(NOW * 2, 10)
+
+    assert purged + requeued + discarded + rest == 6
+    assert (await right.count()).dead_letters == 0
+    assert (await right.count()).inbox == requeued

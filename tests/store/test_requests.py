@@ -5,8 +5,20 @@ from __future__ import annotations
 import msgspec
 
 from holdfast.core.instants import SECOND, Instant
-from holdfast.store.contract import LooseWrite, RequestRow, Store
-from tests.store.builders import NOW, ORG, OTHER, commit, commit_loose, id_of, make_request, make_row, make_start, make_turn
+from holdfast.store.contract import Store, UnroutedWrite
+from holdfast.store.rows import RequestRow
+from tests.store.builders import (
+    NOW,
+    ORG,
+    OTHER,
+    commit,
+    commit_unrouted,
+    id_of,
+    make_request,
+    make_row,
+    make_start,
+    make_turn,
+)
 
 
 async def read(store: Store, key: str, *, org: str = ORG, kind: str = "start", now: Instant = NOW) -> RequestRow | None:
@@ -27,7 +39,7 @@ async def test_a_request_is_remembered_with_its_turn(store: Store) -> None:
 async def test_a_request_is_remembered_without_a_turn(store: Store) -> None:
     request = msgspec.structs.replace(make_request("key"), sequence=None)
 
-    await commit_loose(store, requests=[request])
+    await commit_unrouted(store, requests=[request])
 
     assert await read(store, "key") == request
 
@@ -57,7 +69,7 @@ async def test_keys_of_other_kinds_and_orgs_are_other_keys(store: Store) -> None
     start, signal = make_request("key", kind="start"), make_request("key", kind="signal")
     elsewhere = make_request("key", org=OTHER, expires=5)
 
-    await commit_loose(store, requests=[start, signal, elsewhere])
+    await commit_unrouted(store, requests=[start, signal, elsewhere])
 
     assert await read(store, "key", kind="start") == start
     assert await read(store, "key", kind="signal") == signal
@@ -67,7 +79,7 @@ async def test_keys_of_other_kinds_and_orgs_are_other_keys(store: Store) -> None
 
 async def test_a_request_of_a_rolled_back_transaction_never_was(store: Store) -> None:
     transaction = await store.begin()
-    await transaction.write([], LooseWrite(requests=[make_request("key")]))
+    await transaction.write([], UnroutedWrite(requests=[make_request("key")]))
 
     await transaction.rollback()
 

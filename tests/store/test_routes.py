@@ -6,13 +6,13 @@ import msgspec
 
 from holdfast.core.instants import SECOND
 from holdfast.core.lifecycle import Status
-from holdfast.store.contract import Claim, LooseWrite, Store
+from holdfast.store.contract import Claim, Store, UnroutedWrite
 from tests.store.builders import (
     NOW,
     ORG,
     begin_with,
     commit,
-    commit_loose,
+    commit_unrouted,
     id_of,
     look,
     make_letter,
@@ -38,7 +38,7 @@ async def start(store: Store, *routes: str) -> None:
 
 async def test_a_claim_takes_what_goes_by_its_routes_and_what_is_for_anybody(store: Store) -> None:
     await start(store, "orders", "bills", "")
-    await commit_loose(
+    await commit_unrouted(
         store, make_signal("order", 1, route="orders"), make_signal("bill", 2, route="bills"), make_signal("any", 3)
     )
 
@@ -50,7 +50,7 @@ async def test_a_claim_takes_what_goes_by_its_routes_and_what_is_for_anybody(sto
 
 async def test_a_claim_without_routes_takes_everything(store: Store) -> None:
     await start(store, "orders", "bills")
-    await commit_loose(store, make_signal("order", 1, route="orders"), make_signal("bill", 2, route="bills"))
+    await commit_unrouted(store, make_signal("order", 1, route="orders"), make_signal("bill", 2, route="bills"))
 
     claimed = await look(store, Claim(limit=10, routes=None))
 
@@ -59,7 +59,7 @@ async def test_a_claim_without_routes_takes_everything(store: Store) -> None:
 
 async def test_a_claim_with_no_routes_at_all_takes_only_what_is_for_anybody(store: Store) -> None:
     await start(store, "orders", "")
-    await commit_loose(store, make_signal("order", 1, route="orders"), make_signal("any", 2))
+    await commit_unrouted(store, make_signal("order", 1, route="orders"), make_signal("any", 2))
 
     claimed = await look(store, Claim(limit=10, routes=()))
 
@@ -68,7 +68,7 @@ async def test_a_claim_with_no_routes_at_all_takes_only_what_is_for_anybody(stor
 
 async def test_routes_are_compared_as_a_whole(store: Store) -> None:
     await start(store, "orders", "Orders")
-    await commit_loose(store, make_signal("one", 1, route="orders"), make_signal("other", 2, route="Orders"))
+    await commit_unrouted(store, make_signal("one", 1, route="orders"), make_signal("other", 2, route="Orders"))
 
     claimed = await look(store, Claim(limit=10, routes=["order", "orders/1", "ORDERS", "Orders"]))
 
@@ -77,7 +77,7 @@ async def test_routes_are_compared_as_a_whole(store: Store) -> None:
 
 async def test_an_execution_is_found_by_any_of_its_envelopes_and_taken_with_all_of_them(store: Store) -> None:
     await start(store, "orders")
-    await commit_loose(store, make_signal("first", 1, route="orders"), make_signal("second", 1))
+    await commit_unrouted(store, make_signal("first", 1, route="orders"), make_signal("second", 1))
 
     claimed = await look(store, Claim(limit=10, routes=["bills"]))
 
@@ -90,8 +90,8 @@ async def test_an_execution_is_found_by_any_of_its_envelopes_and_taken_with_all_
 
 async def test_what_others_are_to_take_is_not_in_the_way(store: Store) -> None:
     await start(store, *["bills"] * 8, "orders")
-    await commit_loose(store, *(make_signal("bill", number, route="bills") for number in range(1, 9)))
-    await commit_loose(store, make_signal("order", 9, route="orders"))
+    await commit_unrouted(store, *(make_signal("bill", number, route="bills") for number in range(1, 9)))
+    await commit_unrouted(store, make_signal("order", 9, route="orders"))
 
     claimed = await look(store, Claim(limit=1, routes=["orders"]))
 
@@ -100,7 +100,7 @@ async def test_what_others_are_to_take_is_not_in_the_way(store: Store) -> None:
 
 async def test_executions_to_skip_are_skipped_on_every_route(store: Store) -> None:
     await start(store, "orders", "orders")
-    await commit_loose(store, make_signal("one", 1, route="orders"), make_signal("two", 2, route="orders"))
+    await commit_unrouted(store, make_signal("one", 1, route="orders"), make_signal("two", 2, route="orders"))
 
     claimed = await look(store, Claim(limit=10, routes=["orders"], skip=[id_of(1)]))
 
@@ -110,7 +110,7 @@ async def test_executions_to_skip_are_skipped_on_every_route(store: Store) -> No
 async def test_envelopes_by_workflow_id_go_by_their_routes_too(store: Store) -> None:
     order = make_signal("order", None, workflow_id="order", route="orders")
     bill = make_signal("bill", None, workflow_id="bill", route="bills")
-    await commit_loose(store, order, bill)
+    await commit_unrouted(store, order, bill)
 
     claimed = await look(store, Claim(limit=10, routes=["bills"]))
 
@@ -120,7 +120,7 @@ async def test_envelopes_by_workflow_id_go_by_their_routes_too(store: Store) -> 
 
 async def test_wanted_executions_are_claimed_whatever_their_routes(store: Store) -> None:
     await start(store, "orders")
-    await commit_loose(store, make_signal("order", 1, route="orders"))
+    await commit_unrouted(store, make_signal("order", 1, route="orders"))
 
     claimed = await look(store, Claim(wanted=want(1).wanted, limit=10, routes=["bills"]))
 
@@ -130,7 +130,7 @@ async def test_wanted_executions_are_claimed_whatever_their_routes(store: Store)
 
 async def test_workflow_ids_that_are_asked_for_are_resolved_whatever_their_routes(store: Store) -> None:
     await start(store, "orders")
-    await commit_loose(store, make_signal("order", 1, route="orders"))
+    await commit_unrouted(store, make_signal("order", 1, route="orders"))
 
     claimed = await look(store, Claim(workflow_ids=[(ORG, "order-1")], limit=10, routes=["bills"]))
 
@@ -147,7 +147,7 @@ async def test_due_timers_are_found_by_their_routes(store: Store) -> None:
         store, *(make_start(make_row(number, route=timer.route), timers=[timer]) for number, timer in enumerate(timers, 1))
     )
 
-    claimed = await look(store, Claim(limit=10, due_before=NOW + SECOND, routes=["bills"]))
+    claimed = await look(store, Claim(limit=10, due_until=NOW + SECOND, routes=["bills"]))
 
     assert claimed.due == [timers[1], timers[2]]
 
@@ -156,7 +156,7 @@ async def test_an_execution_that_is_found_has_all_its_due_timers_taken(store: St
     timers = [make_timer(1, due=1, route="orders"), make_timer(2, due=2)]
     await commit(store, make_start(make_row(1), timers=timers))
 
-    claimed = await look(store, Claim(limit=10, due_before=NOW + 2 * SECOND, routes=["bills"]))
+    claimed = await look(store, Claim(limit=10, due_until=NOW + 2 * SECOND, routes=["bills"]))
 
     assert claimed.due == timers
 
@@ -228,7 +228,7 @@ async def test_what_a_turn_sends_goes_by_the_route_that_it_gives(store: Store) -
 
 async def test_a_requeued_letter_is_for_anybody_and_has_not_failed_yet(store: Store) -> None:
     await start(store, "orders")
-    await commit_loose(store, dead_letters=[make_letter("dead", 1, attempts=3)])
+    await commit_unrouted(store, dead_letters=[make_letter("dead", 1, attempts=3)])
     [letter] = await store.list_dead_letters(ORG)
 
     await store.requeue_dead_letters(ORG, [letter.id])
@@ -238,10 +238,10 @@ async def test_a_requeued_letter_is_for_anybody_and_has_not_failed_yet(store: St
 
 
 async def test_an_envelope_can_be_sent_on_by_another_route(store: Store) -> None:
-    await commit_loose(store, *(make_signal(name, None, workflow_id=name) for name in ("one", "two")))
+    await commit_unrouted(store, *(make_signal(name, None, workflow_id=name) for name in ("one", "two")))
     [one, _] = await read_inbox(store)
 
-    await commit(store, loose=LooseWrite(rerouted=[(one.id, "orders")], failed=[one.id]))
+    await commit(store, loose=UnroutedWrite(rerouted=[(one.id, "orders")], failed=[one.id]))
 
     assert names_of((await look(store, Claim(limit=10, routes=["bills"]))).inbox) == ["two"]
     [moved, kept] = (await look(store, Claim(limit=10, routes=["orders"]))).inbox
@@ -250,11 +250,11 @@ async def test_an_envelope_can_be_sent_on_by_another_route(store: Store) -> None
 
 
 async def test_its_own_transaction_sees_the_new_route_and_others_only_after_the_commit(store: Store) -> None:
-    await commit_loose(store, make_signal("one", None, workflow_id="one"))
+    await commit_unrouted(store, make_signal("one", None, workflow_id="one"))
     transaction, claimed = await begin_with(store, Claim(limit=10))
     [row] = claimed.inbox
 
-    await transaction.write([], LooseWrite(rerouted=[(row.id, "orders")]))
+    await transaction.write([], UnroutedWrite(rerouted=[(row.id, "orders")]))
     again = await transaction.claim(Claim(limit=10))
     await transaction.rollback()
 
@@ -263,9 +263,19 @@ async def test_its_own_transaction_sees_the_new_route_and_others_only_after_the_
 
 
 async def test_sending_on_what_is_gone_changes_nothing(store: Store) -> None:
-    await commit_loose(store, make_signal("one", None, workflow_id="one"))
+    await commit_unrouted(store, make_signal("one", None, workflow_id="one"))
     [row] = await read_inbox(store)
 
-    await commit(store, loose=LooseWrite(consumed=[row.id], rerouted=[(row.id, "orders"), (row.id + 100, "orders")]))
+    await commit(store, loose=UnroutedWrite(consumed=[row.id], rerouted=[(row.id, "orders"), (row.id + 100, "orders")]))
 
     assert await read_inbox(store) == []
+
+
+async def test_S1_row_that_is_readdressed_keeps_its_place_in_the_order_of_arrival(store: Store) -> None:
+    await commit_unrouted(store, make_signal("first", None, workflow_id="w"), make_signal("second"), make_signal("third"))
+    [first, *others] = await read_inbox(store)
+
+    moved = msgspec.structs.replace(first, execution_id=others[0].execution_id, workflow_id="", route="orders")
+    await commit(store, loose=UnroutedWrite(readdressed=[moved]))
+
+    assert await read_inbox(store) == [moved, *others]

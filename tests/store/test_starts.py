@@ -29,7 +29,9 @@ from tests.store.builders import (
 
 
 async def test_a_start_is_stored_as_it_was_written(store: Store) -> None:
-    row = make_row(1, node="a", parent_id=id_of(9), status=Status.SUSPENDED, details=b'{"metadata":{"x":"\xc3\xa9\\u0000"}}')
+    row = make_row(
+        1, nodes=("a",), parent_id=id_of(9), status=Status.SUSPENDED, details=b'{"metadata":{"x":"\xc3\xa9\\u0000"}}'
+    )
 
     lost = await commit(store, make_start(row))
 
@@ -49,7 +51,7 @@ async def test_a_start_writes_everything_its_first_turn_asked_for(store: Store) 
 
     await commit(store, start, make_start(make_row(2)))
 
-    claimed = await look(store, Claim(limit=10, due_before=NOW * 2))
+    claimed = await look(store, Claim(limit=10, due_until=NOW * 2))
     assert names_of(claimed.inbox) == ["hello"]
     assert claimed.due == [make_timer(1, due=5)]
     assert names_of(await store.list_dead_letters(ORG)) == ["bad"]

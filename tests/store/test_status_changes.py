@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from holdfast.core.lifecycle import Status
 from holdfast.store.contract import Store
-from tests.store.builders import ORG, commit, commit_loose, id_of, make_row, make_signal, make_start, make_turn, read_row
+from tests.store.builders import ORG, commit, commit_unrouted, id_of, make_row, make_signal, make_start, make_turn, read_row
 
 
 async def test_a_row_is_replaced_at_the_expected_version(store: Store) -> None:
@@ -50,7 +50,7 @@ async def test_a_turn_that_began_before_the_change_is_lost(store: Store) -> None
 async def test_what_waits_is_untouched_by_the_change(store: Store) -> None:
     row = make_row(1)
     await commit(store, make_start(row))
-    await commit_loose(store, make_signal("hello", 1))
+    await commit_unrouted(store, make_signal("hello", 1))
 
     await store.set_status(ORG, id_of(1), 1, make_turn(row, Status.BLOCKED, events=0).row)
 

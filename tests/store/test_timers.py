@@ -10,6 +10,7 @@ from tests.store.builders import (
     id_of,
     look,
     make_closing,
+    make_retry,
     make_row,
     make_start,
     make_timer,
@@ -19,7 +20,7 @@ from tests.store.builders import (
 
 
 def due_within(seconds: int, limit: int = 10) -> Claim:
-    return Claim(limit=limit, due_before=NOW + seconds * SECOND)
+    return Claim(limit=limit, due_until=NOW + seconds * SECOND)
 
 
 async def test_due_timers_come_in_due_order(store: Store) -> None:
@@ -38,7 +39,7 @@ async def test_due_timers_come_in_due_order(store: Store) -> None:
 async def test_a_timer_is_due_at_its_very_instant_and_not_before(store: Store) -> None:
     await commit(store, make_start(make_row(1), timers=[make_timer(1, due=5)]))
 
-    early = await look(store, Claim(limit=10, due_before=NOW + 5 * SECOND - 1))
+    early = await look(store, Claim(limit=10, due_until=NOW + 5 * SECOND - 1))
     on_time = await look(store, due_within(5))
 
     assert (early.held, early.due) == (set(), [])
@@ -58,7 +59,7 @@ async def test_a_wanted_execution_brings_its_due_timers_along(store: Store) -> N
     await commit(store, make_start(make_row(1), timers=[make_timer(1, due=1), make_timer(2, due=9)]))
 
     claim = want(1)
-    claimed = await look(store, Claim(wanted=claim.wanted, due_before=NOW + 5 * SECOND))
+    claimed = await look(store, Claim(wanted=claim.wanted, due_until=NOW + 5 * SECOND))
 
     assert claimed.due == [make_timer(1, due=1)]
 
@@ -74,11 +75,11 @@ async def test_an_ended_timer_is_gone(store: Store) -> None:
 
 async def test_a_timer_that_is_set_again_moves(store: Store) -> None:
     row = make_row(1)
-    await commit(store, make_start(row, timers=[make_timer(1, due=1, attempt=2)]))
+    await commit(store, make_start(row, timers=[make_retry(1, due=1, attempt=2)]))
 
-    await commit(store, make_turn(row, timers=[make_timer(1, due=7, attempt=3)]))
+    await commit(store, make_turn(row, timers=[make_retry(1, due=7, attempt=3)]))
 
-    assert (await look(store, due_within(10))).due == [make_timer(1, due=7, attempt=3)]
+    assert (await look(store, due_within(10))).due == [make_retry(1, due=7, attempt=3)]
     assert (await store.count()).timers == 1
 
 
@@ -119,7 +120,7 @@ async def test_skipped_executions_keep_their_due_timers(store: Store) -> None:
         make_start(make_row(2), timers=[make_timer(1, due=2, of=2)]),
     )
 
-    claimed = await look(store, Claim(limit=10, due_before=NOW * 2, skip={id_of(1)}))
+    claimed = await look(store, Claim(limit=10, due_until=NOW * 2, skip={id_of(1)}))
 
     assert claimed.held == {id_of(2)}
     assert claimed.due == [make_timer(1, due=2, of=2)]

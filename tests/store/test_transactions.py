@@ -5,13 +5,13 @@ from __future__ import annotations
 import pytest
 
 from holdfast.errors import StoreError
-from holdfast.store.contract import Claim, Filter, LooseWrite, Store
+from holdfast.store.contract import Claim, ExecutionFilter, Store, UnroutedWrite
 from tests.store.builders import (
     NOW,
     ORG,
     begin_with,
     commit,
-    commit_loose,
+    commit_unrouted,
     id_of,
     look,
     make_history,
@@ -36,7 +36,7 @@ async def test_nothing_of_a_transaction_is_seen_before_its_commit(store: Store) 
     turn = make_turn(
         row, timers=[make_timer(1, due=1)], outgoing=[make_signal("hello", 1)], dead_letters=[make_letter("bad")]
     )
-    await transaction.write([turn, make_start(make_row(2))], LooseWrite())
+    await transaction.write([turn, make_start(make_row(2))], UnroutedWrite())
 
     seen_before = await see(store)
     await transaction.commit()
@@ -54,7 +54,7 @@ async def test_nothing_of_a_transaction_is_seen_before_its_commit(store: Store) 
 
 async def see(store: Store) -> tuple[object, ...]:
     return (
-        await store.list_executions(Filter(ORG)),
+        await store.list_executions(ExecutionFilter(ORG)),
         await store.load_history(id_of(1)),
         await store.find_next_due(()),
         (await store.count()).inbox,
@@ -69,7 +69,7 @@ async def test_a_rollback_gives_everything_up(store: Store) -> None:
     transaction = await store.begin()
     await transaction.write(
         [make_turn(row, timers=[make_timer(1, due=1)], requests=[make_request("key")]), make_start(make_row(2))],
-        LooseWrite(outgoing=[make_signal("hello", 1)], dead_letters=[make_letter("bad")]),
+        UnroutedWrite(outgoing=[make_signal("hello", 1)], dead_letters=[make_letter("bad")]),
     )
 
     await transaction.rollback()
@@ -106,17 +106,17 @@ async def test_a_transaction_that_has_ended_cannot_be_used(store: Store) -> None
     await transaction.commit()
 
     with pytest.raises(StoreError):
-        await transaction.write([make_start(make_row(1))], LooseWrite())
+        await transaction.write([make_start(make_row(1))], UnroutedWrite())
 
     assert await store.find_execution(ORG, id_of(1)) is None
 
 
 async def test_the_store_tells_whether_a_transaction_took_place(store: Store) -> None:
     committed = await store.begin()
-    await committed.write([make_start(make_row(1))], LooseWrite())
+    await committed.write([make_start(make_row(1))], UnroutedWrite())
     await committed.commit()
     rolled_back = await store.begin()
-    await rolled_back.write([make_start(make_row(2))], LooseWrite())
+    await rolled_back.write([make_start(make_row(2))], UnroutedWrite())
     await rolled_back.rollback()
 
     told = [await store.was_committed(one) for one in (committed, rolled_back)]
@@ -128,14 +128,14 @@ async def test_what_was_committed_outlives_the_connection(backend: Backend) -> N
     store = await backend.connect()
     row = make_row(1, workflow_id="order")
     await commit(store, make_start(row, timers=[make_timer(1, due=1)], requests=[make_request("key")]))
-    await commit_loose(store, make_signal("hello", 1), dead_letters=[make_letter("bad")])
+    await commit_unrouted(store, make_signal("hello", 1), dead_letters=[make_letter("bad")])
 
     await store.close()
     again = await backend.connect()
 
     assert await read_row(again) == row
     assert await again.load_history(id_of(1)) == [make_history(id_of(1))]
-    claimed = await look(again, Claim(workflow_ids=[(ORG, "order")], due_before=NOW * 2))
+    claimed = await look(again, Claim(workflow_ids=[(ORG, "order")], due_until=NOW * 2))
     assert names_of(claimed.inbox) == ["hello"]
     assert claimed.due == [make_timer(1, due=1)]
     assert names_of(await again.list_dead_letters(ORG)) == ["bad"]
@@ -145,7 +145,7 @@ async def test_what_was_committed_outlives_the_connection(backend: Backend) -> N
 async def test_what_was_not_committed_does_not_outlive_the_connection(backend: Backend) -> None:
     store = await backend.connect()
     transaction = await store.begin()
-    await transaction.write([make_start(make_row(1))], LooseWrite())
+    await transaction.write([make_start(make_row(1))], UnroutedWrite())
 
     await store.close()
     again = await backend.connect()
@@ -156,13 +156,13 @@ async def test_what_was_not_committed_does_not_outlive_the_connection(backend: B
 
 async def test_inbox_ids_go_on_growing_after_the_store_was_opened_again(backend: Backend) -> None:
     store = await backend.connect()
-    await commit_loose(store, make_signal("old", 1))
+    await commit_unrouted(store, make_signal("old", 1))
     [old] = (await look(store, Claim(limit=10))).inbox
-    await commit_loose(store, consumed=[old.id])
+    await commit_unrouted(store, consumed=[old.id])
     await store.close()
 
     again = await backend.connect()
-    await commit_loose(again, make_signal("new", 1))
+    await commit_unrouted(again, make_signal("new", 1))
 
     [new] = (await look(again, Claim(limit=10))).inbox
     assert new.id > old.id

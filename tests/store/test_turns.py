@@ -5,13 +5,13 @@ from __future__ import annotations
 import msgspec
 
 from holdfast.core.lifecycle import Status
-from holdfast.store.contract import Claim, LooseWrite, Store
+from holdfast.store.contract import Claim, Store, UnroutedWrite
 from tests.store.builders import (
     NOW,
     ORG,
     OTHER,
     commit,
-    commit_loose,
+    commit_unrouted,
     id_of,
     look,
     make_closing,
@@ -46,7 +46,7 @@ async def test_a_turn_changes_what_is_not_an_executions_identity(store: Store) -
     await commit(store, make_start(row))
 
     turn = make_turn(row, Status.BLOCKED)
-    turn.row = msgspec.structs.replace(turn.row, code_version="2", node="b", details=b"{}")
+    turn.row = msgspec.structs.replace(turn.row, code_version="2", nodes=("b",), details=b"{}")
     await commit(store, turn)
 
     assert await read_row(store) == turn.row
@@ -65,7 +65,7 @@ async def test_a_turn_without_events_leaves_the_history_as_it_was(store: Store) 
 async def test_a_turn_at_another_version_changes_nothing_and_the_rest_of_the_batch_is_written(store: Store) -> None:
     row, other = make_row(1), make_row(2)
     await commit(store, make_start(row, timers=[make_timer(1, due=5)]), make_start(other))
-    await commit_loose(store, make_signal("kept", 1))
+    await commit_unrouted(store, make_signal("kept", 1))
     [arrived] = await read_inbox(store)
     newer = make_turn(row)
     await commit(store, newer)
@@ -87,7 +87,7 @@ async def test_a_turn_at_another_version_changes_nothing_and_the_rest_of_the_bat
     assert await read_row(store, 1) == newer.row
     assert await read_row(store, 2) == following.row
     assert [history.first for history in await store.load_history(id_of(1))] == [1, 2]
-    claimed = await look(store, Claim(limit=10, due_before=NOW * 2))
+    claimed = await look(store, Claim(limit=10, due_until=NOW * 2))
     assert claimed.inbox == [arrived]
     assert claimed.due == [make_timer(1, due=5)]
     assert await store.list_dead_letters(ORG) == []
@@ -149,9 +149,9 @@ async def test_writes_of_one_transaction_follow_each_other(store: Store) -> None
     row = make_row(1)
     transaction = await store.begin()
 
-    first = await transaction.write([make_start(row)], LooseWrite())
-    second = await transaction.write([make_turn(row, outgoing=[make_signal("hello", 1)])], LooseWrite())
-    third = await transaction.write([make_turn(row)], LooseWrite())
+    first = await transaction.write([make_start(row)], UnroutedWrite())
+    second = await transaction.write([make_turn(row, outgoing=[make_signal("hello", 1)])], UnroutedWrite())
+    third = await transaction.write([make_turn(row)], UnroutedWrite())
     await transaction.commit()
 
     assert (first, second, third) == (set(), set(), {id_of(1)})

@@ -19,7 +19,8 @@ from holdfast import (
     heartbeat,
     workflow,
 )
-from holdfast.code.definitions import Activity, Workflow
+from holdfast.activities.definitions import Activity
+from holdfast.code.definitions import Workflow
 
 R = TypeVar("R")
 

@@ -13,7 +13,8 @@ from pathlib import Path
 from typing import Any, Final
 
 from holdfast import ActivityFailed, ChildWorkflowFailed, Context, Retry, WorkflowHandle, activity, workflow
-from holdfast.code.definitions import Activity, Workflow
+from holdfast.activities.definitions import Activity
+from holdfast.code.definitions import Workflow
 from holdfast.testing import TestEngine, save_history
 
 FOLDER: Final = Path(__file__).parent / "histories"

@@ -12,7 +12,7 @@ import pytest
 
 from holdfast import Context, workflow
 from holdfast.code.definitions import Workflow
-from holdfast.errors import CorruptStore, ForbiddenInWorkflow, NonDeterminismError, UnknownWorkflow
+from holdfast.errors import CorruptStore, ForbiddenInWorkflow, NewerFormat, NonDeterminismError, UnknownWorkflow
 from holdfast.testing import HistorySource, ReplayReport, TestEngine, assert_no_gaps, load_history, replay, save_history
 from tests.testing import flows, golden
 from tests.testing.golden import FOLDER, RECORDINGS, release, reserve
@@ -213,7 +213,7 @@ def test_a_history_of_another_workflow_is_refused() -> None:
             '[{"sequence": 1, "turn": 1, "at": "2030-01-01T00:00:00+00:00", "type": "timer_fired", "number": 1}]',
             "begins with",
         ),
-        ('[{"sequence": 1, "turn": 1, "at": "2030-01-01T00:00:00+00:00", "type": "went_home"}]', "decode"),
+        ('[{"sequence": 1, "turn": 1, "at": "2030-01-01T00:00:00+00:00", "type": 5}]', "decode"),
     ],
 )
 def test_what_is_no_history_is_refused(text: str, problem: str, tmp_path: Path) -> None:
@@ -221,6 +221,14 @@ def test_what_is_no_history_is_refused(text: str, problem: str, tmp_path: Path) 
     path.write_text(text)
 
     with pytest.raises(CorruptStore, match=problem):
+        replay(path, golden.WORKFLOWS)
+
+
+def test_history_of_a_newer_holdfast_is_refused_as_such(tmp_path: Path) -> None:
+    path = tmp_path / "history.json"
+    path.write_text('[{"sequence": 1, "turn": 1, "at": "2030-01-01T00:00:00+00:00", "type": "went_home"}]')
+
+    with pytest.raises(NewerFormat, match="a newer Holdfast wrote it"):
         replay(path, golden.WORKFLOWS)
 
 

@@ -22,7 +22,7 @@ class Say(msgspec.Struct, frozen=True, tag="say"):
 
 
 class Buy(msgspec.Struct, frozen=True, tag="buy"):
-    """Somebody orders: a plain start."""
+    """Somebody orders items: a plain start, with the order id as the workflow id."""
 
     order_id: str
     account: str
@@ -37,30 +37,30 @@ class Finish(msgspec.Struct, frozen=True, tag="finish"):
 
 
 class Ready(msgspec.Struct, frozen=True, tag="ready"):
-    """The engine is open."""
+    """The worker process says that its engine is open."""
 
     report: RecoveryReport
 
 
-class Accepted(msgspec.Struct, frozen=True, tag="accepted"):
+class RequestAccepted(msgspec.Struct, frozen=True, tag="accepted"):
     """It is durable. `created` tells whether an execution was made for it."""
 
     created: bool
     sequence: int | None
 
 
-class Ended(msgspec.Struct, frozen=True, tag="ended"):
+class WorkflowsEnded(msgspec.Struct, frozen=True, tag="ended"):
     """All of them have ended well."""
 
 
-class Refused(msgspec.Struct, frozen=True, tag="refused"):
-    """It could not be done."""
+class RequestRefused(msgspec.Struct, frozen=True, tag="refused"):
+    """The worker process could not do what was asked; it shuts its engine down and ends."""
 
     reason: str
 
 
 Request: TypeAlias = Say | Buy | Finish
-Answer: TypeAlias = Ready | Accepted | Ended | Refused
+Answer: TypeAlias = Ready | RequestAccepted | WorkflowsEnded | RequestRefused
 
 
 def encode_line(message: Request | Answer) -> bytes:
@@ -69,12 +69,12 @@ def encode_line(message: Request | Answer) -> bytes:
 
 
 def decode_request(line: bytes) -> Request:
-    """What the storyteller asks for."""
+    """Decode one line that the storyteller wrote to the worker process."""
     request: Request = msgspec.json.decode(line, type=Request)
     return request
 
 
 def decode_answer(line: bytes) -> Answer:
-    """What the worker says."""
+    """Decode one line that the worker process printed."""
     answer: Answer = msgspec.json.decode(line, type=Answer)
     return answer

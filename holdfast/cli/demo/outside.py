@@ -37,7 +37,7 @@ class Entry(msgspec.Struct, frozen=True):
     pid: int
 
 
-class Ledger:
+class SideEffectLedger:
     """Appends notes, each forced to disk; reads them all."""
 
     def __init__(self, folder: Path) -> None:

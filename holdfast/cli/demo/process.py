@@ -9,7 +9,7 @@ from asyncio.subprocess import PIPE, Process
 from pathlib import Path
 from typing import cast
 
-from holdfast.cli.demo.messages import Accepted, Answer, Ready, Refused, Request, decode_answer, encode_line
+from holdfast.cli.demo.messages import Answer, Ready, Request, RequestAccepted, RequestRefused, decode_answer, encode_line
 from holdfast.engine.views import RecoveryReport
 from holdfast.errors import HoldfastError
 
@@ -40,7 +40,7 @@ class Worker:
 
     @property
     def pid(self) -> int:
-        """The id of the process."""
+        """The operating system's id of the worker process."""
         return self._process.pid
 
     async def ask(self, request: Request) -> Answer:
@@ -48,10 +48,10 @@ class Worker:
         self.tell(request)
         return await self.listen()
 
-    async def deliver(self, request: Request) -> Accepted:
+    async def deliver(self, request: Request) -> RequestAccepted:
         """Send something that must be accepted."""
         answer = await self.ask(request)
-        if not isinstance(answer, Accepted):
+        if not isinstance(answer, RequestAccepted):
             raise self._complain(f"it answered {answer}")
         return answer
 
@@ -65,7 +65,7 @@ class Worker:
         if not line:
             raise self._complain("it ended")
         answer = decode_answer(line)
-        if isinstance(answer, Refused):
+        if isinstance(answer, RequestRefused):
             raise self._complain(answer.reason)
         return answer
 
@@ -75,7 +75,7 @@ class Worker:
         await self._process.wait()
 
     async def stop(self) -> None:
-        """Let it end in peace."""
+        """Close its standard input, upon which it shuts its engine down, and wait for its end."""
         self._stdin.close()
         await self._process.wait()
 

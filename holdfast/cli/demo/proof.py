@@ -9,7 +9,7 @@ from typing import Any, Final
 
 import msgspec
 
-from holdfast.cli.demo.evidence import Evidence, Told
+from holdfast.cli.demo.evidence import Evidence, StoredExecution
 from holdfast.cli.demo.outside import Entry, Phase
 from holdfast.cli.demo.workflows import FAILING_ATTEMPTS, SLOW_SUBJECTS
 from holdfast.core import events, payloads
@@ -25,7 +25,7 @@ class Check(msgspec.Struct, frozen=True):
     found: str
 
 
-class Run(msgspec.Struct):
+class ActivityRuns(msgspec.Struct):
     """One activity: how often its function ran outside, and what the history says about it."""
 
     activity: str
@@ -47,22 +47,22 @@ class Run(msgspec.Struct):
         return 1 + (FAILING_ATTEMPTS if self.activity == "charge" else 0) + (self.subject in SLOW_SUBJECTS)
 
 
-def collect_runs(evidence: Evidence) -> list[Run]:
+def collect_runs(evidence: Evidence) -> list[ActivityRuns]:
     """Every activity of the story, in the order in which its function first ran."""
-    runs: dict[str, Run] = {}
+    runs: dict[str, ActivityRuns] = {}
     for entry in evidence.ledger:
-        run = runs.setdefault(entry.key, Run(entry.activity, entry.subject))
+        run = runs.setdefault(entry.key, ActivityRuns(entry.activity, entry.subject))
         _count(run, entry)
     for info, event in evidence.walk():
         if isinstance(event, events.ActivityCompleted):
             key = f"{info.execution_id}/{event.number}"
-            run = runs.setdefault(key, Run("unknown", key))
+            run = runs.setdefault(key, ActivityRuns("unknown", key))
             run.results += 1
             run.attempt = event.attempt
     return list(runs.values())
 
 
-def _count(run: Run, entry: Entry) -> None:
+def _count(run: ActivityRuns, entry: Entry) -> None:
     match entry.phase:
         case Phase.BEGUN:
             run.begun += 1
@@ -88,7 +88,7 @@ def check_sequences(evidence: Evidence) -> Check:
     return Check("no history has a gap", not broken, found)
 
 
-def _is_whole(told: Told) -> bool:
+def _is_whole(told: StoredExecution) -> bool:
     found = [recorded.sequence for recorded in told.history.events]
     return found == list(range(1, told.info.history_length + 1))
 
@@ -120,13 +120,13 @@ def _read_signals(evidence: Evidence) -> dict[str, list[str]]:
     return {person: texts for person, texts in found.items() if texts}
 
 
-def read_messages(told: Told) -> list[str]:
+def read_messages(told: StoredExecution) -> list[str]:
     """The messages that an execution received."""
     return [_decode(event.value)["text"] for event in told.events if isinstance(event, events.SignalReceived)]
 
 
 def _answers(evidence: Evidence, person: str) -> list[str]:
-    """What a conversation returned."""
+    """The answers that a conversation's workflow returned."""
     told = evidence.find(f"chat-{person}")
     closing = told.events[-1] if told is not None and told.events else None
     return list(_decode(closing.result)) if isinstance(closing, events.WorkflowCompleted) else []
@@ -205,7 +205,7 @@ CHECKS: Final[Sequence[Callable[[Evidence], Check]]] = (
 
 
 def check_all(evidence: Evidence) -> list[Check]:
-    """Every claim, checked."""
+    """Check every claim of the demo against the database and the ledger."""
     return [check(evidence) for check in CHECKS]
 
 

@@ -12,8 +12,8 @@ from rich.progress import BarColumn, MofNCompleteColumn, Progress, SpinnerColumn
 from rich.table import Table
 from rich.text import Text
 
-from holdfast.cli.demo.evidence import Evidence, Told
-from holdfast.cli.demo.proof import Check, Run
+from holdfast.cli.demo.evidence import Evidence, StoredExecution
+from holdfast.cli.demo.proof import ActivityRuns, Check
 from holdfast.cli.tables import STYLES, count, make_table, show_time
 from holdfast.core import events
 from holdfast.core.events import AnyEvent
@@ -31,7 +31,7 @@ class Screen:
         self._tasks: dict[str, TaskID] = {}
 
     def show_title(self) -> None:
-        """What this is about."""
+        """Print the title, and what the demo is about to show."""
         self.console.print(Text("Holdfast: a worker process is killed, and nothing is lost.", style="bold green"))
 
     def begin_scene(self, title: str) -> None:
@@ -40,11 +40,11 @@ class Screen:
         self.console.print(Text(title, style="bold"))
 
     def say(self, text: str, style: str = "") -> None:
-        """A line of the story."""
+        """Print one line of the story, indented below the title of its scene."""
         self.console.print(Text(f"  {text}", style=style))
 
     def announce_kill(self, pid: int) -> None:
-        """The turning point."""
+        """Print that the worker process is killed now."""
         self.console.print()
         self.console.rule(Text(f"kill -9 {pid}", style="bold red"), style="red", characters="=")
 
@@ -67,10 +67,10 @@ class Screen:
     # --- tables ---
 
     def show_executions(self, infos: Sequence[ExecutionInfo]) -> None:
-        """How executions stand."""
+        """Print a table of executions with their status."""
         table = make_table("workflow id", "status", "events", "waits for")
         for info in infos:
-            waiting = info.waiting_for or ("an activity" if info.node else "")
+            waiting = info.waiting_for or ("an activity" if info.nodes else "")
             if info.waiting_until is not None:
                 waiting += f", timer due {show_time(info.waiting_until)[11:-1]}"
             table.add_row(info.workflow_id, Text(info.status, style=STYLES[info.status]), str(info.history_length), waiting)
@@ -87,7 +87,7 @@ class Screen:
         tables = [make_history(told, begun, evidence.killed_at) for told in evidence.executions]
         self.console.print(Columns(tables, padding=(1, 2)))
 
-    def show_runs(self, runs: Sequence[Run]) -> None:
+    def show_runs(self, runs: Sequence[ActivityRuns]) -> None:
         """How often functions ran outside, and what counts inside."""
         table = make_table("activity", "for", "begun", "failed", "cut off", "done", "recorded", "attempt")
         for run in runs:
@@ -112,7 +112,7 @@ def make_console() -> Console:
     return console if console.is_terminal else Console(highlight=False, markup=False, emoji=False, width=PIPE_WIDTH)
 
 
-def make_history(told: Told, begun: datetime, killed_at: datetime) -> Table:
+def make_history(told: StoredExecution, begun: datetime, killed_at: datetime) -> Table:
     """One history, its events with sequence and time since the story began, and a line where the kill was."""
     table = make_table("#", "+ s", "event", title=f"{told.info.workflow_id}: {told.info.status}")
     is_after = False

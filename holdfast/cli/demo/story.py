@@ -11,7 +11,7 @@ from typing import Final
 
 from holdfast.cli.demo.evidence import Evidence, gather_evidence
 from holdfast.cli.demo.messages import Buy, Finish, Say
-from holdfast.cli.demo.outside import Entry, Ledger, Phase, find_unfinished
+from holdfast.cli.demo.outside import Entry, Phase, SideEffectLedger, find_unfinished
 from holdfast.cli.demo.process import Worker
 from holdfast.cli.demo.proof import check_all, collect_runs, read_messages
 from holdfast.cli.demo.screen import Screen
@@ -44,7 +44,7 @@ class Story:
         self.folder = folder
         self.pace = pace
         self.screen = screen
-        self.ledger = Ledger(folder)
+        self.ledger = SideEffectLedger(folder)
         self.sent: list[Say] = []
         self.killed_at = datetime.now(UTC)
 
@@ -85,7 +85,7 @@ class Story:
         self.screen.say(f'"{message.text}" was sent and not acknowledged: nobody knows whether it arrived.')
 
     async def tell_pause(self) -> None:
-        """Nothing runs; the file knows."""
+        """Between the two worker processes: print what the database alone knows, without any engine."""
         self.screen.begin_scene("2  Nothing runs. What the database says:")
         evidence = await self.gather()
         self.screen.show_executions([told.info for told in evidence.executions])

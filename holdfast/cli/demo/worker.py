@@ -12,20 +12,20 @@ from pathlib import Path
 from holdfast import Engine, HoldfastError
 from holdfast.cli.demo.messages import (
     DATABASE,
-    Accepted,
     Answer,
     Buy,
-    Ended,
     Finish,
     Ready,
-    Refused,
     Request,
+    RequestAccepted,
+    RequestRefused,
     Say,
+    WorkflowsEnded,
     decode_request,
     encode_line,
 )
-from holdfast.cli.demo.outside import Ledger
-from holdfast.cli.demo.workflows import ACTIVITIES, WORKFLOWS, Message, Purchase, World, conversation, order
+from holdfast.cli.demo.outside import SideEffectLedger
+from holdfast.cli.demo.workflows import ACTIVITIES, WORKFLOWS, DemoSettings, Message, Purchase, conversation, order
 
 
 async def serve(folder: Path) -> None:
@@ -37,7 +37,7 @@ async def serve(folder: Path) -> None:
         while line := await asyncio.to_thread(sys.stdin.buffer.readline):
             answer(await handle(engine, decode_request(line)))
     except HoldfastError as error:
-        answer(Refused(error.message))
+        answer(RequestRefused(error.message))
     finally:
         await engine.shutdown()
 
@@ -54,22 +54,22 @@ async def handle(engine: Engine, request: Request) -> Answer:
                 signal_value=Message(text, last),
                 request_id=request_id,
             )
-            return Accepted(bool(response.workflow_created), response.signal_event_sequence)
+            return RequestAccepted(bool(response.workflow_created), response.signal_event_sequence)
         case Buy(order_id, account, items, patience):
             handle = await engine.start(order, Purchase(account, items, patience), workflow_id=order_id)
-            return Accepted(bool(handle.created), 1)
+            return RequestAccepted(bool(handle.created), 1)
         case Finish(workflow_ids):
             await asyncio.gather(*(engine.handle(one).result() for one in workflow_ids))
-            return Ended()
+            return WorkflowsEnded()
 
 
 def answer(message: Answer) -> None:
-    """Say it to the storyteller."""
+    """Write an answer to standard output, where the storyteller reads it, and flush it."""
     sys.stdout.buffer.write(encode_line(message))
     sys.stdout.buffer.flush()
 
 
 if __name__ == "__main__":
     here = Path(sys.argv[1])
-    World.ledger, World.pace = Ledger(here), float(sys.argv[2])
+    DemoSettings.ledger, DemoSettings.pace = SideEffectLedger(here), float(sys.argv[2])
     asyncio.run(serve(here))

@@ -10,8 +10,9 @@ from typing import Any, Final
 import msgspec
 
 from holdfast import Context, Retry, activity, workflow
-from holdfast.cli.demo.outside import Ledger, Phase
-from holdfast.code.definitions import Activity, Workflow
+from holdfast.activities.definitions import Activity
+from holdfast.cli.demo.outside import Phase, SideEffectLedger
+from holdfast.code.definitions import Workflow
 
 SLOW_SUBJECTS: Final = ("piano", "write me a poem")
 """Work on these takes so long in its first attempt that the worker is killed meanwhile."""
@@ -19,22 +20,22 @@ FAILING_ATTEMPTS: Final = 2
 """How often the bank does not answer."""
 
 
-class World:
+class DemoSettings:
     """Where activities note that they ran, and how fast they are. Set by the worker before the engine opens."""
 
-    ledger = Ledger(Path())
+    ledger = SideEffectLedger(Path())
     pace = 1.0
 
 
 async def do(subject: str, seconds: float, failing_attempts: int = 0) -> None:
     """The side effect of an activity: two notes in the ledger and some time between them."""
-    attempt = World.ledger.note(Phase.BEGUN, subject)
+    attempt = DemoSettings.ledger.note(Phase.BEGUN, subject)
     is_stuck = attempt == 1 and subject in SLOW_SUBJECTS
-    await asyncio.sleep(3600 if is_stuck else seconds * World.pace)
+    await asyncio.sleep(3600 if is_stuck else seconds * DemoSettings.pace)
     if attempt <= failing_attempts:
-        World.ledger.note(Phase.FAILED, subject)
+        DemoSettings.ledger.note(Phase.FAILED, subject)
         raise ConnectionError("nobody answers")
-    World.ledger.note(Phase.DONE, subject)
+    DemoSettings.ledger.note(Phase.DONE, subject)
 
 
 @activity

@@ -1,1 +1,1 @@
-"""Running activities: here or for others, with limits, timeouts and transactions."""
+"""Running activities, this node's own and those that others offer, with limits, timeouts and transactions."""

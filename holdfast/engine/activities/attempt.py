@@ -1,4 +1,4 @@
-"""What an activity's function can ask about the attempt it runs in."""
+"""One attempt of an activity, and what its function can ask and report while it runs."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ from holdfast.errors import HoldfastError
 
 
 class ActivityInfo(msgspec.Struct, frozen=True):
-    """Where an activity's function is being run, and the how-manyeth time."""
+    """Which activity of which execution a function runs for, and in which attempt."""
 
     org: str
     activity: str
@@ -29,29 +29,29 @@ class ActivityInfo(msgspec.Struct, frozen=True):
     execution_id: str
     scheduled_at: datetime
     heartbeat_details: Any
-    """What the attempt before reported last, if anything."""
+    """The last heartbeat details of the attempt before; None if it reported none."""
 
     @property
     def idempotency_key(self) -> str:
-        """The same for every attempt of this one activity: what to give to services that dedupe."""
+        """The same for all attempts of this activity: give it to services that deduplicate requests."""
         return f"{self.execution_id}/{self.number}"
 
 
-class Attempt:
-    """One running attempt: what the function may ask, and what the runner needs to end it."""
+class ActivityAttempt:
+    """One running attempt: what its function may ask, and what the runner needs to end it."""
 
     __slots__ = ("cancel_requested", "is_over", "on_beat", "reported", "task")
 
-    def __init__(self, task: ActivityTask, on_beat: Callable[[Attempt], None]) -> None:
+    def __init__(self, task: ActivityTask, on_beat: Callable[[ActivityAttempt], None]) -> None:
         self.task = task
         self.on_beat = on_beat
         self.reported: Payload | None = task.heartbeat
         self.cancel_requested = False
         self.is_over = False
-        """Whether its outcome no longer counts: cancelled, timed out or handed back."""
+        """Whether its outcome no longer counts: it was cancelled, timed out or handed back."""
 
     def info(self) -> ActivityInfo:
-        """What the function may know."""
+        """What `activity_info()` answers inside the function."""
         task = self.task
         details = None if task.heartbeat is None else payloads.decode(task.heartbeat, Any, "heartbeat details")
         return ActivityInfo(
@@ -67,7 +67,7 @@ class Attempt:
         )
 
     def beat(self, details: Any) -> None:
-        """The function is alive. Raises CancelledError if nobody waits for it any more."""
+        """Note that the function is alive. Raises CancelledError if no workflow waits for it any more."""
         if self.cancel_requested or self.is_over:
             raise asyncio.CancelledError("the activity was cancelled")
         if details is not None:
@@ -75,11 +75,11 @@ class Attempt:
         self.on_beat(self)
 
 
-current: contextvars.ContextVar[Attempt] = contextvars.ContextVar("holdfast_attempt")
+current: contextvars.ContextVar[ActivityAttempt] = contextvars.ContextVar("holdfast_attempt")
 
 
 def activity_info() -> ActivityInfo:
-    """About the activity that is being run; only inside one."""
+    """Which activity the calling function runs for. Raises HoldfastError outside of an activity."""
     return _current().info()
 
 
@@ -97,7 +97,7 @@ def is_cancelled() -> bool:
     return attempt.cancel_requested or attempt.is_over
 
 
-def _current() -> Attempt:
+def _current() -> ActivityAttempt:
     try:
         return current.get()
     except LookupError:

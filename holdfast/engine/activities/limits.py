@@ -1,6 +1,6 @@
-"""How many activities may run at once: per node and executor, per queue, per activity; and how often per second.
+"""Limits on activities: how many run at once per executor, queue and activity, and how many start per second.
 
-Those that ended their process before, as far as can be told, run one at a time beside the others.
+Suspects, which may have ended the processes that they were lost with, run one at a time beside the others.
 """
 
 from __future__ import annotations
@@ -8,14 +8,14 @@ from __future__ import annotations
 from collections import deque
 from collections.abc import Iterator, Mapping
 
-from holdfast.code.definitions import Activity, Executor
+from holdfast.activities.definitions import Activity, Executor
 from holdfast.core.effects import ActivityTask
 from holdfast.core.instants import SECOND, Instant
 from holdfast.core.placing import SUSPECT
 
 
-class Slots:
-    """A counter with an upper bound."""
+class SlotLimit:
+    """An upper bound on activities that run at once, with the number of those that run and wait."""
 
     __slots__ = ("most", "used", "waiting")
 
@@ -23,21 +23,21 @@ class Slots:
         self.most = most
         self.used = 0
         self.waiting = 0
-        """How many wait for a place here, or elsewhere for one that they need too."""
+        """How many wait for this or another of their limits."""
 
     @property
     def is_free(self) -> bool:
-        """Whether one more fits."""
+        """Whether one more activity may start."""
         return self.used < self.most
 
     @property
     def room(self) -> int:
-        """How many more may come: no more than can run at once."""
+        """How many more activities this node may take on: no more than can run at once."""
         return self.most - self.used - self.waiting
 
 
-class Rate:
-    """A bound on starts per second: each start moves the next allowed one on."""
+class RateLimit:
+    """An upper bound on starts per second: each start postpones the next allowed one."""
 
     __slots__ = ("most_waiting", "next_at", "spacing", "waiting")
 
@@ -46,11 +46,11 @@ class Rate:
         self.next_at: Instant = 0
         self.waiting = 0
         self.most_waiting = max(1, round(per_second))
-        """How many may wait before others should be asked: those of a second."""
+        """How many may wait before other nodes should run them: those of one second."""
 
     @property
     def room(self) -> int:
-        """How many more may come."""
+        """How many more activities this node may take on."""
         return self.most_waiting - self.waiting
 
     def wait_until(self, now: Instant) -> Instant | None:
@@ -58,31 +58,31 @@ class Rate:
         return self.next_at if self.next_at > now else None
 
     def note(self, now: Instant) -> None:
-        """Something started."""
+        """Note that an activity of this kind started now, which counts against the rate."""
         self.next_at = max(self.next_at, now) + self.spacing
 
 
-class Admission:
-    """Decides whether an activity may start now, and keeps those that may not, in order, by queue and name."""
+class ActivitySlots:
+    """Decides whether an activity may start now, and queues those that may not, in order, by queue and name."""
 
     def __init__(self, per_executor: Mapping[Executor, int], per_queue: Mapping[str, int]) -> None:
-        self._executors = {executor: Slots(most) for executor, most in per_executor.items()}
-        self._queues = {queue: Slots(most) for queue, most in per_queue.items()}
-        self._activities: dict[str, Slots] = {}
-        self._rates: dict[str, Rate] = {}
-        self._suspects = Slots(1)
-        self._slots: dict[tuple[str, str], list[Slots]] = {}
+        self._executors = {executor: SlotLimit(most) for executor, most in per_executor.items()}
+        self._queues = {queue: SlotLimit(most) for queue, most in per_queue.items()}
+        self._activities: dict[str, SlotLimit] = {}
+        self._rates: dict[str, RateLimit] = {}
+        self._suspects = SlotLimit(1)
+        self._slots: dict[tuple[str, str], list[SlotLimit]] = {}
         self._waiting: dict[tuple[str, str, bool], deque[tuple[Activity[..., object], ActivityTask]]] = {}
 
-    def know(self, activity: Activity[..., object]) -> None:
-        """Note an activity's own bounds."""
+    def register(self, activity: Activity[..., object]) -> None:
+        """Take over the limits that an activity declares."""
         if activity.max_concurrent is not None:
-            self._activities[activity.name] = Slots(activity.max_concurrent)
+            self._activities[activity.name] = SlotLimit(activity.max_concurrent)
         if activity.rate_per_second is not None:
-            self._rates[activity.name] = Rate(activity.rate_per_second)
+            self._rates[activity.name] = RateLimit(activity.rate_per_second)
 
     def try_admit(self, activity: Activity[..., object], task: ActivityTask, now: Instant) -> bool:
-        """Take a place if there is one everywhere."""
+        """Take a slot of each limit that applies to an activity, or none; whether they were taken."""
         slots = self._find_slots(activity, task)
         if task.lost and is_suspect(task):
             slots = [*slots, self._suspects]
@@ -98,34 +98,34 @@ class Admission:
         return True
 
     def release(self, activity: Activity[..., object], task: ActivityTask, *, is_alone: bool) -> None:
-        """Give a place back; also that of a suspect, if it still has that."""
+        """Free the slots of an activity; `is_alone`: also the slot for suspects."""
         for slot in self._find_slots(activity, task):
             slot.used -= 1
         if is_alone:
             self.release_suspect()
 
     def release_suspect(self) -> None:
-        """A suspect has run alone for long enough: the next one may begin, and it goes on beside that."""
+        """Free the slot for suspects: the next one may start beside the one that runs."""
         self._suspects.used -= 1
 
     def enqueue(self, activity: Activity[..., object], task: ActivityTask) -> None:
-        """Keep an activity until there is a place."""
+        """Queue an activity until its slots are free."""
         queue = task.event.options.queue
         self._waiting.setdefault((queue, activity.name, is_suspect(task)), deque()).append((activity, task))
-        for bound in self.bounds_of(activity, queue):
-            bound.waiting += 1
+        for limit in self.limits_of(activity, queue):
+            limit.waiting += 1
 
     def admit_waiting(self, now: Instant) -> Iterator[tuple[Activity[..., object], ActivityTask]]:
-        """Those that may start now, in order of arrival per queue and activity."""
+        """Take slots for queued activities, in order of arrival per queue and activity, and yield those that may start."""
         for key, waiting in list(self._waiting.items()):
             while waiting and self.try_admit(*waiting[0], now):
-                self._note_gone(waiting[0][0], key[0])
+                self._note_dequeued(waiting[0][0], key[0])
                 yield waiting.popleft()
             if not waiting:
                 del self._waiting[key]
 
     def next_rate_at(self, now: Instant) -> Instant | None:
-        """When a rate lets the next waiting one start."""
+        """When a rate limit allows the next queued activity to start; None if none waits for one."""
         times = [
             at
             for (_, name, _), waiting in self._waiting.items()
@@ -134,77 +134,77 @@ class Admission:
         return min(times, default=None)
 
     def withdraw(self, execution_id: str, number: int, attempt: int | None = None) -> bool:
-        """Forget one that waits, if it is that attempt; whether it did."""
+        """Remove an activity from the queue, if that attempt is there; whether it was."""
         for waiting in self._waiting.values():
             for index, (activity, task) in enumerate(waiting):
                 is_it = task.execution_id == execution_id and task.event.number == number
                 if is_it and attempt in (None, task.attempt):
-                    self._note_gone(activity, task.event.options.queue)
+                    self._note_dequeued(activity, task.event.options.queue)
                     del waiting[index]
                     return True
         return False
 
     @property
     def waiting_count(self) -> int:
-        """How many wait."""
+        """How many activities wait in this process for a free slot."""
         return sum(len(waiting) for waiting in self._waiting.values())
 
     @property
     def waiting(self) -> list[ActivityTask]:
-        """Those that wait."""
+        """The activities that wait for a slot, in no particular order."""
         return [task for waiting in self._waiting.values() for _, task in waiting]
 
     def clear(self) -> None:
-        """Forget all that wait."""
+        """Remove all activities from the queue."""
         for (queue, _, _), waiting in self._waiting.items():
             for activity, _ in waiting:
-                self._note_gone(activity, queue)
+                self._note_dequeued(activity, queue)
         self._waiting.clear()
 
-    def bounds_of(self, activity: Activity[..., object], queue: str) -> list[Slots | Rate]:
-        """Everything that bounds how many of an activity may come here."""
-        bounds: list[Slots | Rate] = [self._executors[activity.executor]]
+    def limits_of(self, activity: Activity[..., object], queue: str) -> list[SlotLimit | RateLimit]:
+        """All limits that apply to an activity in a queue."""
+        limits: list[SlotLimit | RateLimit] = [self._executors[activity.executor]]
         if activity.name in self._activities:
-            bounds.append(self._activities[activity.name])
+            limits.append(self._activities[activity.name])
         if queue in self._queues:
-            bounds.append(self._queues[queue])
+            limits.append(self._queues[queue])
         if activity.name in self._rates:
-            bounds.append(self._rates[activity.name])
-        return bounds
+            limits.append(self._rates[activity.name])
+        return limits
 
-    def _find_slots(self, activity: Activity[..., object], task: ActivityTask) -> list[Slots]:
+    def _find_slots(self, activity: Activity[..., object], task: ActivityTask) -> list[SlotLimit]:
         queue = task.event.options.queue
         slots = self._slots.get((activity.name, queue))
         if slots is None:
-            slots = [bound for bound in self.bounds_of(activity, queue) if isinstance(bound, Slots)]
+            slots = [limit for limit in self.limits_of(activity, queue) if isinstance(limit, SlotLimit)]
             self._slots[activity.name, queue] = slots
         return slots
 
-    def _note_gone(self, activity: Activity[..., object], queue: str) -> None:
-        for bound in self.bounds_of(activity, queue):
-            bound.waiting -= 1
+    def _note_dequeued(self, activity: Activity[..., object], queue: str) -> None:
+        for limit in self.limits_of(activity, queue):
+            limit.waiting -= 1
 
 
 def is_suspect(task: ActivityTask) -> bool:
-    """Whether an activity may have ended the processes that it was lost with."""
+    """Whether an activity was lost with its process so often that it may have ended them."""
     return task.lost >= SUSPECT
 
 
-class Room:
-    """The places that one batch may give to activities.
+class FreeSlots:
+    """The free slots that one batch may give to the activities which its turns schedule.
 
-    Batches under way at once do not see each other's: then a few more wait here than there is room for.
+    Batches that are under way at once do not see each other's: then a few activities more are queued here.
     """
 
-    def __init__(self, admission: Admission) -> None:
-        self._admission = admission
-        self._given: dict[Slots | Rate, int] = {}
+    def __init__(self, slots: ActivitySlots) -> None:
+        self._slots = slots
+        self._given: dict[SlotLimit | RateLimit, int] = {}
 
     def take(self, activity: Activity[..., object], queue: str) -> bool:
-        """Take a place if there is one."""
-        bounds, given = self._admission.bounds_of(activity, queue), self._given
-        if any(bound.room <= given.get(bound, 0) for bound in bounds):
+        """Take a slot of each limit that applies to an activity, or none; whether they were taken."""
+        limits, given = self._slots.limits_of(activity, queue), self._given
+        if any(limit.room <= given.get(limit, 0) for limit in limits):
             return False
-        for bound in bounds:
-            given[bound] = given.get(bound, 0) + 1
+        for limit in limits:
+            given[limit] = given.get(limit, 0) + 1
         return True

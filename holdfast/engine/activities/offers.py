@@ -1,141 +1,158 @@
-"""Activities that the node which took the turn could not run itself: this node takes what it can, and hands the outcomes in.
+"""Offers: activities that the node which took the turn could not run itself. This node offers its own, and takes others'.
 
-Nothing is asked for without a reason: a wake-up or a heartbeat that tells of offers, or a place that became free while there
-may be more.
+The store is asked for offers only for a reason: a wake-up or a heartbeat that tells of some, or a slot that became free
+while there may be more.
 """
 
 from __future__ import annotations
 
 import logging
 from collections.abc import Callable, Coroutine, Iterable, Sequence
-from typing import TYPE_CHECKING, Any
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any, Final
 
 import msgspec
 
 from holdfast.core import codec
 from holdfast.core.envelopes import ActivityRaised, Redispatch
 from holdfast.core.failures import describe_exception
-from holdfast.engine.activities.limits import Rate, Room, Slots, is_suspect
-from holdfast.engine.activities.unwanted import Key, Unwanted, key_of
-from holdfast.engine.batches.requests import Request
+from holdfast.core.instants import SECOND, Instant
+from holdfast.engine.activities.limits import FreeSlots, RateLimit, SlotLimit, is_suspect
+from holdfast.engine.activities.stale_attempts import Key, StaleAttempts, key_of
+from holdfast.engine.requests import Request
 from holdfast.engine.routes import Routes, make_route
-from holdfast.errors import CorruptStore, StoreError
+from holdfast.errors import CorruptStore, NewerFormat, StoreError
 
 if TYPE_CHECKING:
     from holdfast.core.effects import ActivityTask
     from holdfast.core.events import ActivityScheduled
     from holdfast.core.placing import MayKeep
     from holdfast.engine.activities.runner import ActivityRunner
-    from holdfast.engine.delivery import Delivery
-    from holdfast.engine.registry import Registry
-    from holdfast.store.contract import ActivityRow, Pulse, Route, Store
+    from holdfast.engine.catalog import Catalog
+    from holdfast.engine.clock import Clock
+    from holdfast.store.contract import HeartbeatReply, Store
+    from holdfast.store.rows import ActivityRow, Route
 
 log = logging.getLogger("holdfast.engine")
 
 PAGE = 500
+LEFT_FOR: Final = 30 * SECOND
+"""How long this node leaves a route to others on which it met an offer that only a newer Holdfast can read."""
 
 
-class Group:
-    """Activities that share all their bounds, and are taken together."""
+class OfferGroup:
+    """Routes of activities that share all their limits, so that their offers are taken together."""
 
-    def __init__(self, bounds: Sequence[Slots | Rate]) -> None:
-        self._bounds = bounds
+    def __init__(self, limits: Sequence[SlotLimit | RateLimit]) -> None:
+        self._limits = limits
         self.routes: set[Route] = set()
         self.may_have_more = True
+        """Whether the store may hold offers of these routes."""
 
-    def find_room(self) -> int:
-        """How many may be taken now."""
-        return min(bound.room for bound in self._bounds)
+    def count_free(self) -> int:
+        """How many offers this node may take now."""
+        return min(limit.room for limit in self._limits)
 
 
-class Offers:
-    """What this node takes of the activities that are offered."""
+@dataclass(frozen=True, slots=True, kw_only=True)
+class OfferTakerDeps:
+    """What a node's offer taker works with."""
 
-    def __init__(
-        self,
-        store: Store,
-        registry: Registry,
-        routes: Routes,
-        runner: ActivityRunner,
-        delivery: Delivery,
-        *,
-        node: str,
-        submit: Callable[[Request], None],
-        spawn: Callable[[Coroutine[Any, Any, None]], None],
-    ) -> None:
-        self._store = store
-        self._activities = registry.activities
-        self._routes = routes
-        self._runner = runner
-        self._delivery = delivery
-        self._node = node
-        self._submit = submit
-        self._spawn = spawn
-        self._groups = _make_groups(routes, runner, registry)
+    store: Store
+    catalog: Catalog
+    routes: Routes
+    runner: ActivityRunner
+    clock: Clock
+    node: str
+    submit: Callable[[Request], None]
+    """Puts a request into the next batch."""
+    spawn: Callable[[Coroutine[Any, Any, None]], None]
+    """Runs a coroutine in the background; closing the engine waits for it."""
+
+
+class OfferTaker:
+    """Takes the offered activities that this node can run, and decides which of its own it offers to others."""
+
+    def __init__(self, deps: OfferTakerDeps) -> None:
+        self._store = deps.store
+        self._activities = deps.catalog.activities
+        self._routes = deps.routes
+        self._runner = deps.runner
+        self._node = deps.node
+        self._submit = deps.submit
+        self._spawn = deps.spawn
+        self._groups = _make_groups(deps.routes, deps.runner, deps.catalog)
+        self._clock = deps.clock
+        self._left_routes: dict[Route, Instant] = {}
+        """Routes on which a newer Holdfast offers what this one cannot read, and until when they are left to others."""
+        self._may_have_more = False
+        """Whether any group may have more offers: only then does a free slot matter."""
         self._is_taking = False
         self._is_closed = False
         self._is_doubtful = False
-        """Whether something may have been taken of which the answer was lost."""
-        self._passing: list[Request] = []
-        self._unwanted = Unwanted(store, runner, node)
-        self._waited: set[Key] = set()
-        runner.pass_on = self._pass_on
+        """Whether this node may have taken offers without knowing it, since the store's answer was lost."""
+        self._stale = StaleAttempts(deps.store, deps.runner, deps.node)
+        self._queued_before: set[Key] = set()
+        """Activities that waited for a slot at the last heartbeat."""
 
-    # --- offering ---
+    # --- offering activities of this node ---
 
-    def make_room(self) -> MayKeep | None:
-        """For a batch: which activities this node keeps; None: all of them."""
+    def make_may_keep(self) -> MayKeep | None:
+        """A predicate for one batch: which of its activities this node runs itself. None if it runs all of them."""
         routes = self._routes
         if routes.takes_all:
             return None
         if self._store.exclusive:
             return routes.may_run
         if self._is_closed:
-            return lambda _event: False  # this node is leaving: others begin what follows
-        room = Room(self._runner.admission)
+            return lambda _event: False  # this node is leaving: others run what comes now
+        free = FreeSlots(self._runner.slots)
 
         def may_keep(event: ActivityScheduled) -> bool:
-            return routes.may_run(event) and room.take(self._activities[event.name], event.options.queue)
+            return routes.may_run(event) and free.take(self._activities[event.name], event.options.queue)
 
         return may_keep
 
-    # --- taking ---
+    # --- taking offers ---
 
     def look(self) -> None:
-        """Somebody may have offered something."""
+        """Look for offers: another node may have made some."""
         for group in self._groups:
             group.may_have_more = True
-        self._runner.on_room = self._on_room
-        self._on_room()
+        self._may_have_more = bool(self._groups)
+        self.on_slot_freed()
 
     def close(self) -> None:
-        """Take nothing more."""
+        """Take no more offers from the store, and offer every new activity of this node to others."""
         self._is_closed = True
 
-    def _on_room(self) -> None:
-        if not self._is_taking and not self._is_closed and any(map(_is_worth_a_look, self._groups)):
+    def on_slot_freed(self) -> None:
+        """Take more offers if there may be some and this node has free slots."""
+        if not self._may_have_more or self._is_taking or self._is_closed:
+            return
+        if any(map(_may_take_from, self._groups)):
             self._is_taking = True
             self._spawn(self._take())
 
     async def _take(self) -> None:
         try:
-            while not self._is_closed and (groups := [group for group in self._groups if _is_worth_a_look(group)]):
+            while not self._is_closed and (groups := [group for group in self._groups if _may_take_from(group)]):
                 for group in groups:
                     await self._take_from(group)
         except StoreError as error:
             self._is_doubtful = True
-            log.warning("node %s could not take activities, and tries again with its next heartbeat: %s", self._node, error)
+            log.warning("node %s could not take offers, and tries again with its next heartbeat: %s", self._node, error)
         finally:
             self._is_taking = False
-            if not any(group.may_have_more for group in self._groups):
-                self._runner.on_room = None
+            self._may_have_more = any(group.may_have_more for group in self._groups)
 
-    async def _take_from(self, group: Group) -> None:
-        limit = group.find_room()  # once more: those before it may have filled the places
+    async def _take_from(self, group: OfferGroup) -> None:
+        limit = group.count_free()  # again: the groups before it may have filled the slots
         if limit <= 0 or self._is_closed:
             return
-        group.may_have_more = False  # what is offered from now on is told of
-        rows = await self._store.take_offers(self._node, group.routes, limit)
+        group.may_have_more = False  # of offers made from now on a wake-up tells
+        routes = group.routes.difference(self._left_routes) if self._left_routes else group.routes
+        rows = await self._store.take_offers(self._node, routes, limit) if routes else []
         if len(rows) == limit:
             group.may_have_more = True
         for row in rows:
@@ -149,38 +166,47 @@ class Offers:
             raised = ActivityRaised(number=row.number, attempt=row.attempt, failure=failure)
             self._submit(Request(row.org, raised, execution_id=row.execution_id))
             return
+        except NewerFormat as error:
+            self._leave_to_newer(row, error)
+            return
         self._runner.start(task)
 
-    # --- handing in ---
+    def _leave_to_newer(self, row: ActivityRow, error: NewerFormat) -> None:
+        """Hand back an offer that only a newer Holdfast can read, and take no more from its route for a while.
 
-    def _pass_on(self, task: ActivityTask, request: Request) -> None:
-        """An outcome goes to whoever takes the turns of its execution: into the next batch, or into the inbox."""
-        if self._routes.may_take(task.route):
-            self._submit(request)
-            return
-        self._passing.append(request)
-        if len(self._passing) == 1:
-            self._spawn(self._deliver())
-
-    async def _deliver(self) -> None:
-        passing, self._passing = self._passing, []
-        await self._delivery.deliver_elsewhere([(request, request.execution_id) for request in passing])
+        Else this node would take it again, and again, before a newer one does.
+        """
+        if row.route not in self._left_routes:
+            log.warning(
+                "offers by route '%s' (activity %d of execution %s) are left to nodes of a newer Holdfast for %d s: %s",
+                row.route,
+                row.number,
+                row.execution_id,
+                LEFT_FOR // SECOND,
+                error,
+            )
+        self._left_routes[row.route] = self._clock.now() + LEFT_FOR
+        again = Redispatch(node=self._node, has_left=True, number=row.number, attempt=row.attempt)
+        self._submit(Request(row.org, again, execution_id=row.execution_id))
 
     # --- with each heartbeat ---
 
-    def on_beat(self, pulse: Pulse) -> None:
-        """Hear of offers that a lost wake-up did not tell of; and see whether what was taken is still wanted."""
-        if pulse.has_offers:
+    def on_heartbeat(self, reply: HeartbeatReply) -> None:
+        """Look for offers of which a wake-up was lost, and stop attempts that no execution waits for any more."""
+        if self._left_routes:
+            now = self._clock.now()
+            self._left_routes = {route: until for route, until in self._left_routes.items() if until > now}
+        if reply.has_offers:
             self.look()
         taken = [task for task in self._runner.tasks if task.is_offered]
         if taken:
             self._spawn(self._stop_withdrawn(taken))
-        others = [row.node for row in pulse.nodes if row.node != self._node]
+        others = [row.node for row in reply.nodes if row.node != self._node]
         if others:
             self._hand_back()
-        old = self._unwanted.find_old()
+        old = self._stale.take_from_cache()
         if old and others:
-            self._spawn(self._unwanted.stop(old))
+            self._spawn(self._stale.stop(old))
         if self._is_doubtful:
             self._is_doubtful = False
             self._spawn(self._give_back(others))
@@ -195,16 +221,16 @@ class Offers:
             self._runner.stop(execution_id, number, attempt)
 
     def _hand_back(self) -> None:
-        """What has waited for a place here since the last heartbeat goes to whoever has one: it might wait for long."""
-        waiting = {key_of(task): task for task in self._runner.admission.waiting if not is_suspect(task)}
+        """Offer activities that have waited for a slot since the last heartbeat to nodes that have one."""
+        waiting = {key_of(task): task for task in self._runner.slots.waiting if not is_suspect(task)}
         for key, task in waiting.items():
-            if key in self._waited and self._runner.admission.withdraw(*key):
+            if key in self._queued_before and self._runner.slots.withdraw(*key):
                 again = Redispatch(node=self._node, has_left=True, number=task.event.number, attempt=task.attempt)
                 self._submit(Request(task.org, again, execution_id=task.execution_id))
-        self._waited = set(waiting)
+        self._queued_before = set(waiting)
 
     async def _give_back(self, others: Sequence[str]) -> None:
-        """What this node took without hearing of it begins anew."""
+        """Give offers a new attempt that this node took without knowing it, since the store's answer was lost."""
         try:
             rows = await self._store.list_lost_offers(others, PAGE)
         except StoreError:
@@ -217,15 +243,15 @@ class Offers:
                 self._submit(Request(row.org, again, execution_id=row.execution_id))
 
 
-def _is_worth_a_look(group: Group) -> bool:
-    return group.may_have_more and group.find_room() > 0
+def _may_take_from(group: OfferGroup) -> bool:
+    return group.may_have_more and group.count_free() > 0
 
 
-def _make_groups(routes: Routes, runner: ActivityRunner, registry: Registry) -> list[Group]:
-    groups: dict[tuple[int, ...], Group] = {}
-    for activity in registry.activities.values():
+def _make_groups(routes: Routes, runner: ActivityRunner, catalog: Catalog) -> list[OfferGroup]:
+    groups: dict[tuple[int, ...], OfferGroup] = {}
+    for activity in catalog.activities.values():
         for queue in sorted(routes.queues):
-            bounds = runner.admission.bounds_of(activity, queue)
-            group = groups.setdefault(tuple(map(id, bounds)), Group(bounds))
+            limits = runner.slots.limits_of(activity, queue)
+            group = groups.setdefault(tuple(map(id, limits)), OfferGroup(limits))
             group.routes.add(make_route(queue, activity.name))
     return list(groups.values())

@@ -1,4 +1,4 @@
-"""Activities in processes of their own: JSON goes in, JSON comes out, and what is raised there comes back as a failure."""
+"""Activities that run in worker processes: arguments and results travel as JSON, exceptions as failures."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from typing import Any, Final
 
 import msgspec
 
-from holdfast.code.definitions import Activity
+from holdfast.activities.definitions import Activity
 from holdfast.core import payloads
 from holdfast.core.failures import Failure, describe_exception
 from holdfast.core.payloads import Payload
@@ -18,33 +18,33 @@ from holdfast.core.signatures import Signature
 from holdfast.errors import InvalidArguments, PayloadError
 
 
-class Outcome(msgspec.Struct, frozen=True, omit_defaults=True):
-    """What a process answers: one of the two."""
+class ProcessOutcome(msgspec.Struct, frozen=True, omit_defaults=True):
+    """What a worker process answers: the result of the function, or how it failed."""
 
     result: Payload | None = None
     failure: Failure | None = None
 
 
-class RaisedElsewhere(Exception):
-    """The function raised in its process. Exceptions themselves do not travel: many cannot be rebuilt from a pickle."""
+class RaisedInProcess(Exception):
+    """The function raised in its worker process. Failures travel instead of exceptions, many of which cannot be pickled."""
 
     def __init__(self, failure: Failure) -> None:
         super().__init__(failure.message)
         self.failure = failure
 
 
-_OUTCOME: Final = msgspec.json.Decoder(Outcome)
+_OUTCOME: Final = msgspec.json.Decoder(ProcessOutcome)
 
 
-class Processes:
-    """A pool that is made when it is first needed, and made anew when one of its processes dies."""
+class ProcessPool:
+    """A pool of worker processes, started when it is first needed, and replaced when one of its processes dies."""
 
     def __init__(self, most: int) -> None:
         self._most = most
         self._pool: ProcessPoolExecutor | None = None
 
     async def call(self, activity: Activity[..., Any], arguments: Payload, limit: int) -> Payload:
-        """Run an activity's function. Raises RaisedElsewhere, or BrokenExecutor if its process died."""
+        """Run an activity's function. Raises RaisedInProcess, or BrokenExecutor if its process died."""
         if self._pool is None:
             self._pool = ProcessPoolExecutor(self._most, mp_context=get_context("spawn"))
         pool, function = self._pool, activity.function
@@ -58,25 +58,31 @@ class Processes:
             raise
         outcome = _OUTCOME.decode(answer)
         if outcome.failure is not None or outcome.result is None:
-            raise RaisedElsewhere(outcome.failure or Failure(type="Unknown", message="no outcome"))
+            raise RaisedInProcess(
+                outcome.failure
+                or Failure(
+                    type="Unknown",
+                    message="Expected the worker process to answer a result or a failure, but it answered neither.",
+                )
+            )
         return outcome.result
 
     def close(self) -> None:
-        """No more calls; those under way are not waited for."""
+        """Shut the pool down without waiting for calls that are under way."""
         if self._pool is not None:
             self._pool.shutdown(wait=False, cancel_futures=True)
 
 
 def work(place: tuple[str, str, str], arguments: bytes, limit: int) -> bytes:
-    """Runs in the process: find the function by its place, call it, and answer an Outcome."""
+    """Runs in the worker process: find the function by its place, call it, and answer a ProcessOutcome."""
     try:
-        outcome = Outcome(result=_call(place, arguments, limit))
+        outcome = ProcessOutcome(result=_call(place, arguments, limit))
     except KeyboardInterrupt:
-        raise  # somebody at the keyboard ends everything
+        raise  # the user ends everything
     except (InvalidArguments, PayloadError) as error:
-        outcome = Outcome(failure=msgspec.structs.replace(describe_exception(error), non_retryable=True))
+        outcome = ProcessOutcome(failure=msgspec.structs.replace(describe_exception(error), non_retryable=True))
     except BaseException as error:  # noqa: BLE001 - whatever user code raises is recorded, SystemExit too
-        outcome = Outcome(failure=describe_exception(error))
+        outcome = ProcessOutcome(failure=describe_exception(error))
     return msgspec.json.encode(outcome)
 
 

@@ -1,7 +1,7 @@
-"""Runs activities: in the loop, in threads, in processes; with timeouts, heartbeats and cancellation.
+"""Runs activities in the loop, in threads and in processes, with timeouts, heartbeats and cancellation.
 
-Starts what is committed, hands every outcome back as an envelope. An attempt whose outcome no longer counts hands in
-nothing.
+It starts attempts that are committed, and sends every outcome back as an envelope; nothing is sent for an attempt whose
+outcome no longer counts.
 """
 
 from __future__ import annotations
@@ -10,103 +10,98 @@ import asyncio
 import contextvars
 import functools
 import logging
-from collections.abc import Awaitable, Callable, Mapping
+from collections.abc import Awaitable, Callable, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
+from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, Final
 
-from holdfast.code.definitions import Activity, Executor, TransactionActivity
+import msgspec
+
+from holdfast.activities.definitions import Activity, Executor, TransactionActivity
 from holdfast.core import envelopes, payloads
 from holdfast.core.effects import ActivityTask
 from holdfast.core.failures import PROCESS_LOST, Failure, describe_exception
-from holdfast.core.instants import SECOND, Instant
+from holdfast.core.instants import SECOND
 from holdfast.core.options import TimeoutKind
 from holdfast.core.payloads import Payload
-from holdfast.engine.activities.attempt import Attempt, current
-from holdfast.engine.activities.limits import Admission, is_suspect
-from holdfast.engine.activities.processes import Processes, RaisedElsewhere
-from holdfast.engine.batches.requests import Request
+from holdfast.engine.activities.attempt import ActivityAttempt, current
+from holdfast.engine.activities.limits import ActivitySlots
+from holdfast.engine.activities.processes import ProcessPool, RaisedInProcess
+from holdfast.engine.activities.running import AttemptTimeouts, RunningAttempt
+from holdfast.engine.requests import Answer, Handled, Request
 from holdfast.errors import HoldfastError, InvalidArguments, PayloadError, StoreUnavailable
 
 if TYPE_CHECKING:
-    from holdfast.engine.activities.transactions import Transactions
+    from holdfast.engine.activities.transactions import TransactionRunner
     from holdfast.engine.clock import Alarm, Clock
     from holdfast.engine.config import Config
 
 log = logging.getLogger("holdfast.activities")
 
 LONGEST_ALONE: Final = 10 * SECOND
-"""For how long one that may have ended processes keeps others of that kind from beginning."""
+"""How long a suspect, which may have ended its process before, keeps other suspects from starting."""
+UNDESCRIBED: Final = Failure(
+    type="Unknown",
+    message="Expected to describe what the activity raised, but that failed too. Look for memory that runs out.",
+)
 
 
-class _Running:
-    """An attempt under way."""
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ActivityRunnerDeps:
+    """What a node's activity runner works with."""
 
-    __slots__ = ("activity", "alarms", "attempt", "beat_alarm", "future", "has_beaten", "is_alone", "saved")
-
-    def __init__(self, activity: Activity[..., Any], attempt: Attempt) -> None:
-        self.activity = activity
-        self.attempt = attempt
-        self.future: asyncio.Task[None] | None = None
-        self.alarms: list[Alarm] = []
-        self.beat_alarm: Alarm | None = None
-        self.has_beaten = False
-        """Whether the function reported since its last report was noted."""
-        self.is_alone = attempt.task.lost > 0 and is_suspect(attempt.task)
-        """Whether no other suspect may begin."""
-        self.saved: Payload | None = attempt.reported
-        """The heartbeat details that were handed in last."""
+    activities: Mapping[str, Activity[..., Any]]
+    config: Config
+    clock: Clock
+    queue_limits: Mapping[str, int]
+    transactions: TransactionRunner
+    send_outcome: Callable[[ActivityTask, Request], None]
+    """Takes what became of an attempt to its execution."""
+    on_slot_freed: Callable[[], None]
+    """Called whenever an attempt has ended."""
+    wait_for_suspect_turns: Callable[[], Awaitable[None]]
+    """Awaited before a suspect starts: until no turn is under way that may end the process."""
 
 
 class ActivityRunner:
-    """The activities of one node."""
+    """Runs the activities of one node."""
 
-    def __init__(
-        self,
-        activities: Mapping[str, Activity[..., Any]],
-        config: Config,
-        clock: Clock,
-        submit: Callable[[Request], None],
-        queue_limits: Mapping[str, int],
-        transactions: Transactions,
-    ) -> None:
-        self._activities = activities
-        self._transactions = transactions
+    def __init__(self, deps: ActivityRunnerDeps) -> None:
+        config = deps.config
+        self._activities = deps.activities
+        self._transactions = deps.transactions
         self._config = config
-        self._clock = clock
-        self._submit = submit
-        self._running: dict[tuple[str, int], _Running] = {}
-        self.admission = Admission(
+        self._clock = deps.clock
+        self._send_outcome = deps.send_outcome
+        self._on_slot_freed = deps.on_slot_freed
+        self._wait_for_suspect_turns = deps.wait_for_suspect_turns
+        self._running: dict[tuple[str, int], RunningAttempt] = {}
+        self.slots = ActivitySlots(
             {
                 Executor.LOOP: config.max_activities,
                 Executor.THREAD: config.max_threads,
                 Executor.PROCESS: config.max_processes,
             },
-            queue_limits,
+            deps.queue_limits,
         )
-        for activity in activities.values():
-            self.admission.know(activity)
-        self._threads: ThreadPoolExecutor | None = None
-        self._processes = Processes(config.max_processes)
+        for activity in deps.activities.values():
+            self.slots.register(activity)
+        self._timeouts = AttemptTimeouts(deps.clock, self._expire)
+        self._threads = ThreadPoolExecutor(config.max_threads, thread_name_prefix="holdfast-activity")
+        self._processes = ProcessPool(config.max_processes)
         self._rate_alarm: Alarm | None = None
         self._is_closing = False
-        self.wait_until_calm: Callable[[], Awaitable[None]] | None = None
-        """Before anything begins that may end the process: nothing else may be under way that might."""
-        self.on_room: Callable[[], None] | None = None
-        """Called whenever a place has become free."""
-        self.pass_on: Callable[[ActivityTask, Request], None] | None = None
-        """Takes the outcomes of activities that others offered."""
-        self.in_hand: list[ActivityTask] = []
+        self.unfinished: list[ActivityTask] = []
         """Attempts that this node was given and did not finish before it closed."""
-        self._idle: asyncio.Future[None] | None = None
 
     @property
     def running_count(self) -> int:
-        """How many attempts are under way or wait for a place."""
-        return len(self._running) + self.admission.waiting_count
+        """How many attempts run or wait for a slot."""
+        return len(self._running) + self.slots.waiting_count
 
     @property
     def under_way(self) -> dict[asyncio.Task[None], ActivityTask]:
-        """The attempts that run. A thread or process whose outcome no longer counts is not among them."""
+        """The attempts that run, by their task; without threads and processes whose outcome no longer counts."""
         return {
             running.future: running.attempt.task
             for running in self._running.values()
@@ -116,35 +111,30 @@ class ActivityRunner:
 
     @property
     def tasks(self) -> list[ActivityTask]:
-        """What is in hand and counts: under way, or waiting for a place."""
+        """The attempts that run or wait for a slot, and whose outcome counts."""
         running = [one.attempt.task for one in self._running.values() if not one.attempt.is_over]
-        return running + self.admission.waiting
-
-    @property
-    def is_busy(self) -> bool:
-        """Whether attempts are under way that are above suspicion."""
-        return any(not is_suspect(one.attempt.task) for one in self._running.values())
+        return running + self.slots.waiting
 
     # --- starting ---
 
     def start(self, task: ActivityTask) -> None:
-        """Begin an attempt that is committed, or queue it for a place."""
+        """Start an attempt that is committed, or queue it until its slots are free."""
         if self._is_closing:
-            self.in_hand.append(task)
+            self.unfinished.append(task)
             return
         activity = self._activities.get(task.event.name)
         if activity is None:
-            self._refuse_unknown(task)
+            self._refuse(task, make_unknown_failure(task, self._activities))
             return
         if task.lost >= self._config.max_lost:
-            self._refuse_lost(task)
+            self._refuse(task, make_lost_failure(task))
             return
-        if self.admission.try_admit(activity, task, self._clock.now()):
+        if self.slots.try_admit(activity, task, self._clock.now()):
             self._launch(activity, task)
             return
-        self.admission.enqueue(activity, task)
+        self.slots.enqueue(activity, task)
         options = task.event.options
-        queued_at = task.scheduled_at if task.attempt == 1 else self._clock.now()  # each attempt waits for its own place
+        queued_at = task.scheduled_at if task.attempt == 1 else self._clock.now()  # each attempt waits for a slot of its own
         for since, limit, kind in (
             (queued_at, options.schedule_to_start_us, TimeoutKind.SCHEDULE_TO_START),
             (task.scheduled_at, options.schedule_to_close_us, TimeoutKind.SCHEDULE_TO_CLOSE),
@@ -154,48 +144,23 @@ class ActivityRunner:
         self._watch_rate()
 
     def _launch(self, activity: Activity[..., Any], task: ActivityTask) -> None:
-        attempt = Attempt(task, self._on_beat)
-        running = _Running(activity, attempt)
+        attempt = ActivityAttempt(task, self._on_beat)
+        running = RunningAttempt(activity, attempt)
         key = (task.execution_id, task.event.number)
         self._running[key] = running
-        options = task.event.options
-        now = 0
-        if options.start_to_close_us is not None:
-            now = self._clock.now()
-            self._arm(running, now + options.start_to_close_us, TimeoutKind.START_TO_CLOSE)
-        if options.schedule_to_close_us is not None:
-            self._arm(running, task.scheduled_at + options.schedule_to_close_us, TimeoutKind.SCHEDULE_TO_CLOSE)
-        if options.heartbeat_us is not None:
-            self._arm_beat(running, now or self._clock.now())
+        self._timeouts.arm(running)
         running.future = asyncio.get_running_loop().create_task(self._run(running))
 
-    def _refuse_lost(self, task: ActivityTask) -> None:
-        """Too many processes ended while it ran: another one would probably end too."""
-        failure = Failure(
-            type=PROCESS_LOST,
-            message=f"Expected activity '{task.event.name}' to end, but {task.lost} times in a row the process that ran it "
-            "ended first. Look for what ends the process, such as memory that runs out, then start the workflow anew.",
-            non_retryable=True,
-        )
-        self._hand_in(task, envelopes.ActivityRaised(number=task.event.number, attempt=task.attempt, failure=failure))
-
-    def _refuse_unknown(self, task: ActivityTask) -> None:
-        known = ", ".join(sorted(self._activities)) or "none"
-        failure = Failure(
-            type="UnknownActivity",
-            message=f"Expected activity '{task.event.name}' to be registered with the engine, but it is not "
-            f"(known: {known}). Pass it in Engine(..., activities=[...]).",
-            non_retryable=True,
-        )
-        self._hand_in(task, envelopes.ActivityRaised(number=task.event.number, attempt=task.attempt, failure=failure))
+    def _refuse(self, task: ActivityTask, failure: Failure) -> None:
+        self._send(task, envelopes.ActivityRaised(number=task.event.number, attempt=task.attempt, failure=failure))
 
     def _admit_waiting(self) -> None:
-        for activity, task in self.admission.admit_waiting(self._clock.now()):
+        for activity, task in self.slots.admit_waiting(self._clock.now()):
             self._launch(activity, task)
         self._watch_rate()
 
     def _watch_rate(self) -> None:
-        at = self.admission.next_rate_at(self._clock.now())
+        at = self.slots.next_rate_at(self._clock.now())
         if at is not None and self._rate_alarm is None:
             self._rate_alarm = self._clock.call_at(at, self._on_rate)
 
@@ -205,49 +170,54 @@ class ActivityRunner:
 
     # --- running ---
 
-    async def _run(self, running: _Running) -> None:
-        attempt, activity = running.attempt, running.activity
-        task = attempt.task
-        current.set(attempt)
-        envelope: envelopes.AnyEnvelope | None = None
-        number, number_of_attempt = task.event.number, task.attempt
-        try:
-            if running.is_alone:
-                await self._announce(attempt)
-                running.alarms.append(
-                    self._clock.call_at(self._clock.now() + LONGEST_ALONE, functools.partial(self._join, running))
-                )
-            if isinstance(activity, TransactionActivity):
-                await self._transactions.run(activity, attempt)  # its result is in the inbox by then
-            else:
-                result = await self._call(activity, task)
-                envelope = envelopes.ActivityReturned(number=number, attempt=number_of_attempt, result=result)
-        except asyncio.CancelledError:
-            envelope = envelopes.ActivityStopped(number=number, attempt=number_of_attempt)
-        except RaisedElsewhere as error:
-            envelope = self._raised(attempt, error.failure)
-        except (InvalidArguments, PayloadError) as error:
-            failure = describe_exception(error)
-            envelope = self._raised(attempt, Failure(failure.type, failure.message, failure.details, True, failure.trace))
-        except (KeyboardInterrupt, GeneratorExit):
-            raise  # somebody ends the process, or the loop is gone
-        except BaseException as error:  # noqa: BLE001 - whatever user code raises is recorded, SystemExit too
-            envelope = self._raised(attempt, describe_exception(error))
-        finally:
-            self._finish(running)
-        if envelope is not None and not attempt.is_over:
-            self._hand_in(task, envelope)
+    async def _run(self, running: RunningAttempt) -> None:
+        """Run an attempt to its end. Its outcome is sent whatever it does, unless it is over or the process is ended.
 
-    async def _announce(self, attempt: Attempt) -> None:
-        """Have it noted that a suspect begins, before it does. Raises CancelledError if it is not wanted any more."""
+        Exceptions are told apart by `except` alone: `isinstance` would ask them for their class, and users' may raise then.
+        GeneratorExit can be told apart only in this, the outermost coroutine: if a future holds it, asyncio closes those
+        within, unheard.
+        """
+        attempt, task = running.attempt, running.attempt.task
+        running.future, running.has_begun = asyncio.current_task(), True
+        current.set(attempt)
+        outcome: envelopes.AnyEnvelope | None = None
+        try:
+            if not attempt.is_over:
+                result = await self._call(running)
+                if result is not None:
+                    outcome = envelopes.ActivityReturned(number=task.event.number, attempt=task.attempt, result=result)
+        except asyncio.CancelledError:
+            outcome = envelopes.ActivityStopped(number=task.event.number, attempt=task.attempt)
+        except RaisedInProcess as error:
+            outcome = _make_raised(attempt, error.failure)
+        except (InvalidArguments, PayloadError) as error:
+            outcome = _make_raised(attempt, msgspec.structs.replace(_describe(error), non_retryable=True))
+        except KeyboardInterrupt:
+            raise  # the process is being ended
+        except GeneratorExit as error:
+            if not running.is_current:
+                raise  # the loop is closed, or the task is collected
+            outcome = _make_raised(attempt, _describe(error))  # the function raised it
+        except BaseException as error:  # noqa: BLE001 - whatever user code raises is recorded, SystemExit too
+            outcome = _make_raised(attempt, _describe(error))
+        finally:
+            if type(outcome) is envelopes.ActivityReturned or running.is_current:
+                self._finish(running, outcome)
+            else:  # it is closed from elsewhere: nothing can be sent any more, and no other attempt be started
+                attempt.is_over = True
+                running.cancel_alarms()
+
+    async def _announce(self, attempt: ActivityAttempt) -> None:
+        """Record that a suspect starts, before it does. Raises CancelledError if its execution does not wait any more."""
         task, loop = attempt.task, asyncio.get_running_loop()
         while not attempt.is_over:
-            if self.wait_until_calm is not None:
-                await self.wait_until_calm()
-            noted: asyncio.Future[Any] = loop.create_future()
-            self._hand_in(task, envelopes.ActivityBegan(number=task.event.number, attempt=task.attempt), noted)
+            await self._wait_for_suspect_turns()
+            recorded: asyncio.Future[Answer] = loop.create_future()
+            self._send(task, envelopes.ActivityBegan(number=task.event.number, attempt=task.attempt), recorded)
             try:
-                if await noted is not False:
+                if await recorded != Handled(is_done=False):
+                    # The same commit may have found turns that have to be tried, with results of other suspects.
+                    await self._wait_for_suspect_turns()
                     return
             except StoreUnavailable:
                 pause = loop.create_future()
@@ -255,94 +225,75 @@ class ActivityRunner:
                 try:
                     await pause
                 finally:
-                    alarm.cancel()  # who was cancelled while waiting must not be woken
+                    alarm.cancel()  # if this task was cancelled, the alarm must not fire
                 continue
             except HoldfastError as error:
-                log.info("activity '%s' of '%s' does not begin: %s", task.event.name, task.workflow_id, error)
+                log.info("activity '%s' of '%s' does not start: %s", task.event.name, task.workflow_id, error)
             attempt.is_over = True
-        raise asyncio.CancelledError("the activity is not wanted any more")
+        raise asyncio.CancelledError("no workflow waits for the activity any more")
 
-    def _join(self, running: _Running) -> None:
-        """It goes on beside others: those that it waits for, perhaps."""
+    def _release_suspect(self, running: RunningAttempt) -> None:
+        """Let other suspects start beside this one: it may be waiting for one of them."""
         if running.is_alone:
             running.is_alone = False
-            self.admission.release_suspect()
+            self.slots.release_suspect()
             self._admit_waiting()
 
-    async def _call(self, activity: Activity[..., Any], task: ActivityTask) -> Payload:
+    async def _call(self, running: RunningAttempt) -> Payload | None:
+        """Call the function. Answers its result; None if it has put that into the inbox itself."""
+        attempt, activity = running.attempt, running.activity
+        if running.is_alone:
+            await self._announce(attempt)
+            running.alarms.append(
+                self._clock.call_at(self._clock.now() + LONGEST_ALONE, functools.partial(self._release_suspect, running))
+            )
+        if isinstance(activity, TransactionActivity):
+            await self._transactions.run(activity, attempt)
+            return None
+        arguments, limit = attempt.task.event.input, self._config.payload_limit
         if activity.executor is Executor.PROCESS:
-            return await self._processes.call(activity, task.event.input, self._config.payload_limit)
-        args = activity.signature.decode_arguments(task.event.input)
+            return await self._processes.call(activity, arguments, limit)
+        args = activity.signature.decode_arguments(arguments)
         if activity.executor is Executor.LOOP:
             result = await activity.function(*args)
         else:
-            context = contextvars.copy_context()
-            call = functools.partial(context.run, activity.function, *args)
-            result = await asyncio.get_running_loop().run_in_executor(self._thread_pool(), call)
-        return payloads.encode(result, f"the result of {activity.signature.what}", self._config.payload_limit)
+            call = functools.partial(contextvars.copy_context().run, _call_in_thread, activity, args)
+            result = await asyncio.get_running_loop().run_in_executor(self._threads, call)
+        return payloads.encode(result, f"the result of {activity.signature.what}", limit)
 
-    def _raised(self, attempt: Attempt, failure: Failure) -> envelopes.ActivityRaised:
-        task = attempt.task
-        if not attempt.is_over:
-            log.warning(
+    def _finish(self, running: RunningAttempt, outcome: envelopes.AnyEnvelope | None) -> None:
+        """Free the slots of an attempt that has ended, and send its outcome if it counts."""
+        attempt, task = running.attempt, running.attempt.task
+        key = (task.execution_id, task.event.number)
+        try:
+            if self._running.get(key) is running:
+                del self._running[key]
+            running.cancel_alarms()
+            self.slots.release(running.activity, task, is_alone=running.is_alone)
+            if self.slots.waiting_count:
+                self._admit_waiting()
+            self._on_slot_freed()
+        finally:
+            if outcome is not None and not attempt.is_over:
+                self._send(task, outcome)
+        if isinstance(outcome, envelopes.ActivityRaised) and not attempt.is_over:
+            log.warning(  # after it was sent: a handler of the log may raise
                 "activity '%s' of '%s' failed in attempt %d: %s: %s",
                 task.event.name,
                 task.workflow_id,
                 task.attempt,
-                failure.type,
-                failure.message,
+                outcome.failure.type,
+                outcome.failure.message,
             )
-        return envelopes.ActivityRaised(
-            number=task.event.number, attempt=task.attempt, failure=failure, heartbeat=attempt.reported
-        )
 
-    def _finish(self, running: _Running) -> None:
-        task = running.attempt.task
-        key = (task.execution_id, task.event.number)
-        if self._running.get(key) is running:
-            del self._running[key]
-        for alarm in running.alarms:
-            alarm.cancel()
-        if running.beat_alarm is not None:
-            running.beat_alarm.cancel()
-        self.admission.release(running.activity, task, is_alone=running.is_alone)
-        if self.admission.waiting_count:
-            self._admit_waiting()
-        if self.on_room is not None:
-            self.on_room()
-        if self._idle is not None and not self._running and not self._idle.done():
-            self._idle.set_result(None)
-
-    def _hand_in(
-        self, task: ActivityTask, envelope: envelopes.AnyEnvelope, future: asyncio.Future[Any] | None = None
+    def _send(
+        self, task: ActivityTask, envelope: envelopes.AnyEnvelope, future: asyncio.Future[Answer] | None = None
     ) -> None:
-        request = Request(task.org, envelope, execution_id=task.execution_id, future=future)
-        if task.is_offered and self.pass_on is not None:
-            self.pass_on(task, request)
-        else:
-            self._submit(request)
-
-    def _thread_pool(self) -> ThreadPoolExecutor:
-        if self._threads is None:
-            self._threads = ThreadPoolExecutor(self._config.max_threads, thread_name_prefix="holdfast-activity")
-        return self._threads
+        self._send_outcome(task, Request(task.org, envelope, task.execution_id, future=future))
 
     # --- timeouts and heartbeats ---
 
-    def _arm(self, running: _Running, when: Instant, kind: TimeoutKind) -> None:
-        running.alarms.append(self._clock.call_at(when, functools.partial(self._expire, running, kind)))
-
-    def _arm_beat(self, running: _Running, now: Instant) -> None:
-        limit = running.attempt.task.event.options.heartbeat_us
-        if limit is None:
-            return
-        if running.beat_alarm is not None:
-            running.beat_alarm.cancel()
-        running.beat_alarm = self._clock.call_at(
-            now + limit, functools.partial(self._expire, running, TimeoutKind.HEARTBEAT)
-        )
-
-    def _expire(self, running: _Running, kind: TimeoutKind) -> None:
+    def _expire(self, running: RunningAttempt, kind: TimeoutKind) -> None:
         attempt = running.attempt
         if attempt.is_over:
             return
@@ -351,29 +302,29 @@ class ActivityRunner:
         expired = envelopes.ActivityExpired(
             number=task.event.number, attempt=task.attempt, timeout=kind, heartbeat=attempt.reported
         )
-        self._hand_in(task, expired)
+        self._send(task, expired)
 
     def _expire_waiting(self, task: ActivityTask, kind: TimeoutKind) -> None:
-        if self.admission.withdraw(task.execution_id, task.event.number, task.attempt):
-            self._hand_in(task, envelopes.ActivityExpired(number=task.event.number, attempt=task.attempt, timeout=kind))
+        if self.slots.withdraw(task.execution_id, task.event.number, task.attempt):
+            self._send(task, envelopes.ActivityExpired(number=task.event.number, attempt=task.attempt, timeout=kind))
 
-    def _on_beat(self, attempt: Attempt) -> None:
-        """A function reported; it may have done so from a thread."""
+    def _on_beat(self, attempt: ActivityAttempt) -> None:
+        """Called by a function's heartbeat, possibly from a thread; noted in the loop, once for several."""
         running = self._running.get((attempt.task.execution_id, attempt.task.event.number))
         if running is None or running.future is None or running.attempt is not attempt or running.has_beaten:
             return
         running.has_beaten = True
         running.future.get_loop().call_soon_threadsafe(self._note_beat, running)
 
-    def _note_beat(self, running: _Running) -> None:
+    def _note_beat(self, running: RunningAttempt) -> None:
         attempt, running.has_beaten = running.attempt, False
         if attempt.is_over:
             return
-        self._arm_beat(running, self._clock.now())
+        self._timeouts.arm_beat(running)
         if attempt.reported is not None and attempt.reported is not running.saved:
             running.saved = attempt.reported
             task = attempt.task
-            self._hand_in(
+            self._send(
                 task,
                 envelopes.ActivityBeat(number=task.event.number, attempt=task.attempt, details=attempt.reported),
             )
@@ -381,9 +332,9 @@ class ActivityRunner:
     # --- stopping ---
 
     def stop(self, execution_id: str, number: int, attempt: int | None = None) -> None:
-        """Nobody waits for an activity any more: its function is cancelled, or told at its next heartbeat.
+        """Stop an activity that no execution waits for: its function is cancelled, or told at its next heartbeat.
 
-        With `attempt`, only if that is the one that is here.
+        With `attempt`, only if that attempt is the one on this node.
         """
         running = self._running.get((execution_id, number))
         if running is not None and attempt not in (None, running.attempt.task.attempt):
@@ -392,34 +343,79 @@ class ActivityRunner:
             running.attempt.cancel_requested = True
             self._abandon(running)
         else:
-            self.admission.withdraw(execution_id, number, attempt)
+            self.slots.withdraw(execution_id, number, attempt)
 
-    def _abandon(self, running: _Running) -> None:
+    def _abandon(self, running: RunningAttempt) -> None:
         running.attempt.is_over = True
-        if running.future is not None and running.activity.executor is Executor.LOOP:
+        if running.has_begun and running.future is not None and running.activity.executor is Executor.LOOP:
             running.future.cancel()
 
-    async def close(self, grace: float) -> int:
-        """Let running activities finish within the grace time, then hand them back unfailed; how many were handed back."""
+    async def close(self, grace: float) -> None:
+        """Let running attempts finish within the grace time; the others become `unfinished`."""
         self._is_closing = True
-        self.in_hand.extend(self.admission.waiting)
-        self.admission.clear()
+        self.unfinished.extend(self.slots.waiting)
+        self.slots.clear()
         if self._rate_alarm is not None:
             self._rate_alarm.cancel()
         left = [running for running in self._running.values() if running.future is not None]
         if left and grace > 0:
             await asyncio.wait([running.future for running in left if running.future is not None], timeout=grace)
-        handed_back = list(self._running.values())
-        for running in handed_back:
+        interrupted = list(self._running.values())
+        for running in interrupted:
             if not running.attempt.is_over:
-                self.in_hand.append(running.attempt.task)
+                self.unfinished.append(running.attempt.task)
             running.attempt.cancel_requested = running.attempt.is_over = True
             if running.future is not None:
                 running.future.cancel()
-        futures = [running.future for running in handed_back if running.future is not None]
+        futures = [running.future for running in interrupted if running.future is not None]
         if futures:
             await asyncio.gather(*futures, return_exceptions=True)
-        if self._threads is not None:
-            self._threads.shutdown(wait=False, cancel_futures=True)
+        self._threads.shutdown(wait=False, cancel_futures=True)
         self._processes.close()
-        return len(handed_back)
+
+
+def make_lost_failure(task: ActivityTask) -> Failure:
+    """Why an activity fails that was lost with its process too often: it would probably end this one too."""
+    return Failure(
+        type=PROCESS_LOST,
+        message=f"Expected activity '{task.event.name}' to end, but {task.lost} times in a row the process that ran it "
+        "ended first. Look for what ends the process, such as memory that runs out, then start the workflow anew.",
+        non_retryable=True,
+    )
+
+
+def make_unknown_failure(task: ActivityTask, activities: Mapping[str, Activity[..., Any]]) -> Failure:
+    """Why an activity fails that no node knows by its name."""
+    known = ", ".join(sorted(activities)) or "none"
+    return Failure(
+        type="UnknownActivity",
+        message=f"Expected activity '{task.event.name}' to be registered with the engine, but it is not "
+        f"(known: {known}). Pass it in Engine(..., activities=[...]).",
+        non_retryable=True,
+    )
+
+
+def _call_in_thread(activity: Activity[..., Any], args: Sequence[Any]) -> Any:
+    """Call a sync function. Raises RuntimeError for its StopIteration, as coroutines do: futures cannot hold that."""
+    try:
+        return activity.function(*args)
+    except StopIteration as error:
+        raised = RuntimeError(f"{activity.signature.what} raised StopIteration")
+        raise raised.with_traceback(error.__traceback__) from error
+
+
+def _describe(error: BaseException) -> Failure:
+    """The failure of an attempt that raised; as a last resort one that says only that it did, so that the attempt ends."""
+    try:
+        return describe_exception(error)
+    except KeyboardInterrupt:
+        raise
+    except BaseException:  # noqa: BLE001 - memory that runs out, for instance
+        return UNDESCRIBED
+
+
+def _make_raised(attempt: ActivityAttempt, failure: Failure) -> envelopes.ActivityRaised:
+    task = attempt.task
+    return envelopes.ActivityRaised(
+        number=task.event.number, attempt=task.attempt, failure=failure, heartbeat=attempt.reported
+    )

@@ -1,8 +1,8 @@
 """Activities whose SQL commits together with their result.
 
-In one transaction: what the function wrote, a trace that keeps every other attempt from doing it too, and the result as an
-envelope in the execution's inbox. So whichever attempt commits first is the only one, and its result counts, whichever is
-the present attempt by then.
+One transaction holds what the function wrote, a request row that keeps every other attempt from committing too, and the
+result as an envelope in the execution's inbox. So the first attempt that commits is the only one, and its result counts,
+whichever attempt is the present one by then.
 """
 
 from __future__ import annotations
@@ -20,26 +20,27 @@ from holdfast.core.envelopes import ActivityReturned
 from holdfast.core.instants import SECOND, Instant
 from holdfast.engine.rows import to_turns
 from holdfast.errors import AlreadyDone, StoreUnavailable
-from holdfast.store.contract import HistoryRow, InboxRow, Once, RequestRow
+from holdfast.store.contract import Once
+from holdfast.store.rows import HistoryRow, InboxRow, RequestRow
 
 if TYPE_CHECKING:
-    from holdfast.code.definitions import TransactionActivity
-    from holdfast.engine.activities.attempt import Attempt
+    from holdfast.activities.definitions import TransactionActivity
+    from holdfast.engine.activities.attempt import ActivityAttempt
     from holdfast.engine.clock import Clock
-    from holdfast.store.contract import Store, Work
+    from holdfast.store.contract import Store, UserFunction
 
 log = logging.getLogger("holdfast.activities")
 
 KIND: Final = "transaction"
-"""As what its trace is remembered."""
+"""The kind of the request row that a committed attempt leaves."""
 KEPT: Final = 30 * 24 * 3600 * SECOND
-"""How long: longer than any attempt that was given out before another one committed can still be on its way."""
+"""How long that row is kept: longer than an attempt that began before the commit can still run."""
 FIRST_PAUSE: Final = SECOND // 20
 LONGEST_PAUSE: Final = 5 * SECOND
 
 
-class Transactions:
-    """Runs them on the engine's store. `on_put` is called whenever one has committed."""
+class TransactionRunner:
+    """Runs transaction activities on the engine's store. `on_put` is called whenever one has committed."""
 
     def __init__(self, store: Store, clock: Clock, payload_limit: int, on_put: Callable[[], None]) -> None:
         self._store = store
@@ -47,11 +48,11 @@ class Transactions:
         self._payload_limit = payload_limit
         self._on_put = on_put
 
-    async def run(self, activity: TransactionActivity[..., Any], attempt: Attempt) -> None:
+    async def run(self, activity: TransactionActivity[..., Any], attempt: ActivityAttempt) -> None:
         """Run one attempt. Raises what the function raises: then nothing was committed.
 
-        A database that is out of reach is not the function's fault: it is called again when that is back. Whether a commit
-        took place that nobody could tell of shows then, by its trace.
+        If the database is out of reach, the function is called again until it is back. If the outcome of a commit was
+        unknown, the request row tells then whether it took place.
         """
         task = attempt.task
         args = activity.signature.decode_arguments(task.event.input)
@@ -64,8 +65,16 @@ class Transactions:
             try:
                 await self._store.transact(call.as_work(), once)
             except AlreadyDone as error:
-                log.info("attempt %d of '%s' was not needed: %s", task.attempt, activity.name, error)
-                self._on_put()  # the commit may have been this one's own, of which nobody could tell
+                if error is call.error:
+                    raise
+                log.info(
+                    "attempt %d of transaction '%s' of '%s' was not needed: %s",
+                    task.attempt,
+                    activity.name,
+                    task.workflow_id,
+                    error,
+                )
+                self._on_put()  # it may have been this attempt's own commit, whose outcome was unknown
                 return
             except StoreUnavailable as error:
                 if error is call.error:
@@ -87,44 +96,41 @@ class Transactions:
 
 
 class _Call:
-    """One call of the function within a transaction."""
+    """One call of a transaction activity's function within a transaction of the store."""
 
     def __init__(
-        self, activity: TransactionActivity[..., Any], attempt: Attempt, args: Sequence[Any], payload_limit: int
+        self, activity: TransactionActivity[..., Any], attempt: ActivityAttempt, args: Sequence[Any], payload_limit: int
     ) -> None:
         self._activity = activity
         self._attempt = attempt
         self._args = args
         self._payload_limit = payload_limit
         self.error: BaseException | None = None
-        """What the function itself raised."""
+        """The exception that the function itself raised, or its result when it was encoded: the store's are others."""
 
-    def as_work(self) -> Work[None]:
-        """As the store takes it: async if the function is."""
+    def as_work(self) -> UserFunction[None]:
+        """The call as the store runs it: async if the function is."""
         work: Any = self._work_async if iscoroutinefunction(self._activity.function) else self._work
         return work  # type: ignore[no-any-return]
 
-    def _work(self, connection: Any, put: Callable[[InboxRow], None]) -> Any:
+    def _work(self, connection: Any, put: Callable[[InboxRow], None]) -> None:
         try:
-            result = self._activity.function(connection, *self._args)
+            put(self._make_row(self._activity.function(connection, *self._args)))
         except BaseException as error:
             self.error = error
             raise
-        put(self._make_row(result))
-        return None
 
     async def _work_async(self, connection: Any, put: Callable[[InboxRow], None]) -> None:
         try:
-            result = await self._activity.function(connection, *self._args)
+            put(self._make_row(await self._activity.function(connection, *self._args)))
         except BaseException as error:
             self.error = error
             raise
-        put(self._make_row(result))
 
     def _make_row(self, result: Any) -> InboxRow:
-        """The result as the envelope that commits with it. Raises PayloadError, or CancelledError if nobody wants it."""
+        """The result as the inbox row that commits with it. Raises PayloadError; CancelledError if the attempt is over."""
         if self._attempt.is_over:
-            raise asyncio.CancelledError("the transaction is not wanted any more")
+            raise asyncio.CancelledError("no workflow waits for the transaction any more")
         task, what = self._attempt.task, f"the result of {self._activity.signature.what}"
         encoded = payloads.encode(result, what, self._payload_limit)
         envelope = ActivityReturned(number=task.event.number, attempt=task.attempt, result=encoded, committed=True)

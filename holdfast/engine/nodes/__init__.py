@@ -1,1 +1,1 @@
-"""This node among others: leases, take-over, recovery, and what only one of them does at a time."""
+"""This node among those that share its store: heartbeats and leases, take-over, recovery, retention."""

@@ -1,6 +1,6 @@
-"""Heartbeats, which are leases: who renews his own may work, and may say of others that they are gone.
+"""Heartbeats, which renew a node's lease: a node that holds its own lease may judge that those of others have run out.
 
-What is said here about time is the store's, as each heartbeat hears it.
+All times are the store's, as each heartbeat learns it.
 """
 
 from __future__ import annotations
@@ -14,87 +14,108 @@ import msgspec
 
 from holdfast.core.instants import SECOND, Instant, Micros
 from holdfast.errors import StoreError
-from holdfast.store.contract import Pulse, Route
+from holdfast.store.contract import HeartbeatReply
+from holdfast.store.rows import Route
 
 if TYPE_CHECKING:
     from holdfast.engine.clock import Alarm, Clock
-    from holdfast.store.contract import NodeRow, Nodes
+    from holdfast.store.contract import HeartbeatConnection, Nodes
+    from holdfast.store.rows import NodeRow
 
 log = logging.getLogger("holdfast.engine")
 
 
-class Beat(msgspec.Struct, frozen=True, gc=False):
-    """A heartbeat that the store took."""
+class RenewedLease(msgspec.Struct, frozen=True, gc=False):
+    """A heartbeat that the store accepted, with its answer."""
 
-    pulse: Pulse
+    reply: HeartbeatReply
     asked: Micros
-    """When it was sent, by the steady clock of this machine."""
+    """When it was sent, by the monotonic clock of this machine."""
     answered: Micros
+    """When its answer came, by the same clock."""
     is_steady: bool
     """Whether this node has renewed its lease without a break for as long as a lease lasts."""
 
 
-class Card(msgspec.Struct):
-    """What a node tells of itself with each heartbeat."""
+class NodeAnnouncement(msgspec.Struct):
+    """What a node announces with each heartbeat."""
 
     make_row: Callable[[], NodeRow]
-    """May be called from another thread."""
-    routes: Collection[Route] = ()
-    """What it takes: turns of executions,"""
-    offers: Collection[Route] = ()
-    """and activities of others."""
+    """Makes the node's row for the next heartbeat; may be called from another thread."""
+    list_routes: Callable[[], Collection[Route]] = tuple
+    """Gives the routes of the executions whose turns it takes, which may change; may be called from another thread."""
+    offer_routes: Collection[Route] = ()
+    """Which offered activities it takes."""
 
 
-OnBeat = Callable[[Beat], None]
+OnBeat = Callable[[RenewedLease], None]
 
 
-class Pulsing(Protocol):
-    """Beats until it is stopped, and tells the engine in its loop."""
+class HeartbeatSource(Protocol):
+    """Sends heartbeats until it is stopped, and calls back in the engine's loop for each."""
 
     @property
     def tasks(self) -> Collection[asyncio.Task[None]]:
-        """What runs in the engine's loop."""
+        """The tasks in the engine's loop that send heartbeats."""
         ...
 
     async def start(self) -> None:
-        """Beat for the first time, then again and again. Raises StoreError if the first one fails."""
+        """Send the first heartbeat, then one per interval. Raises StoreError if the first one fails."""
         ...
 
     async def stop(self) -> None:
-        """No more heartbeats: none is under way on return. Idempotent."""
+        """Stop the heartbeats: none is under way on return. Idempotent."""
+        ...
+
+    def give_up_lease(self, seconds: float) -> None:
+        """Let others take over at once, since the process is about to end. From another thread; for at most that long.
+
+        Does nothing where that needs the engine's loop, which is stuck: then others take over when the lease has run out.
+        """
         ...
 
 
 class Lease:
-    """This node's own lease: renewed by each heartbeat that the store takes."""
+    """This node's own lease, renewed by each heartbeat that the store accepts."""
 
-    def __init__(self, node: str, length: Micros, card: Card, steady: Callable[[], Micros]) -> None:
+    def __init__(self, node: str, length: Micros, announcement: NodeAnnouncement, steady: Callable[[], Micros]) -> None:
         self._node = node
         self._length = length
-        self._card = card
+        self._announcement = announcement
         self._steady = steady
         self._renewed_at: Instant | None = None
         self._unbroken_since: Instant | None = None
         self._has_missed = False
 
-    async def renew(self, nodes: Nodes) -> Beat:
-        """Send a heartbeat. Raises StoreError if it was not taken; tell `miss` then."""
+    async def renew(self, nodes: Nodes) -> RenewedLease:
+        """Send a heartbeat. Raises StoreError if the store did not accept it; call `miss` then."""
         asked = self._steady()
-        pulse = await nodes.beat(self._card.make_row(), self._card.routes, self._card.offers)
-        return Beat(pulse, asked, self._steady(), self._note(pulse.now))
+        reply = await nodes.beat(
+            self._announcement.make_row(), self._announcement.list_routes(), self._announcement.offer_routes
+        )
+        return RenewedLease(reply, asked, self._steady(), self._note(reply.now))
+
+    async def give_up(self, nodes: HeartbeatConnection) -> None:
+        """Let the lease run out at once. Raises StoreError."""
+        await nodes.expire(self._node)
 
     def miss(self, error: Exception) -> None:
-        """A heartbeat was not taken. Said once, until one is taken again."""
+        """Note that a heartbeat failed. Logged once, until one succeeds again."""
         self._unbroken_since = None
         if not self._has_missed:
-            log.warning("node %s cannot renew its lease, and goes on trying: %s", self._node, str(error) or repr(error))
+            log.warning("node %s cannot renew its lease, and keeps trying: %s", self._node, str(error) or repr(error))
         self._has_missed = True
 
     def _note(self, now: Instant) -> bool:
         silence = 0 if self._renewed_at is None else now - self._renewed_at
         if silence >= self._length:
-            # It stood still, or was cut off. What it runs goes on: if others took over, its results are refused.
-            log.warning("node %s was silent for %.1f s and lost its lease; it goes on", self._node, silence / SECOND)
+            # It was frozen or cut off. Its activities go on: if other nodes took over, their results are refused.
+            log.warning(
+                "node %s sent no heartbeat for %.1f s and lost its lease; it goes on, and results of what others took over "
+                "are refused",
+                self._node,
+                silence / SECOND,
+            )
             self._unbroken_since = None
         elif self._has_missed:
             log.warning("node %s renews its lease again", self._node)
@@ -106,7 +127,7 @@ class Lease:
 
 
 class Heartbeat:
-    """Heartbeats from the engine's loop, as its clock goes: where the store needs no other way, and in virtual time."""
+    """Sends heartbeats from the engine's loop by its clock: on stores without a connection for them, and in virtual time."""
 
     def __init__(self, nodes: Nodes, lease: Lease, clock: Clock, interval: Micros, on_beat: OnBeat) -> None:
         self._nodes = nodes
@@ -115,17 +136,15 @@ class Heartbeat:
         self._interval = interval
         self._on_beat = on_beat
         self._alarm: Alarm | None = None
-        self._is_stopped = False
         self.tasks: set[asyncio.Task[None]] = set()
 
     async def start(self) -> None:
-        """Beat for the first time, then again and again. Raises StoreError if the first one fails."""
+        """Send the first heartbeat, then one per interval. Raises StoreError if the first one fails."""
         self._on_beat(await self._lease.renew(self._nodes))
         self._arm()
 
     async def stop(self) -> None:
-        """No more heartbeats."""
-        self._is_stopped = True
+        """Stop the heartbeats: none is under way on return. Idempotent."""
         if self._alarm is not None:
             self._alarm.cancel()
         under_way = list(self.tasks)
@@ -133,6 +152,9 @@ class Heartbeat:
             task.cancel()
         if under_way:
             await asyncio.wait(under_way)
+
+    def give_up_lease(self, _seconds: float) -> None:
+        """Nothing: the engine's loop would be needed for that."""
 
     def _arm(self) -> None:
         self._alarm = self._clock.call_at(self._clock.now() + self._interval, self._spawn)

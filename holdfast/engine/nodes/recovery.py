@@ -1,4 +1,7 @@
-"""Recovery: what was in flight when a process ended goes on. Loads what is due, not everything."""
+"""Recovery, when an engine opens or is asked: takes over from ended nodes, and tries blocked executions again.
+
+It loads no execution: what is fed in here is loaded when its turn comes.
+"""
 
 from __future__ import annotations
 
@@ -6,17 +9,16 @@ import logging
 from collections.abc import Collection
 from typing import TYPE_CHECKING
 
-from holdfast.core import codec
 from holdfast.core.failures import PROCESS_LOST
-from holdfast.engine.nodes.take_over import Gone, find_left
 from holdfast.engine.rows import from_row, to_row
 from holdfast.engine.views import RecoveryReport
-from holdfast.errors import CorruptStore
-from holdfast.store.contract import ExecutionRow
+from holdfast.errors import CorruptStore, NewerFormat
+from holdfast.store.rows import ExecutionRow
 
 if TYPE_CHECKING:
-    from holdfast.engine.batches.pump import Pump
+    from holdfast.engine.nodes.take_over import EndedNodes, TakeOver
     from holdfast.engine.routes import Routes
+    from holdfast.engine.turns.pump import Pump
     from holdfast.store.contract import Store
 
 log = logging.getLogger("holdfast.engine")
@@ -24,33 +26,31 @@ PAGE = 500
 
 
 class Recovery:
-    """Finds orphans and feeds them in again."""
+    """Recovers what other processes left, and reports how much there is."""
 
-    def __init__(self, store: Store, pump: Pump, routes: Routes) -> None:
+    def __init__(self, store: Store, pump: Pump, routes: Routes, take_over: TakeOver) -> None:
         self._store = store
         self._pump = pump
         self._routes = routes
+        self._take_over = take_over
 
-    async def recover(self, gone: Gone, alive: Collection[str] = ()) -> RecoveryReport:
-        """Take over what nodes left that are gone, try blocked executions again, and say how much there is."""
-        left = await find_left(self._store, gone, alive)
-        for one in left:
-            self._pump.submit(one.to_request())
-        taken_over = len({one.execution_id for one in left})
+    async def recover(self, ended: EndedNodes, alive: Collection[str] = ()) -> RecoveryReport:
+        """Take over from ended nodes, try blocked executions again, and report how much there is. Raises StoreError."""
+        recovered = await self._take_over.recover(ended, alive)
         blocked = await self.retry_all_blocked()
         counts = await self._store.count()
         self._pump.look()
         return RecoveryReport(
-            resumed=taken_over,
+            resumed=recovered.resumed,
             waiting=counts.executions.get("suspended", 0),
             timers=counts.timers,
-            taken_over=taken_over,
+            taken_over=recovered.taken_over,
             blocked=blocked,
             inbox=counts.inbox,
         )
 
     async def retry_all_blocked(self) -> int:
-        """Try blocked executions again that other code blocked, or code without a version; how many there are."""
+        """Unblock executions that another version of the code blocked, or code without a version; how many are blocked."""
         found, after = 0, ""
         while True:
             rows = await self._store.list_blocked(PAGE, after)
@@ -58,31 +58,31 @@ class Recovery:
                 try:
                     if self._may_retry(row):
                         await self.retry_blocked(row)
-                except CorruptStore:
-                    log.exception("blocked execution %s cannot be tried again", row.execution_id)
+                except (CorruptStore, NewerFormat):
+                    log.exception("blocked execution %s cannot be read, and stays blocked", row.execution_id)
             found += len(rows)
             if len(rows) < PAGE:
                 return found
             after = rows[-1].execution_id
 
     def _may_retry(self, row: ExecutionRow) -> bool:
-        """Whether the code that is here may fit better than that which blocked it."""
-        version = self._routes.version_of(row.workflow)
+        """Whether this node's code may succeed where the code failed that blocked the execution."""
+        execution = from_row(row)
+        version = self._routes.version_for(execution)
         if version is None or not self._routes.may_take(row.route):
             return False
-        details = codec.decode_details(row.details)
+        details = execution.details
         if details.blocked_version:
             return details.blocked_version != version
-        # Code without a version may have been mended. If it ended its process, somebody has to say so.
+        # Code without a version may have been fixed. An execution that ended its process waits for retry_blocked.
         return details.last_error is None or details.last_error.type != PROCESS_LOST
 
     async def retry_blocked(self, row: ExecutionRow) -> bool:
-        """Let a blocked execution take turns again; False if it is not blocked any more."""
+        """Unblock an execution, so that it takes turns again; False if it was changed meanwhile. Raises CorruptStore."""
         execution = from_row(row)
         execution.unblock()
         execution.state_version += 1
         if not await self._store.set_status(row.org, row.execution_id, row.state_version, to_row(execution)):
             return False
-        self._pump.skip.discard(row.execution_id)
-        self._pump.look()
+        self._pump.unskip([row.execution_id])
         return True

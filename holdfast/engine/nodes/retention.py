@@ -1,13 +1,20 @@
-"""Retention: closed executions are removed once they have been kept for long enough.
+"""Retention: what has been kept for longer than its window is removed, be it closed executions or dead letters.
 
-On one node at a time, in small batches with pauses, so that work comes first. Nothing is polled: it wakes when the execution
-that has been closed for longest is due.
+A `Retention` removes one kind of thing, its target. One node at a time does so, under the lock of the target, in small
+batches with pauses, so that work comes first. Nothing is polled. A retention asks for the oldest:
+
+- when the engine opens, and from then on when the oldest that it found is due;
+- if there was none, one window after a commit of this node, or a wake-up by another, told of something new;
+- with a heartbeat, if its last look is longer ago than the window: nobody tells of what was written by a node that died, or
+  that has no such retention. What is written after a look is not due within a window of it, so one look per window finds
+  everything in time. An exclusive store has no heartbeats, but nobody else writes there either.
 """
 
 from __future__ import annotations
 
 import logging
-from collections.abc import Callable, Coroutine
+from collections.abc import Awaitable, Callable, Coroutine
+from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, Final
 
 from holdfast.core.instants import SECOND, Instant, Micros
@@ -19,16 +26,40 @@ if TYPE_CHECKING:
 
 log = logging.getLogger("holdfast.engine")
 
-LOCK: Final = "retention"
-TURN: Final = 30 * SECOND
-"""For how long nobody else has a look; renewed with each batch, so that another node goes on if this one dies."""
+LOCK_TIME: Final = 30 * SECOND
+"""How long the lock is held; each batch renews it, and if this node dies another one goes on when it expires."""
 BATCH: Final = 200
+"""How many executions or dead letters one transaction removes."""
 PAUSE: Final = SECOND // 20
-"""Between two batches."""
+"""How long to wait between two batches."""
+
+
+@dataclass(frozen=True, slots=True)
+class RetentionTarget:
+    """One kind of thing that a store keeps and a retention removes."""
+
+    lock: str
+    """The name of the lock that the node holds which removes them."""
+    noun: str
+    """What they are called in the log, in the plural."""
+    find_oldest: Callable[[], Awaitable[Instant | None]]
+    """Since when the oldest of them is kept; None if there is none."""
+    purge: Callable[[Instant, int], Awaitable[int]]
+    """Removes those that are kept since before an instant, at most so many; returns how many it removed."""
+
+
+def closed_executions(store: Store) -> RetentionTarget:
+    """Closed executions with their histories, kept since they closed."""
+    return RetentionTarget("retention", "executions", store.find_oldest_closed, store.purge)
+
+
+def dead_letters(store: Store) -> RetentionTarget:
+    """Dead letters of all orgs, kept since they were written."""
+    return RetentionTarget("dead_letter_retention", "dead letters", store.find_oldest_dead_letter, store.purge_dead_letters)
 
 
 class Retention:
-    """Removes what closed longer ago than the window, for as long as the engine is open."""
+    """Removes what its target has kept for longer than the window, for as long as the engine is open."""
 
     def __init__(
         self,
@@ -37,77 +68,100 @@ class Retention:
         node: str,
         window: Micros,
         spawn: Callable[[Coroutine[Any, Any, None]], None],
+        target: RetentionTarget,
     ) -> None:
         self._store = store
         self._clock = clock
         self._node = node
         self._window = window
         self._spawn = spawn
+        self._target = target
         self._gathering = min(max(window // 100, SECOND), 60 * SECOND)
-        """How long to wait after one round at least, so that a few of a kind are removed together."""
+        """How long to wait after a round at least, so that several things are removed together."""
+        self._longest_rest = max(window, LOCK_TIME)
+        """How long ago the last look may be when a heartbeat comes."""
         self._alarm: Alarm | None = None
+        self._looked_at: Instant = 0
         self._is_busy = False
-        self._ended_meanwhile: Instant | None = None
-        self._is_stopped = False
+        self._noted_meanwhile: Instant | None = None
+        self._is_started = False
         self.removed = 0
-        """How many executions this node has removed."""
+        """How many of its target this node has removed."""
 
     def start(self) -> None:
-        """Begin with what is due now."""
-        self._ring()
+        """Start removing; what is due now goes at once."""
+        self._is_started = True
+        self._look()
 
     def stop(self) -> None:
-        """Remove no more. A batch that is under way ends by itself."""
-        self._is_stopped = True
-        if self._alarm is not None:
-            self._alarm.cancel()
+        """Stop removing. A batch that is under way ends by itself."""
+        self._is_started = False
+        self._disarm()
 
-    def note_end(self, closed_at: Instant) -> None:
-        """Executions closed, here or elsewhere: if nothing else was due, they will be."""
+    def note(self, at: Instant) -> None:
+        """Note that there is something new since then, on this node or another: arms the alarm for it if none is armed."""
         if self._is_busy:
-            self._ended_meanwhile = closed_at
+            self._noted_meanwhile = at
         elif self._alarm is None:
-            self._arm(closed_at + self._window + 1)
+            self._arm(at + self._window + 1)
+
+    def on_heartbeat(self) -> None:
+        """Look if the last look is longer ago than the window, for what nobody told of."""
+        if self._clock.now() - self._looked_at > self._longest_rest:
+            self._look()
 
     def _arm(self, when: Instant) -> None:
-        if not self._is_stopped:
-            self._alarm = self._clock.call_at(when, self._ring)
+        if self._is_started:
+            self._alarm = self._clock.call_at(when, self._look)
 
-    def _ring(self) -> None:
-        self._alarm = None
-        if not self._is_busy:
+    def _disarm(self) -> None:
+        if self._alarm is not None:
+            self._alarm.cancel()
+            self._alarm = None
+
+    def _look(self) -> None:
+        if self._is_started and not self._is_busy:
+            self._disarm()
             self._is_busy = True
-            self._spawn(self._take_turn())
+            self._spawn(self._remove_batch())
 
-    async def _take_turn(self) -> None:
-        now, self._ended_meanwhile = self._clock.now(), None
+    async def _remove_batch(self) -> None:
+        now, self._noted_meanwhile = self._clock.now(), None
+        self._looked_at = now
         try:
             wake_at = await self._remove(now)
         except StoreError as error:
-            log.warning("executions past their retention could not be removed, and are tried again: %s", error)
-            wake_at = now + TURN
+            log.warning(
+                "node %s could not remove %s past their retention, and tries again in %d s: %s",
+                self._node,
+                self._target.noun,
+                LOCK_TIME // SECOND,
+                error,
+            )
+            wake_at = now + LOCK_TIME
         self._is_busy = False
         self._rest_until(wake_at)
 
     def _rest_until(self, wake_at: Instant | None) -> None:
         if wake_at is not None:
             self._arm(wake_at)
-        elif self._ended_meanwhile is not None:
-            self.note_end(self._ended_meanwhile)
+        elif self._noted_meanwhile is not None:
+            self.note(self._noted_meanwhile)
 
     async def _remove(self, now: Instant) -> Instant | None:
-        """Remove one batch if there is any; when to look again."""
-        oldest = await self._store.find_oldest_closed()
+        """Remove one batch of what is due; returns when to look again, None if the target is empty."""
+        store, target = self._store, self._target
+        oldest = await target.find_oldest()
         if oldest is None:
             return None
         if oldest + self._window >= now:
             return oldest + self._window + 1
-        if not self._store.exclusive and not await self._store.take_lock(LOCK, self._node, now, now + TURN):
-            return now + TURN  # another node is at it; if that one dies, this one has its turn
-        removed = await self._store.purge(now - self._window, BATCH)
+        if not store.exclusive and not await store.take_lock(target.lock, self._node, now, now + LOCK_TIME):
+            return now + LOCK_TIME  # another node removes them; if it dies, the lock expires
+        removed = await target.purge(now - self._window, BATCH)
         self.removed += removed
         if removed == BATCH:
             return now + PAUSE
-        if not self._store.exclusive:
-            await self._store.give_lock(LOCK, self._node)
+        if not store.exclusive:
+            await store.release_lock(target.lock, self._node)
         return now + self._gathering

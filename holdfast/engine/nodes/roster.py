@@ -1,4 +1,4 @@
-"""The nodes that share a store: what each tells of itself, how it looks to others, and whom to wake."""
+"""The nodes that share a store: what each announces of itself, how it is shown to others, and whom to wake."""
 
 from __future__ import annotations
 
@@ -13,49 +13,51 @@ import msgspec
 
 from holdfast.core.instants import SECOND, Instant, to_datetime
 from holdfast.errors import StoreError
-from holdfast.store.contract import NodeRow, Pulse, Wake
+from holdfast.store.contract import HeartbeatReply, WakeReason
+from holdfast.store.rows import NodeRow
+from holdfast.version import __version__
 
 if TYPE_CHECKING:
     from holdfast.store.contract import Store
 
 
 class NodeDetails(msgspec.Struct, frozen=True, kw_only=True):
-    """What a node tells of itself with each heartbeat. Every field has a default: nodes of other versions are read too."""
+    """What a node announces of itself with each heartbeat. All fields have defaults, to read nodes of other versions."""
 
     host: str = ""
     pid: int = 0
     version: str = ""
-    """Of Holdfast."""
+    """The version of Holdfast that it runs."""
     queues: Sequence[str] = ()
-    """From which it takes work; empty: from all."""
+    """The queues from which it takes work; empty means all."""
     workflows: Sequence[str] = ()
+    versions: Mapping[str, Sequence[str]] = {}
+    """The versions that it has of each of its workflows, the newest last; empty from nodes that do not tell."""
     activities: Sequence[str] = ()
     running: int = 0
     """How many activities it runs."""
     lease: float = 0.0
-    """Seconds after which it counts as gone without a heartbeat; 0 where it sends none."""
+    """Seconds without a heartbeat after which it counts as dead; 0 where it sends none."""
     realm: str = ""
-    """Where its process id is valid."""
+    """The scope in which its process id is valid: boot and pid namespace."""
     token: str = ""
-    """Its own among all that ever had its name."""
+    """Tells this process from all others that ever had the node's name."""
     works: bool = False
-    """Whether it works under its name: not while it comes or goes."""
-    ended: Mapping[str, Instant] = {}
-    """Nodes that ended without a goodbye shortly before, and when this one heard of it."""
+    """Whether it takes work: not while it is joining or leaving."""
 
 
 class NodeState(StrEnum):
-    """How a node stands, as others see it."""
+    """The state of a node as other nodes see it."""
 
     ALIVE = "alive"
     LATE = "late"
-    """Its lease has run out, or it ended without a word: it died, stands still or is cut off. Others take over."""
+    """Its lease has run out, or it ended without leaving: it died, is frozen or cut off. Other nodes take over from it."""
     LEFT = "left"
-    """It said goodbye."""
+    """It left cleanly."""
 
 
 class NodeInfo(msgspec.Struct, frozen=True, kw_only=True):
-    """One node as it stood when it was asked about."""
+    """One node at the moment of the question."""
 
     node: str
     state: NodeState
@@ -73,17 +75,16 @@ class NodeInfo(msgspec.Struct, frozen=True, kw_only=True):
 
 
 def describe_node(
-    lease: float, *, queues: Sequence[str], workflows: Sequence[str], activities: Sequence[str], running: int
+    lease: float, *, queues: Sequence[str], versions: Mapping[str, Sequence[str]], activities: Sequence[str], running: int
 ) -> NodeDetails:
-    """What this process tells of itself."""
-    from holdfast import __version__  # noqa: PLC0415 - the package imports this module
-
+    """The details that this process announces of itself."""
     return NodeDetails(
         host=platform.node(),
         pid=os.getpid(),
         version=__version__,
         queues=queues,
-        workflows=workflows,
+        workflows=sorted(versions),
+        versions=versions,
         activities=activities,
         running=running,
         lease=lease,
@@ -91,7 +92,7 @@ def describe_node(
 
 
 def read_details(row: NodeRow) -> NodeDetails:
-    """What a node told of itself; nothing, if it cannot be read."""
+    """The details that a node announced; all defaults if they cannot be read."""
     try:
         return msgspec.json.decode(row.details, type=NodeDetails)
     except (msgspec.MsgspecError, ValueError):
@@ -99,17 +100,17 @@ def read_details(row: NodeRow) -> NodeDetails:
 
 
 async def list_nodes(store: Store, now: Instant, own: str = "") -> list[NodeInfo]:
-    """Every node that the store knows, by name. `own` is that of whoever asks, if it is one of them."""
+    """Every node that the store knows, by name. `own` is the name of the node that asks, if it is one of them."""
     rows = await store.list_nodes()
-    # A store of one's own has no heartbeats: who can look into it while it is not there itself finds nobody alive.
-    return [to_node_info(row, now, is_over=store.exclusive and row.node != own) for row in rows]
+    # An exclusive store has one owner and no heartbeats: whoever can read it knows that all other nodes have ended.
+    return [to_node_info(row, now, has_ended=store.exclusive and row.node != own) for row in rows]
 
 
-def to_node_info(row: NodeRow, now: Instant, *, is_over: bool) -> NodeInfo:
-    """A node as it is shown; `is_over`: it certainly works no more, whether it said so or not."""
+def to_node_info(row: NodeRow, now: Instant, *, has_ended: bool) -> NodeInfo:
+    """A node as it is shown; `has_ended`: it certainly works no more, whether it left cleanly or not."""
     details = read_details(row)
     silence = max(0, now - row.seen_at) / SECOND
-    is_late = is_over or silence > details.lease > 0
+    is_late = has_ended or silence > details.lease > 0
     return NodeInfo(
         node=row.node,
         state=NodeState.LEFT if row.has_left else NodeState.LATE if is_late else NodeState.ALIVE,
@@ -127,7 +128,7 @@ def to_node_info(row: NodeRow, now: Instant, *, is_over: bool) -> NodeInfo:
 
 
 class Peers:
-    """The other living nodes, as far as is known: whoever is alone need not wake anybody."""
+    """The other living nodes, as far as this one knows; a node that is alone sends no wake-ups."""
 
     def __init__(self, store: Store, node: str, spawn: Callable[[Coroutine[Any, Any, None]], None]) -> None:
         self._store = store
@@ -137,26 +138,26 @@ class Peers:
         self._has_heard = False
 
     def hear(self) -> None:
-        """A wake-up came: somebody is there, whom the last heartbeat may not have shown."""
+        """Note that a wake-up came: another node is there, which the last heartbeat may not have shown."""
         self._has_heard = True
 
-    def note(self, pulse: Pulse) -> None:
-        """A heartbeat showed who is there."""
-        self.names = frozenset(one.node for one in pulse.nodes if not one.has_left and one.node != self._node)
+    def note(self, reply: HeartbeatReply) -> None:
+        """Note the living nodes that a heartbeat showed."""
+        self.names = frozenset(one.node for one in reply.nodes if not one.has_left and one.node != self._node)
         self._has_heard = False
 
     @property
     def has_any(self) -> bool:
-        """Whether somebody else may be there."""
+        """Whether another node may be alive."""
         return bool(self.names) or self._has_heard
 
-    def wake(self, why: Wake) -> None:
-        """Tell the others, if there are any."""
+    def wake(self, why: WakeReason) -> None:
+        """Send the other nodes a wake-up, if there are any."""
         if self.has_any:
             self._spawn(self._send(why))
 
-    async def _send(self, why: Wake) -> None:
+    async def _send(self, why: WakeReason) -> None:
         try:
             await self._store.wake(why)
         except StoreError:
-            return  # a wake-up that is lost costs a heartbeat's time, and nothing else
+            return  # a lost wake-up only delays the others until their next heartbeat

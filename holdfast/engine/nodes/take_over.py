@@ -1,181 +1,253 @@
-"""What nodes leave behind that are gone: found by one node at a time, and begun anew by whoever can.
+"""Take-over: what a node had in hand when it ended is found, and begun anew by whoever can.
 
-The attempt of each such activity grows by one, so that a late result of a node that was only silent is refused.
+Theory of operation
+-------------------
+
+Every open execution whose activities run in some node's memory names that node in its row, and so does every offered
+activity that a node has taken. A node ends in one of two ways: it leaves cleanly (`has_left` in its row, and envelopes for
+what it had in hand), or it dies, which others can only conclude from a lease that ran out. An *orphan* is a row that names
+a node which has ended, or which the store does not know. `TakeOver` is the one place that finds orphans and feeds them in.
+It is called when an engine opens and by `Engine.recover` (`recover`), and with each heartbeat that shows ended nodes
+(`take_over_from`).
+
+Who may call whom dead (`find_ended`). That a node left cleanly, anyone may believe. That a lease ran out is for a node to
+judge which has renewed its own lease without a break for a whole lease: after an outage of the database all leases look
+expired, and nobody may take from everybody. An opening node therefore judges nobody, except earlier processes of its own
+name: it has run nothing yet, so whatever names it was left behind. On an exclusive store every other node has ended: its
+owner is alone.
+
+What is never an orphan. A node that joins while orphans are searched may be named by a row already; so the nodes are listed
+again after each page, and rows of any node that is known and has not ended are left out.
+
+The lock. With each heartbeat every node sees the same ended nodes. The store's lock `take-over` lets one of them search,
+for two heartbeats at most: if that node dies, the next one gets the lock. The lock only saves work; it is not needed for
+correctness.
+
+Attempts are fences. An orphan is fed in as a `Redispatch` envelope, which gives each activity that ran there a new attempt.
+Feeding it in twice changes nothing, because the second one finds no activity on that node any more (orphans of a node's own
+name are fed in once, before it runs anything). A node that was called dead and lives on loses only that: the results of its
+attempts are refused, since another attempt is the present one. Whoever opens may thus search without the lock.
+
+What a clean leave changes. `has_left` travels in the envelope: the attempts of a node that left are not counted as lost
+with their process, so no activity becomes a suspect by it. It also needs no lease to run out.
+
+Why `remove_nodes` comes last. A node's row says that it ended, and how. It is removed when each of its orphans is durable
+elsewhere: committed, or in the inbox of an execution that others take. Removed earlier, an orphan of a node that left
+cleanly would be held against its activities; and if this node died before the commit, no heartbeat would show the others a
+reason to search. Hence requests of `take_over_from` carry a future that is answered after the commit, and one that fails is
+found again with the next heartbeat. Requests of `recover` carry none: no heartbeat needs to come, and the pump itself keeps
+them until they are committed.
 """
 
 from __future__ import annotations
 
 import asyncio
 import logging
-from collections.abc import Callable, Collection, Mapping
+from collections.abc import Callable, Collection, Iterable, Mapping
 from functools import partial
 from typing import TYPE_CHECKING, Final, NamedTuple, TypeAlias
 
 from holdfast.core.envelopes import Redispatch
 from holdfast.core.instants import SECOND, Micros
-from holdfast.engine.batches.requests import Request
 from holdfast.engine.nodes.roster import read_details
+from holdfast.engine.requests import Request
 from holdfast.errors import HoldfastError, StoreError
 
 if TYPE_CHECKING:
     from holdfast.engine.clock import Clock
-    from holdfast.engine.nodes.heartbeat import Beat
-    from holdfast.store.contract import NodeRow, Store
+    from holdfast.engine.nodes.heartbeat import RenewedLease
+    from holdfast.store.contract import Store
+    from holdfast.store.rows import NodeRow
 
 log = logging.getLogger("holdfast.engine")
 
 LOCK: Final = "take-over"
 PAGE: Final = 500
 
+EndedNodes: TypeAlias = Mapping[str, bool]
+"""Nodes that have ended, by name, and whether each left cleanly."""
 
-class Left(NamedTuple):
-    """Something that a node had in hand when it went: what runs of an execution, or one activity that it had taken."""
+
+class Orphan(NamedTuple):
+    """Work that an ended node had in hand: all that it ran of one execution, or one offered activity that it had taken."""
 
     org: str
     execution_id: str
     node: str
     has_left: bool
-    """Whether it said goodbye: then it is not to blame for anything."""
+    """Whether the node left cleanly: then the attempt is not counted as lost with its process."""
     number: int | None = None
+    """The number of the offered activity; None for all that the node ran of the execution."""
     attempt: int = 0
 
     def to_envelope(self) -> Redispatch:
-        """What the execution is told."""
+        """The envelope that gives the orphaned activities a new attempt."""
         return Redispatch(node=self.node, has_left=self.has_left, number=self.number, attempt=self.attempt)
 
     def to_request(self) -> Request:
-        """The same, for the next batch."""
+        """The envelope, addressed to its execution, as a request for the next batch."""
         return Request(self.org, self.to_envelope(), execution_id=self.execution_id)
 
 
-Gone: TypeAlias = Mapping[str, bool]
-"""Nodes that are gone, and whether they said goodbye."""
+class Recovered(NamedTuple):
+    """How many executions had orphans that were fed in."""
+
+    resumed: int
+    taken_over: int
+    """Those of them whose node ended without leaving cleanly."""
 
 
-def find_gone(beat: Beat, node: str, lease: Micros) -> Gone:
-    """The nodes that said goodbye or whose lease ran out, as this node may judge.
+def find_ended(beat: RenewedLease, node: str, lease: Micros) -> EndedNodes:
+    """The other nodes that left cleanly, or whose lease has run out as far as `node` may judge.
 
-    It may not call anybody dead who has not held its own lease for a whole period: after an outage of the database nobody
-    robs everybody. A node that told of a longer lease has that one.
+    A node that has not held its own lease for a whole period calls nobody dead. A node that announced a longer lease than
+    `lease` is given that one.
     """
 
-    def is_gone(row: NodeRow) -> bool:
-        silence = beat.pulse.now - row.seen_at
+    def has_ended(row: NodeRow) -> bool:
+        silence = beat.reply.now - row.seen_at
         if row.has_left or not beat.is_steady or silence <= lease:
             return row.has_left
         return silence > read_details(row).lease * SECOND
 
-    return {row.node: row.has_left for row in beat.pulse.nodes if row.node != node and is_gone(row)}
+    return {row.node: row.has_left for row in beat.reply.nodes if row.node != node and has_ended(row)}
 
 
-async def find_left(store: Store, gone: Gone, alive: Collection[str] = ()) -> list[Left]:
-    """What nodes had in hand that are gone, or that the store does not know; never what is in the hands of the living."""
-    known = set(alive)
+async def find_orphans(store: Store, ended: EndedNodes, alive: Collection[str] = ()) -> list[Orphan]:
+    """The orphans of nodes that have ended or that the store does not know; nothing that a living node has in hand."""
+    living = set(alive)
 
-    async def look_around() -> None:
+    async def add_living() -> None:
         if not store.exclusive:
-            known.update({row.node for row in await store.list_nodes()}.difference(gone))
+            living.update({row.node for row in await store.list_nodes()}.difference(ended))
 
-    await look_around()
-    found: list[Left] = []
+    await add_living()
+    found: list[Orphan] = []
     after = ""
     while True:
-        orphans = await store.list_orphans(known, PAGE, after)
-        if orphans:
-            await look_around()  # who joined meanwhile may be among those named, and is not to be robbed
-        for row in orphans:
-            names = {name for name in (row.node or "").split(",") if name} - known
-            found.extend(Left(row.org, row.execution_id, name, gone.get(name, False)) for name in sorted(names))
-        if len(orphans) < PAGE:
+        rows = await store.list_orphans(living, PAGE, after)
+        if rows:
+            await add_living()  # a node that joined meanwhile may be named by these rows
+        for row in rows:
+            names = set(row.nodes) - living
+            found.extend(Orphan(row.org, row.execution_id, name, ended.get(name, False)) for name in sorted(names))
+        if len(rows) < PAGE:
             break
-        after = orphans[-1].execution_id
-    return found + await _find_lost_offers(store, gone, known)
-
-
-async def _find_lost_offers(store: Store, gone: Gone, known: set[str]) -> list[Left]:
-    lost = await store.list_lost_offers(known, PAGE)
-    if lost and not store.exclusive:
-        known.update({row.node for row in await store.list_nodes()}.difference(gone))
-    return [
-        Left(row.org, row.execution_id, row.node, gone.get(row.node, False), row.number, row.attempt)
-        for row in lost
-        if row.node is not None and row.node not in known
-    ]
+        after = rows[-1].execution_id
+    offers = await store.list_lost_offers(living, PAGE)
+    if offers:
+        await add_living()
+    found.extend(
+        Orphan(row.org, row.execution_id, row.node, ended.get(row.node, False), row.number, row.attempt)
+        for row in offers
+        if row.node is not None and row.node not in living
+    )
+    return found
 
 
 class TakeOver:
-    """Looks after the nodes that are gone until nothing is left of them, then forgets them."""
+    """Finds the orphans of ended nodes, feeds them in, and removes the nodes once nothing of them is left."""
 
     def __init__(
-        self, store: Store, submit: Callable[[Request], None], clock: Clock, node: str, lease: Micros, heartbeat: Micros
+        self, store: Store, submit: Callable[[Request], None], clock: Clock, node: str, *, lease: Micros, heartbeat: Micros
     ) -> None:
         self._store = store
         self._submit = submit
         self._clock = clock
         self._node = node
         self._lease = lease
-        self._turn = 2 * heartbeat
-        """For how long at most nobody else has a look: then the next one, if this node dies meanwhile."""
-        self._asked: dict[Left, bool] = {}
-        """What was fed in, and whether that is durable by now."""
+        self._lock_time = 2 * heartbeat
+        self._fed_in: dict[Orphan, bool] = {}
+        """Orphans that heartbeats showed and that were fed in, and whether each is durable by now."""
         self._is_busy = False
 
-    def judge(self, beat: Beat) -> Gone:
-        """Who is gone."""
-        gone = find_gone(beat, self._node, self._lease)
-        if self._asked:
-            alive = {row.node for row in beat.pulse.nodes}.difference(gone)
-            # Of whoever came back, everything has to be asked again if it goes once more.
-            self._asked = {one: is_done for one, is_done in self._asked.items() if one.node not in alive}
-        return gone
+    # --- when an engine opens, and on request ---
 
-    async def tend(self, gone: Gone) -> None:
-        """Begin anew what these nodes left. Done with each heartbeat that shows them, by one node of all."""
+    async def recover(self, ended: EndedNodes, alive: Collection[str] = ()) -> Recovered:
+        """Feed in the orphans of these nodes. Raises StoreError."""
+        orphans = await find_orphans(self._store, ended, alive)
+        for orphan in self._select_new(orphans):
+            self._submit(orphan.to_request())
+        resumed = {orphan.execution_id for orphan in orphans}
+        taken_over = {orphan.execution_id for orphan in orphans if not orphan.has_left}
+        return Recovered(len(resumed), len(taken_over))
+
+    async def forget(self, ended: EndedNodes) -> None:
+        """After `recover`, on an exclusive store: remove the ended nodes. On a shared one, heartbeats do that."""
+        others = [node for node in ended if node != self._node]
+        if others and self._store.exclusive:
+            await self._store.remove_nodes(others)
+
+    # --- with each heartbeat ---
+
+    def find_ended(self, beat: RenewedLease) -> EndedNodes:
+        """The other nodes that have ended, as far as this node may judge from a heartbeat."""
+        ended = find_ended(beat, self._node, self._lease)
+        if self._fed_in:
+            # A node that came back may end once more: then its orphans are fed in again.
+            self._forget_fed_in({row.node for row in beat.reply.nodes}.difference(ended))
+        return ended
+
+    async def take_over_from(self, ended: EndedNodes) -> None:
+        """Feed in the orphans of these nodes, and remove the nodes of which none is left. One node does so at a time."""
         if self._is_busy:
             return
         self._is_busy = True
         try:
-            await self._tend(gone)
+            await self._take_over_from(ended)
         except StoreError as error:
-            log.warning("node %s could not take over from %s, and tries again: %s", self._node, _name(gone), error)
+            log.warning(
+                "node %s could not take over from %s, and tries again with its next heartbeat: %s",
+                self._node,
+                _join(ended),
+                error,
+            )
         finally:
             self._is_busy = False
 
-    async def _tend(self, gone: Gone) -> None:
+    async def _take_over_from(self, ended: EndedNodes) -> None:
         now = self._clock.now()
-        if not await self._store.take_lock(LOCK, self._node, now, now + self._turn):
-            return  # another node is at it; if that one dies, this one has its turn
-        left = await find_left(self._store, gone)
-        new = [one for one in left if one not in self._asked]
+        if not await self._store.take_lock(LOCK, self._node, now, now + self._lock_time):
+            return  # another node searches; if it dies, the lock expires
+        orphans = await find_orphans(self._store, ended)
+        new = self._select_new(orphans)
         if new:
-            log.warning("node %s takes over %d executions from %s", self._node, len(new), _name({one.node for one in new}))
-        for one in new:
-            self._ask(one)
-        # What was passed on is durable: it waits for a node that can do it, and the one that is gone is not needed for that.
-        done = set(gone).difference(one.node for one in left if not self._asked.get(one, False))
-        if done:
-            await self._store.remove_nodes(done)
-            self._asked = {one: is_done for one, is_done in self._asked.items() if one.node not in done}
-        if len(done) == len(gone):
-            await self._store.give_lock(LOCK, self._node)
+            executions = {orphan.execution_id for orphan in new}
+            ended_nodes = _join({orphan.node for orphan in new})
+            log.warning("node %s takes over %d executions from %s", self._node, len(executions), ended_nodes)
+        for orphan in new:
+            self._feed_in(orphan)
+        # What was passed on is durable in an inbox: it waits for a node that can do it, and does not need the ended one.
+        finished = set(ended).difference(orphan.node for orphan in orphans if not self._fed_in.get(orphan, False))
+        if finished:
+            await self._store.remove_nodes(finished)
+            self._forget_fed_in(finished)
+        if len(finished) == len(ended):
+            await self._store.release_lock(LOCK, self._node)
 
-    def _ask(self, one: Left) -> None:
-        self._asked[one] = False
-        request = one.to_request()
+    def _select_new(self, orphans: Iterable[Orphan]) -> list[Orphan]:
+        return [orphan for orphan in orphans if orphan not in self._fed_in]
+
+    def _feed_in(self, orphan: Orphan) -> None:
+        self._fed_in[orphan] = False
+        request = orphan.to_request()
         request.future = asyncio.get_running_loop().create_future()
-        request.future.add_done_callback(partial(self._note_answer, one))
+        request.future.add_done_callback(partial(self._note_answer, orphan))
         self._submit(request)
 
-    def _note_answer(self, one: Left, answer: asyncio.Future[object]) -> None:
+    def _note_answer(self, orphan: Orphan, answer: asyncio.Future[object]) -> None:
         error = None if answer.cancelled() else answer.exception()
-        if one not in self._asked:
+        if orphan not in self._fed_in:
             return
         if isinstance(error, StoreError) or answer.cancelled():
-            del self._asked[one]  # nothing was stored: the next heartbeat finds it again
+            del self._fed_in[orphan]  # nothing was stored: the next heartbeat finds it again
         else:
             # An execution that is closed by now refuses it, and needs nothing more.
-            self._asked[one] = error is None or isinstance(error, HoldfastError)
+            self._fed_in[orphan] = error is None or isinstance(error, HoldfastError)
+
+    def _forget_fed_in(self, nodes: Collection[str]) -> None:
+        self._fed_in = {orphan: is_done for orphan, is_done in self._fed_in.items() if orphan.node not in nodes}
 
 
-def _name(nodes: Collection[str]) -> str:
+def _join(nodes: Collection[str]) -> str:
     return ", ".join(sorted(nodes))

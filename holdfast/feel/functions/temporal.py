@@ -126,7 +126,7 @@ def _move_to_zone(run: Run, value: Any, zone_name: str) -> DateTimeValue:
     return make_date_time_at(count_instant(moment), zone)
 
 
-def _build_date_time(
+def _build_date_time(  # noqa: PLR0917 - the parameters of FEEL's own `date and time`
     _run: Run, year: Decimal, month: Decimal, day: Decimal, hour: Decimal, minute: Decimal, second: Decimal, zone: Any = None
 ) -> DateTimeValue:
     local = count_day(_make_date(_to_whole(year), _to_whole(month), _to_whole(day))) * DAY

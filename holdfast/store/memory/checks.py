@@ -5,14 +5,15 @@ from __future__ import annotations
 from collections.abc import Iterable, Iterator, Sequence
 
 from holdfast.core.codec import decode_details, decode_envelope, decode_events
-from holdfast.errors import CorruptStore
-from holdfast.store.contract import ActivityRow, ExecutionRow, HistoryRow, InboxRow, TimerRow
+from holdfast.errors import CorruptStore, NewerFormat
+from holdfast.store.findings import Finding, Findings, describe_unreadable, split_findings
 from holdfast.store.memory.tables import Pair, Tables, is_closed
+from holdfast.store.rows import ActivityRow, ExecutionRow, HistoryRow, InboxRow, TimerRow
 
 
-def check_tables(tables: Tables) -> list[str]:
-    """Everything that is wrong, a sentence each."""
-    problems: list[str] = []
+def check_tables(tables: Tables) -> Findings:
+    """Everything that is wrong, and everything that is newer."""
+    problems: list[Finding] = []
     for row in tables.executions.values():
         problems.extend(check_execution(row, tables.histories.get(row.execution_id, [])))
     problems.extend(check_open_ids(tables.executions.values()))
@@ -22,10 +23,10 @@ def check_tables(tables: Tables) -> list[str]:
     problems.extend(check_timers(timers, tables))
     problems.extend(check_offers(tables.offers.values(), tables))
     problems.extend(check_inbox(tables.inbox.values()))
-    return problems
+    return split_findings(problems)
 
 
-def check_execution(row: ExecutionRow, history: Sequence[HistoryRow]) -> Iterator[str]:
+def check_execution(row: ExecutionRow, history: Sequence[HistoryRow]) -> Iterator[Finding]:
     name = f"execution {row.execution_id}"
     expected = 1
     for turn in history:
@@ -34,8 +35,8 @@ def check_execution(row: ExecutionRow, history: Sequence[HistoryRow]) -> Iterato
         expected = turn.first + turn.count
         try:
             events = decode_events(turn.body, turn.schema)
-        except CorruptStore as error:
-            yield f"{name}: turn {turn.first}: {error.message}"
+        except (CorruptStore, NewerFormat) as error:
+            yield describe_unreadable(f"{name}: turn {turn.first}", error)
             continue
         if len(events) != turn.count:
             yield f"{name}: turn {turn.first} holds {len(events)} events, its count says {turn.count}"
@@ -45,11 +46,11 @@ def check_execution(row: ExecutionRow, history: Sequence[HistoryRow]) -> Iterato
         yield f"{name}: it is {row.status}, and its time of closing is {row.closed_at}"
     try:
         decode_details(row.details)
-    except CorruptStore as error:
-        yield f"{name}: {error.message}"
+    except (CorruptStore, NewerFormat) as error:
+        yield describe_unreadable(name, error)
 
 
-def check_open_ids(rows: Iterable[ExecutionRow]) -> Iterator[str]:
+def check_open_ids(rows: Iterable[ExecutionRow]) -> Iterator[Finding]:
     seen: dict[Pair, str] = {}
     for row in rows:
         if is_closed(row):
@@ -59,7 +60,7 @@ def check_open_ids(rows: Iterable[ExecutionRow]) -> Iterator[str]:
             yield f"workflow id '{row.workflow_id}' of org '{row.org}' is open twice: {other} and {row.execution_id}"
 
 
-def check_timers(timers: Iterable[TimerRow], tables: Tables) -> Iterator[str]:
+def check_timers(timers: Iterable[TimerRow], tables: Tables) -> Iterator[Finding]:
     for timer in timers:
         row = tables.executions.get(timer.execution_id)
         if row is None:
@@ -68,7 +69,7 @@ def check_timers(timers: Iterable[TimerRow], tables: Tables) -> Iterator[str]:
             yield f"timer {timer.number} of execution {timer.execution_id}: the execution is {row.status}"
 
 
-def check_offers(offers: Iterable[ActivityRow], tables: Tables) -> Iterator[str]:
+def check_offers(offers: Iterable[ActivityRow], tables: Tables) -> Iterator[Finding]:
     for offer in offers:
         row = tables.executions.get(offer.execution_id)
         if row is None:
@@ -77,9 +78,9 @@ def check_offers(offers: Iterable[ActivityRow], tables: Tables) -> Iterator[str]
             yield f"offered activity {offer.number} of execution {offer.execution_id}: the execution is {row.status}"
 
 
-def check_inbox(rows: Iterable[InboxRow]) -> Iterator[str]:
+def check_inbox(rows: Iterable[InboxRow]) -> Iterator[Finding]:
     for row in rows:
         try:
             decode_envelope(row.body)
-        except CorruptStore as error:
-            yield f"envelope {row.id}: {error.message}"
+        except (CorruptStore, NewerFormat) as error:
+            yield describe_unreadable(f"envelope {row.id}", error)

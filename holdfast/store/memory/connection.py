@@ -7,7 +7,7 @@ from functools import partial
 from typing import Protocol
 
 from holdfast.errors import StoreUnavailable
-from holdfast.store.contract import Wake
+from holdfast.store.contract import WakeReason
 from holdfast.store.memory.database import MemoryDatabase
 from holdfast.store.memory.faults import FaultAction, Faults, Point, SimulatedCrash, call_soon
 
@@ -27,7 +27,7 @@ class Connection:
         self.database = database
         self.node = node
         self.open_transactions: set[Droppable] = set()
-        self.listeners: list[Callable[[Wake], None]] = []
+        self.listeners: list[Callable[[WakeReason], None]] = []
         self._faults = faults
         self._is_alone = is_exclusive and faults is None
         self._trouble: str | None = "it is not open. Open the store first"
@@ -88,14 +88,14 @@ class Connection:
 
     # --- wake-ups ---
 
-    def hear(self, why: Wake) -> None:
+    def hear(self, why: WakeReason) -> None:
         action = FaultAction.NONE if self._faults is None else self._faults.decide(Point.WAKE, self.node)
         if action is FaultAction.DELAY:
             self.schedule(partial(self._call_listeners, why))
         elif action is FaultAction.NONE:
             self._call_listeners(why)
 
-    def _call_listeners(self, why: Wake) -> None:
+    def _call_listeners(self, why: WakeReason) -> None:
         if self._trouble is None:
             for listener in self.listeners:
                 listener(why)

@@ -7,7 +7,7 @@ from collections.abc import Awaitable, Callable
 from itertools import count
 from typing import Protocol, TypeAlias
 
-from holdfast.store.contract import Wake
+from holdfast.store.contract import WakeReason
 from holdfast.store.memory.locks import Locks
 from holdfast.store.memory.tables import Tables
 
@@ -20,10 +20,10 @@ class Handle(Protocol):
 
     @property
     def node(self) -> str:
-        """Whose it is."""
+        """The node that the handle belongs to."""
         ...
 
-    def hear(self, why: Wake) -> None:
+    def hear(self, why: WakeReason) -> None:
         """A wake-up is on its way to the node."""
         ...
 
@@ -74,7 +74,7 @@ class MemoryDatabase:
             self._handles.remove(handle)
 
     def others(self, handle: Handle) -> list[Handle]:
-        """Every handle but this one."""
+        """The handles of the database other than this one."""
         return [other for other in self._handles if other is not handle]
 
     def crash(self, node: str) -> None:

@@ -29,6 +29,8 @@ class Point(StrEnum):
     """After the locks, before the rows are read."""
     READ = "read"
     """Any other reading, inside of a transaction or outside."""
+    MARK_IN_FLIGHT = "mark_in_flight"
+    """Before a mark that outlives its process is recorded, beside the transaction."""
     WRITE_ESCALATE = "write.escalate"
     """Before a closing turn makes its lock exclusive."""
     WRITE_RECHECK = "write.recheck"
@@ -46,7 +48,7 @@ class Point(StrEnum):
     DELIVER_COMMIT = "deliver.commit"
     DELIVERED = "delivered"
     UPDATE = "update"
-    """A change outside of batches: of a status, of dead letters, by a user's work."""
+    """A change outside of batches: of a status, of dead letters, by a user's transaction."""
     UPDATED = "updated"
     OFFERS_LOCK = "offers.lock"
     """Before offered activities are locked: another node may have been faster."""
@@ -56,7 +58,7 @@ class Point(StrEnum):
     PURGE_COMMIT = "purge.commit"
     PURGED = "purged"
     BEAT = "beat"
-    """A node's heartbeat or goodbye, or the removal of one."""
+    """A node's heartbeat, its leaving or its removal, or the removal of a process's in-flight marks."""
     HOST_LOCK = "host_lock"
     """A node becoming, or ceasing to be, the one who does something."""
     WAKE = "wake"
@@ -64,7 +66,7 @@ class Point(StrEnum):
 
 
 class FaultAction(StrEnum):
-    """What happens at a point."""
+    """What happens to a node at a point where it waits for the database."""
 
     NONE = "none"
     FAIL = "fail"

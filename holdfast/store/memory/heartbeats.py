@@ -7,16 +7,17 @@ from collections.abc import Collection
 from msgspec.structs import replace
 
 from holdfast.core.instants import Instant
-from holdfast.store.contract import NodeRow, Pulse, Route
+from holdfast.store.contract import HeartbeatReply
 from holdfast.store.memory.reads import find_next_due
 from holdfast.store.memory.tables import Tables, may_take
+from holdfast.store.rows import NodeRow, Route
 
 
-def beat(tables: Tables, node: NodeRow, routes: Collection[Route], offers: Collection[Route]) -> Pulse:
+def beat(tables: Tables, node: NodeRow, routes: Collection[Route], offers: Collection[Route]) -> HeartbeatReply:
     before = tables.nodes.get(node.node)
     tables.nodes[node.node] = node
     own, own_offers = frozenset(routes), frozenset(offers)
-    return Pulse(
+    return HeartbeatReply(
         now=node.seen_at,
         nodes=list_nodes(tables),
         next_due=find_next_due(tables, (), own),
@@ -49,7 +50,7 @@ def take_lock(tables: Tables, name: str, node: str, now: Instant, until: Instant
     return True
 
 
-def give_lock(tables: Tables, name: str, node: str) -> None:
+def release_lock(tables: Tables, name: str, node: str) -> None:
     holder, _ = tables.host_locks.get(name, (None, 0))
     if holder == node:
         del tables.host_locks[name]

@@ -17,13 +17,13 @@ from collections.abc import Hashable
 from typing import TypeAlias
 
 Owner: TypeAlias = Hashable
-"""A transaction."""
+"""The transaction that holds a lock."""
 Key: TypeAlias = tuple[str, str]
 """(org, execution id) of a row, or (org, workflow id) of an id."""
 
 
 class _RowLock:
-    """Who holds one row."""
+    """The transactions that hold or share one row."""
 
     __slots__ = ("holder", "is_exclusive", "sharers")
 
@@ -34,7 +34,7 @@ class _RowLock:
 
 
 class Locks:
-    """All locks of one database."""
+    """The locks on rows, workflow ids and other keys of one database."""
 
     def __init__(self) -> None:
         self._rows: dict[Key, _RowLock] = {}
@@ -100,6 +100,10 @@ class Locks:
         self._keys_of.setdefault(owner, set()).add(key)
         return True
 
+    def holds_key(self, owner: Owner, key: Hashable) -> bool:
+        """Whether the owner has locked the key."""
+        return self._keys.get(key) is owner
+
     # --- the end, and waiting for it ---
 
     def release(self, owner: Owner) -> None:
@@ -125,7 +129,7 @@ class Locks:
                 future.set_result(None)
 
     async def wait(self) -> None:
-        """Until some transaction has ended."""
+        """Wait until some transaction has ended and freed its locks."""
         future = asyncio.get_running_loop().create_future()
         self._waiting.append(future)
         await future

@@ -7,11 +7,12 @@ from itertools import islice
 
 from msgspec.structs import replace
 
-from holdfast.store.contract import ActivityRow, Route
+from holdfast.core.effects import TimerKind
 from holdfast.store.memory.connection import Connection
 from holdfast.store.memory.faults import Point
 from holdfast.store.memory.session import Session
 from holdfast.store.memory.tables import Tables, may_take
+from holdfast.store.rows import ActivityRow, Route
 
 
 async def take_offers(connection: Connection, node: str, routes: Collection[Route], limit: int) -> list[ActivityRow]:
@@ -29,7 +30,7 @@ async def take_offers(connection: Connection, node: str, routes: Collection[Rout
         for offer in taken:
             session.changes.taken[offer.execution_id, offer.number] = node
             timer = tables.timers.get(offer.execution_id, {}).get(offer.number)
-            if timer is not None and timer.attempt < 0:
+            if timer is not None and timer.kind == TimerKind.OFFER:
                 session.changes.timers[offer.execution_id, offer.number] = None
     await session.finish(Point.OFFERS_COMMIT, Point.OFFERS_TAKEN)
     return taken

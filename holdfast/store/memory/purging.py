@@ -1,7 +1,8 @@
-"""Removing executions that closed long ago."""
+"""Removing executions that closed long ago, and old dead letters."""
 
 from __future__ import annotations
 
+import heapq
 from itertools import islice, takewhile
 
 from holdfast.core.instants import Instant
@@ -22,3 +23,15 @@ async def purge(connection: Connection, closed_before: Instant, limit: int) -> i
         session.changes.purged.update(row.execution_id for row in islice(free, max(limit, 0)))
     await session.finish(Point.PURGE_COMMIT, Point.PURGED)
     return len(session.changes.purged)
+
+
+async def purge_dead_letters(connection: Connection, before: Instant, limit: int) -> int:
+    """The same for dead letters: one that is being requeued or discarded is left to whoever does that."""
+    session = Session(connection)
+    with session.statement():
+        await session.reach(Point.PURGE_LOCK)
+        stored = connection.database.tables.dead_letters
+        old = [row_id for row_id in heapq.nsmallest(limit, stored) if stored[row_id].at < before]
+        session.changes.discarded.update(row_id for row_id in old if session.locks.try_key(session, ("dead letter", row_id)))
+    await session.finish(Point.PURGE_COMMIT, Point.PURGED)
+    return len(session.changes.discarded)

@@ -8,8 +8,9 @@ from collections.abc import Collection
 
 from holdfast.core.instants import Instant
 from holdfast.core.lifecycle import Status
-from holdfast.store.contract import Counts, DeadLetterRow, ExecutionRow, Filter, HistoryRow, Route
+from holdfast.store.contract import Counts, ExecutionFilter
 from holdfast.store.memory.tables import Tables, is_closed, may_take
+from holdfast.store.rows import DeadLetterRow, ExecutionRow, HistoryRow, InboxRow, Route
 
 
 def find_execution(tables: Tables, org: str, execution_id: str) -> ExecutionRow | None:
@@ -17,13 +18,24 @@ def find_execution(tables: Tables, org: str, execution_id: str) -> ExecutionRow 
     return row if row is not None and row.org == org else None
 
 
-def list_executions(tables: Tables, query: Filter) -> list[ExecutionRow]:
+def list_executions(tables: Tables, query: ExecutionFilter) -> list[ExecutionRow]:
     return heapq.nlargest(query.limit, (row for row in tables.executions.values() if _matches(row, query)), key=_by_id)
 
 
 def load_last_turn(tables: Tables, execution_id: str) -> HistoryRow | None:
     rows = tables.histories.get(execution_id)
     return rows[-1] if rows else None
+
+
+def list_inbox(tables: Tables, org: str, execution_id: str, workflow_id: str) -> list[InboxRow]:
+    rows = (tables.inbox[row_id] for row_id in sorted(tables.inbox))
+    return [
+        row
+        for row in rows
+        if row.org == org
+        and (row.execution_id or execution_id) == execution_id
+        and (row.execution_id or row.workflow_id == workflow_id)
+    ]
 
 
 def list_dead_letters(tables: Tables, org: str, limit: int, after: int) -> list[DeadLetterRow]:
@@ -47,7 +59,7 @@ def find_closed(tables: Tables, execution_ids: Collection[str]) -> set[str]:
 
 def list_orphans(tables: Tables, alive: Collection[str], limit: int, after: str) -> list[ExecutionRow]:
     living, rows = frozenset(alive), tables.executions.values()
-    orphans = (row for row in rows if row.node and not living.issuperset(row.node.split(",")) and not is_closed(row))
+    orphans = (row for row in rows if not living.issuperset(row.nodes) and not is_closed(row))
     return heapq.nsmallest(limit, (row for row in orphans if row.execution_id > after), key=_by_id)
 
 
@@ -62,7 +74,7 @@ def count(tables: Tables) -> Counts:
     return Counts(dict(by_status), len(tables.due), len(tables.inbox), len(tables.dead_letters))
 
 
-def _matches(row: ExecutionRow, query: Filter) -> bool:
+def _matches(row: ExecutionRow, query: ExecutionFilter) -> bool:
     return (
         row.org == query.org
         and (not query.statuses or row.status in query.statuses)

@@ -10,14 +10,14 @@ from enum import Enum, auto
 from msgspec.structs import replace
 
 from holdfast.errors import OutcomeUnknown, StoreError, StoreUnavailable
-from holdfast.store.contract import DeadLetterRow, InboxRow
 from holdfast.store.memory.connection import Connection
 from holdfast.store.memory.faults import FaultAction, Point
 from holdfast.store.memory.tables import Changes, View
+from holdfast.store.rows import DeadLetterRow, InboxRow
 
 
 class State(Enum):
-    """Where a transaction stands."""
+    """Whether a transaction is open, or how it ended."""
 
     OPEN = auto()
     IN_DOUBT = auto()

@@ -12,23 +12,16 @@ from msgspec.structs import replace
 from holdfast.core.instants import Instant
 from holdfast.errors import InvalidArguments, StoreError, StoreUnavailable
 from holdfast.store.contract import (
-    ActivityRow,
     Counts,
-    DeadLetterRow,
-    ExecutionRow,
-    Filter,
-    HistoryRow,
-    InboxRow,
-    NodeRow,
+    ExecutionFilter,
+    HeartbeatConnection,
+    HeartbeatReply,
     Once,
-    OwnLine,
-    Pulse,
-    Route,
     Transaction,
-    Wake,
-    Work,
+    UserFunction,
+    WakeReason,
 )
-from holdfast.store.memory import heartbeats, offers, purging, reads, user_work
+from holdfast.store.memory import heartbeats, in_flight, offers, purging, reads, user_transactions
 from holdfast.store.memory.checks import check_tables
 from holdfast.store.memory.connection import Connection
 from holdfast.store.memory.database import MemoryDatabase
@@ -36,6 +29,7 @@ from holdfast.store.memory.faults import Faults, Point
 from holdfast.store.memory.session import Session
 from holdfast.store.memory.tables import Changes, Tables, View, is_closed
 from holdfast.store.memory.transaction import MemoryTransaction
+from holdfast.store.rows import ActivityRow, DeadLetterRow, ExecutionRow, HistoryRow, InboxRow, NodeRow, Route
 
 T = TypeVar("T")
 
@@ -64,7 +58,7 @@ class MemoryStore:
         return self._exclusive
 
     @property
-    def lanes(self) -> int:
+    def max_transactions(self) -> int:
         return 1 if self._exclusive else 2
 
     async def open(self) -> None:
@@ -147,8 +141,11 @@ class MemoryStore:
     async def purge(self, closed_before: Instant, limit: int) -> int:
         return await purging.purge(self._connection, closed_before, limit)
 
-    async def transact(self, work: Work[T], once: Once | None = None) -> T:
-        return await user_work.transact(self._connection, work, once)
+    async def purge_dead_letters(self, before: Instant, limit: int) -> int:
+        return await purging.purge_dead_letters(self._connection, before, limit)
+
+    async def transact(self, work: UserFunction[T], once: Once | None = None) -> T:
+        return await user_transactions.transact(self._connection, work, once)
 
     async def enlist(self, connection: Any, rows: Sequence[InboxRow]) -> None:
         raise InvalidArguments(
@@ -168,7 +165,7 @@ class MemoryStore:
     async def find_latest(self, org: str, workflow_id: str) -> ExecutionRow | None:
         return View(await self._committed(), Changes()).latest((org, workflow_id))
 
-    async def list_executions(self, query: Filter) -> list[ExecutionRow]:
+    async def list_executions(self, query: ExecutionFilter) -> list[ExecutionRow]:
         return reads.list_executions(await self._committed(), query)
 
     async def load_history(self, execution_id: str, after: int = 0, limit: int | None = None) -> list[HistoryRow]:
@@ -176,6 +173,9 @@ class MemoryStore:
 
     async def load_last_turn(self, execution_id: str) -> HistoryRow | None:
         return reads.load_last_turn(await self._committed(), execution_id)
+
+    async def list_inbox(self, org: str, execution_id: str, workflow_id: str, limit: int = 100) -> list[InboxRow]:
+        return reads.list_inbox(await self._committed(), org, execution_id, workflow_id)[:limit]
 
     async def list_dead_letters(self, org: str, limit: int = 100, after: int = 0) -> list[DeadLetterRow]:
         return reads.list_dead_letters(await self._committed(), org, limit, after)
@@ -190,6 +190,10 @@ class MemoryStore:
         closed = (await self._committed()).closed
         return closed[0][0] if closed else None
 
+    async def find_oldest_dead_letter(self) -> Instant | None:
+        letters = (await self._committed()).dead_letters
+        return letters[min(letters)].at if letters else None
+
     async def list_orphans(self, alive: Collection[str], limit: int, after: str = "") -> list[ExecutionRow]:
         return reads.list_orphans(await self._committed(), alive, limit, after)
 
@@ -200,7 +204,10 @@ class MemoryStore:
         return reads.count(await self._committed())
 
     async def check(self) -> list[str]:
-        return check_tables(await self._committed())
+        return check_tables(await self._committed()).problems
+
+    async def list_newer(self) -> list[str]:
+        return check_tables(await self._committed()).newer
 
     # --- offered activities ---
 
@@ -215,7 +222,7 @@ class MemoryStore:
 
     # --- nodes ---
 
-    async def beat(self, node: NodeRow, routes: Collection[Route], offers: Collection[Route]) -> Pulse:
+    async def beat(self, node: NodeRow, routes: Collection[Route], offers: Collection[Route]) -> HeartbeatReply:
         await self._connection.reach(Point.BEAT)
         return heartbeats.beat(self.database.tables, node, routes, offers)
 
@@ -230,25 +237,29 @@ class MemoryStore:
         await self._connection.reach(Point.BEAT)
         heartbeats.remove_nodes(self.database.tables, nodes)
 
+    async def forget_processes(self, processes: Collection[str]) -> None:
+        await self._connection.reach(Point.BEAT)
+        in_flight.forget(self.database.tables, processes)
+
     async def take_lock(self, name: str, node: str, now: Instant, until: Instant) -> bool:
         await self._connection.reach(Point.HOST_LOCK)
         return heartbeats.take_lock(self.database.tables, name, node, now, until)
 
-    async def give_lock(self, name: str, node: str) -> None:
+    async def release_lock(self, name: str, node: str) -> None:
         await self._connection.reach(Point.HOST_LOCK)
-        heartbeats.give_lock(self.database.tables, name, node)
+        heartbeats.release_lock(self.database.tables, name, node)
 
-    def make_own_line(self) -> OwnLine | None:
+    def make_heartbeat_connection(self) -> HeartbeatConnection | None:
         return None
 
     # --- wake-ups ---
 
-    def on_wake(self, callback: Callable[[Wake], None]) -> None:
+    def on_wake(self, callback: Callable[[WakeReason], None]) -> None:
         # Who is woken hears it by himself: what he does then is no part of whoever sent it, and does not die with him.
         context = copy_context()
         self._connection.listeners.append(lambda why: context.copy().run(callback, why))
 
-    async def wake(self, why: Wake) -> None:
+    async def wake(self, why: WakeReason) -> None:
         await self._connection.linger(Point.WAKE)
         for other in self.database.others(self._connection):
             other.hear(why)

@@ -14,23 +14,23 @@ import msgspec
 
 from holdfast.core.instants import Instant
 from holdfast.core.lifecycle import CLOSED
-from holdfast.store.contract import (
+from holdfast.store.rows import (
     ActivityRow,
     DeadLetterRow,
     ExecutionRow,
     HistoryRow,
     InboxRow,
     NodeRow,
+    RequestKeyId,
     RequestRow,
     Route,
     TimerRow,
 )
 
 Pair: TypeAlias = tuple[str, str]
-"""(org, workflow id)."""
-Address: TypeAlias = tuple[str, str, str]
+"""An (org, workflow id) pair: two orgs may use the same id."""
+Recipient: TypeAlias = tuple[str, str, str]
 """To whom an inbox row goes: (org, execution id, ""), or (org, "", workflow id)."""
-RequestKey: TypeAlias = tuple[str, str, str]
 NumberKey: TypeAlias = tuple[str, int]
 """(execution id, number) of a timer or an offer."""
 
@@ -44,7 +44,7 @@ def may_take(route: Route, routes: Collection[Route] | None) -> bool:
     return not route or routes is None or route in routes
 
 
-def address_of(row: InboxRow) -> Address:
+def address_of(row: InboxRow) -> Recipient:
     return (row.org, row.execution_id, "" if row.execution_id else row.workflow_id)
 
 
@@ -64,7 +64,7 @@ class Changes:
         self.rerouted: dict[int, Route] = {}
         self.dead_letters: dict[int, DeadLetterRow] = {}
         self.discarded: set[int] = set()
-        self.requests: dict[RequestKey, RequestRow] = {}
+        self.requests: dict[RequestKeyId, RequestRow] = {}
         self.purged: set[str] = set()
         self.values: dict[str, Any] | None = None
 
@@ -83,9 +83,10 @@ class Tables:
         self.offers: dict[NumberKey, ActivityRow] = {}  # the oldest first
         self.inbox: dict[int, InboxRow] = {}
         self.dead_letters: dict[int, DeadLetterRow] = {}
-        self.requests: dict[RequestKey, RequestRow] = {}
+        self.requests: dict[RequestKeyId, RequestRow] = {}
         self.nodes: dict[str, NodeRow] = {}
         self.host_locks: dict[str, tuple[str, Instant]] = {}
+        self.in_flight: dict[tuple[str, int], dict[str, int]] = {}
         self.values: dict[str, Any] = {}
         # Indexes, each derived from the above:
         self.open_ids: dict[Pair, str] = {}
@@ -94,7 +95,7 @@ class Tables:
         self.due: list[tuple[Instant, str, int]] = []
         self.offered: dict[str, set[int]] = {}
         self.arrivals: list[int] = []
-        self.addressed: dict[Address, set[int]] = {}
+        self.addressed: dict[Recipient, set[int]] = {}
 
     def apply(self, changes: Changes) -> None:
         """A commit: all of it at once. Updates come before inserts, so that a workflow id is freed before it is taken."""
@@ -113,7 +114,7 @@ class Tables:
         for key, node in changes.taken.items():
             self.offers[key] = msgspec.structs.replace(self.offers[key], node=node)
         self._apply_inbox(changes)
-        self._apply_loose(changes)
+        self._apply_unrouted(changes)
 
     def _apply_inbox(self, changes: Changes) -> None:
         for row_id in changes.consumed:
@@ -128,7 +129,7 @@ class Tables:
             if row_id in self.inbox:
                 self.inbox[row_id] = msgspec.structs.replace(self.inbox[row_id], route=route)
 
-    def _apply_loose(self, changes: Changes) -> None:
+    def _apply_unrouted(self, changes: Changes) -> None:
         for row_id in changes.discarded:
             self.dead_letters.pop(row_id, None)
         self.dead_letters.update(changes.dead_letters)
@@ -236,10 +237,10 @@ class View:
         rows = rows[bisect_right(rows, after, key=lambda row: row.first) :]
         return rows + [row for row in self._changes.histories.get(execution_id, ()) if row.first > after]
 
-    def request(self, key: RequestKey) -> RequestRow | None:
+    def request(self, key: RequestKeyId) -> RequestRow | None:
         return self._changes.requests.get(key) or self._tables.requests.get(key)
 
-    def inbox_for(self, addresses: Iterable[Address]) -> list[InboxRow]:
+    def inbox_for(self, addresses: Iterable[Recipient]) -> list[InboxRow]:
         """What waits at these addresses, in the order of ids."""
         wanted = set(addresses)
         consumed, inbox = self._changes.consumed, self._tables.inbox
@@ -257,7 +258,7 @@ class View:
         route = self._changes.rerouted.get(row.id)
         return row if route is None else msgspec.structs.replace(row, route=route)
 
-    def due_timers(self, execution_ids: Iterable[str], due_before: Instant) -> list[TimerRow]:
+    def due_timers(self, execution_ids: Iterable[str], due_until: Instant) -> list[TimerRow]:
         """The timers of these executions that are due, in due order."""
         wanted = set(execution_ids)
         own = self._changes.timers
@@ -265,12 +266,12 @@ class View:
             timer
             for execution_id in wanted
             for number, timer in self._tables.timers.get(execution_id, {}).items()
-            if timer.due <= due_before and (execution_id, number) not in own
+            if timer.due <= due_until and (execution_id, number) not in own
         ]
         found.extend(
             timer
             for (execution_id, _), timer in own.items()
-            if timer is not None and timer.due <= due_before and execution_id in wanted
+            if timer is not None and timer.due <= due_until and execution_id in wanted
         )
         found.sort(key=lambda timer: (timer.due, timer.execution_id, timer.number))
         return found
@@ -285,17 +286,17 @@ class View:
         own = [number for key, number in self._changes.offers if key == execution_id]
         return [*sorted(self._tables.offered.get(execution_id, ())), *own]
 
-    def waiting_addresses(self, routes: Collection[Route] | None) -> Iterator[Address]:
+    def waiting_addresses(self, routes: Collection[Route] | None) -> Iterator[Recipient]:
         """To whom inbox rows on these routes go, the oldest first, repeatedly where several go to one."""
         committed = (self._tables.inbox[row_id] for row_id in self._tables.arrivals if row_id not in self._changes.consumed)
         for row in chain(map(self._rerouted, committed), self._changes.inbox.values()):
             if may_take(row.route, routes):
                 yield address_of(row)
 
-    def due_addresses(self, due_before: Instant, routes: Collection[Route] | None) -> Iterator[Address]:
+    def due_addresses(self, due_until: Instant, routes: Collection[Route] | None) -> Iterator[Recipient]:
         """Whose timers on these routes are due, the earliest first, repeatedly where several are of one."""
         for due, execution_id, number in self._tables.due:
-            if due > due_before:
+            if due > due_until:
                 return
             timer = self._tables.timers[execution_id][number]
             if (execution_id, number) not in self._changes.timers and may_take(timer.route, routes):

@@ -24,23 +24,17 @@ from msgspec.structs import replace
 from holdfast.core.instants import Instant
 from holdfast.core.lifecycle import Status
 from holdfast.errors import StoreUnavailable
-from holdfast.store.contract import (
-    Claim,
-    Claimed,
-    ExecutionRow,
-    HistoryRow,
-    LooseWrite,
-    RequestRow,
-    TurnWrite,
-)
+from holdfast.store.contract import Claim, Claimed, TurnWrite, UnroutedWrite
+from holdfast.store.memory import in_flight
 from holdfast.store.memory.connection import Connection
 from holdfast.store.memory.faults import FaultAction, Point
 from holdfast.store.memory.session import Session
-from holdfast.store.memory.tables import Address, Pair, is_closed
+from holdfast.store.memory.tables import Pair, Recipient, is_closed
+from holdfast.store.rows import ExecutionRow, HistoryRow, RequestKeyId, RequestRow
 
 
 class MemoryTransaction:
-    """One transaction of a batch."""
+    """One transaction of a batch on a database in memory."""
 
     def __init__(self, connection: Connection) -> None:
         self._session = Session(connection)
@@ -52,7 +46,7 @@ class MemoryTransaction:
 
     async def claim(self, claim: Claim) -> Claimed:
         with self._session.statement():
-            found: list[Address] = []
+            found: list[Recipient] = []
             if claim.limit > 0:
                 await self._session.reach(Point.CLAIM_FIND)
                 # Enough of them, even if every lock there is lies on the first.
@@ -66,6 +60,7 @@ class MemoryTransaction:
             # In the order of asking, not as sets: a simulation must take the same way for the same seed.
             addresses = self._lock_wanted(claim, claimed)
             self._lock_asked(claim, addresses)
+            claimed.held_keys = {key for key in dict.fromkeys(claim.request_keys) if self._try_request_key(key)}
             claimed.skipped = self._lock_found(found, claim.limit, addresses)
             pairs = [(org, workflow_id) for org, execution_id, workflow_id in addresses if not execution_id]
             if pairs:
@@ -75,19 +70,19 @@ class MemoryTransaction:
             self._read(claim, claimed, addresses, pairs)
             return claimed
 
-    def _find(self, claim: Claim) -> Iterator[Address]:
+    def _find(self, claim: Claim) -> Iterator[Recipient]:
         """Who has work, a turn each for those with envelopes and those with due timers, so that neither starves."""
         skip = frozenset(claim.skip)
         routes = None if claim.routes is None else frozenset(claim.routes)
-        seen: set[Address] = set()
-        pairs = zip_longest(self._view.waiting_addresses(routes), self._view.due_addresses(claim.due_before, routes))
+        seen: set[Recipient] = {(org, "", workflow_id) for org, workflow_id in claim.skip_workflow_ids}
+        pairs = zip_longest(self._view.waiting_addresses(routes), self._view.due_addresses(claim.due_until, routes))
         for address in chain.from_iterable(pairs):
             if address is not None and address not in seen and address[1] not in skip:
                 seen.add(address)
                 yield address
 
-    def _lock_wanted(self, claim: Claim, claimed: Claimed) -> dict[Address, None]:
-        addresses: dict[Address, None] = {}
+    def _lock_wanted(self, claim: Claim, claimed: Claimed) -> dict[Recipient, None]:
+        addresses: dict[Recipient, None] = {}
         for one in claim.wanted:
             row = self._view.execution(one.execution_id)
             if row is None or row.org != one.org:
@@ -100,12 +95,12 @@ class MemoryTransaction:
                 claimed.busy.add(one.execution_id)
         return addresses
 
-    def _lock_asked(self, claim: Claim, addresses: dict[Address, None]) -> None:
+    def _lock_asked(self, claim: Claim, addresses: dict[Recipient, None]) -> None:
         for org, workflow_id in claim.workflow_ids:
             if self._try_id(org, workflow_id):
                 addresses[org, "", workflow_id] = None
 
-    def _lock_found(self, found: Sequence[Address], limit: int, addresses: dict[Address, None]) -> bool:
+    def _lock_found(self, found: Sequence[Recipient], limit: int, addresses: dict[Recipient, None]) -> bool:
         """Up to `limit` of those that nobody else holds; whether others hold some.
 
         What was found may be gone by now: then nothing is read for it.
@@ -121,7 +116,7 @@ class MemoryTransaction:
                 is_skipped = True
         return is_skipped
 
-    def _lock_resolved(self, pairs: Sequence[Pair], claimed: Claimed, addresses: dict[Address, None]) -> None:
+    def _lock_resolved(self, pairs: Sequence[Pair], claimed: Claimed, addresses: dict[Recipient, None]) -> None:
         """The open executions of these workflow ids, claimed like wanted ones. No other can be started: the ids are ours."""
         for pair in pairs:
             execution_id = self._view.open_id(pair)
@@ -144,7 +139,13 @@ class MemoryTransaction:
             return True
         return not self._session.connection.is_skipped() and self._locks.try_id(self._session, workflow_key)
 
-    def _read(self, claim: Claim, claimed: Claimed, addresses: Collection[Address], pairs: Sequence[Pair]) -> None:
+    def _try_request_key(self, key: RequestKeyId) -> bool:
+        name = ("request key", *key)
+        if self._locks.holds_key(self._session, name):
+            return True
+        return not self._session.connection.is_skipped() and self._locks.try_key(self._session, name)
+
+    def _read(self, claim: Claim, claimed: Claimed, addresses: Collection[Recipient], pairs: Sequence[Pair]) -> None:
         """A statement after that of the locks, so that it sees what the holders before us have committed.
 
         What waits for executions that are closed, or are not there, is ours too: nobody else can get it meanwhile.
@@ -159,7 +160,7 @@ class MemoryTransaction:
                 claimed.rows[execution_id] = row
         claimed.open_ids = {pair: self._view.open_id(pair) for pair in pairs}
         claimed.inbox = self._view.inbox_for(addresses)
-        claimed.due = self._view.due_timers(claimed.held, claim.due_before)
+        claimed.due = self._view.due_timers(claimed.held, claim.due_until)
 
     # --- reading ---
 
@@ -185,11 +186,19 @@ class MemoryTransaction:
             row = self._view.request((org, kind, key))
             return row if row is not None and row.expires_at > now else None
 
+    # --- marking ---
+
+    async def mark_in_flight(self, process: str, slot: int, versions: Mapping[str, int]) -> dict[str, str]:
+        """Beside the transaction: not among its changes, so neither its rollback nor its end touches it."""
+        with self._session.statement():
+            await self._session.reach(Point.MARK_IN_FLIGHT)
+            return in_flight.mark(self._session.connection.database.tables, process, slot, versions)
+
     # --- writing ---
 
-    async def write(self, turns: Sequence[TurnWrite], loose: LooseWrite) -> set[str]:
+    async def write(self, turns: Sequence[TurnWrite], unrouted: UnroutedWrite) -> set[str]:
         with self._session.statement():
-            lost = await self._drop_closings(turns, loose)
+            lost = await self._drop_closings(turns, unrouted)
             await self._session.reach(Point.WRITE_VERSIONS)
             for turn in turns:
                 if turn.expected_version is not None and turn.row.execution_id not in lost:
@@ -203,10 +212,10 @@ class MemoryTransaction:
             for turn in turns:
                 if turn.row.execution_id not in lost:
                     self._write_turn(turn)
-            self._write_loose(loose)
+            self._write_unrouted(unrouted)
             return lost
 
-    async def _drop_closings(self, turns: Sequence[TurnWrite], loose: LooseWrite) -> set[str]:
+    async def _drop_closings(self, turns: Sequence[TurnWrite], unrouted: UnroutedWrite) -> set[str]:
         """The closings that may not be: those whose lock is shared, and those that leave something in the inbox."""
         closings = [turn for turn in turns if is_closed(turn.row)]
         lost: set[str] = set()
@@ -219,7 +228,7 @@ class MemoryTransaction:
             if is_stored and (is_skipped or not self._locks.try_escalate(self._session, row)):
                 lost.add(turn.row.execution_id)
         await self._session.reach(Point.WRITE_RECHECK)
-        taken = set(loose.consumed).union(*(turn.consumed for turn in turns))
+        taken = set(unrouted.consumed).union(*(turn.consumed for turn in turns))
         for turn in closings:
             waiting = self._view.inbox_for([(turn.row.org, turn.row.execution_id, "")])
             if turn.expected_version is not None and turn.row.status != Status.TERMINATED:
@@ -284,17 +293,21 @@ class MemoryTransaction:
                 self._changes.offers[execution_id, offer.number] = offer
         self._write_common(turn)
 
-    def _write_loose(self, loose: LooseWrite) -> None:
-        self._write_common(loose)
-        for row_id in loose.failed:
+    def _write_unrouted(self, unrouted: UnroutedWrite) -> None:
+        self._write_common(unrouted)
+        for row_id in unrouted.failed:
             self._changes.failed[row_id] = self._changes.failed.get(row_id, 0) + 1
-        for row_id, route in loose.rerouted:
+        for row_id, route in unrouted.rerouted:
             if row_id in self._changes.inbox:
                 self._changes.inbox[row_id] = replace(self._changes.inbox[row_id], route=route)
             else:
                 self._changes.rerouted[row_id] = route
 
-    def _write_common(self, write: TurnWrite | LooseWrite) -> None:
+        for row in unrouted.readdressed:
+            self._changes.consumed.add(row.id)
+            self._changes.inbox[row.id] = row
+
+    def _write_common(self, write: TurnWrite | UnroutedWrite) -> None:
         self._changes.consumed.update(write.consumed)
         self._session.put_inbox(write.outgoing)
         self._session.put_dead_letters(write.dead_letters)

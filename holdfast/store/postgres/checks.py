@@ -3,11 +3,12 @@
 from __future__ import annotations
 
 from collections.abc import AsyncIterator, Iterator
-from typing import TYPE_CHECKING, Any, Final
+from typing import TYPE_CHECKING, Any, Final, NamedTuple
 
 from holdfast.core.codec import decode_details, decode_envelope, decode_events
 from holdfast.core.lifecycle import Status
-from holdfast.errors import CorruptStore
+from holdfast.errors import CorruptStore, NewerFormat
+from holdfast.store.findings import Finding, Findings, describe_unreadable, split_findings
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
@@ -19,13 +20,13 @@ _AN_HOUR: Final = 3600.0
 """Seconds for what goes through whole tables."""
 
 
-async def check_database(connection: Connection, sql: Mapping[str, str]) -> list[str]:
-    """Everything that is wrong, a sentence each, as one moment saw it. Reads the whole database."""
-    problems: list[str] = []
+async def check_database(connection: Connection, sql: Mapping[str, str]) -> Findings:
+    """Everything that is wrong, and everything that is newer, as one moment saw it. Reads the whole database."""
+    problems: list[Finding] = []
     async with connection.transaction(isolation="repeatable_read", readonly=True):
         await connection.execute("SET LOCAL statement_timeout = 0")
         async for row in _walk(connection, sql, "check_executions"):
-            problems.extend(_check_execution(*row))
+            problems.extend(_check_execution(_CheckedExecution(*row)))
         async for (execution,) in _walk(connection, sql, "check_histories_without_row"):
             problems.append(f"the execution with number {execution} has a history and no row")
         problems.extend([problem async for problem in _check_histories(connection, sql)])
@@ -36,9 +37,9 @@ async def check_database(connection: Connection, sql: Mapping[str, str]) -> list
         async for row_id, body in _walk(connection, sql, "check_envelopes"):
             try:
                 decode_envelope(body)
-            except CorruptStore as error:
-                problems.append(f"inbox row {row_id}: {error.message}")
-    return problems
+            except (CorruptStore, NewerFormat) as error:
+                problems.append(describe_unreadable(f"inbox row {row_id}", error))
+    return split_findings(problems)
 
 
 async def _walk(connection: Connection, sql: Mapping[str, str], name: str) -> AsyncIterator[Any]:
@@ -50,37 +51,41 @@ async def _walk(connection: Connection, sql: Mapping[str, str], name: str) -> As
     await connection.execute(f"CLOSE {name}")
 
 
-def _check_execution(
-    execution_id: str,
-    status: str,
-    closed_at: int | None,
-    details: bytes,
-    is_blocked: bool,
-    sequence: int,
-    open_count: int,
-    events: int,
-) -> Iterator[str]:
-    name = f"execution {execution_id}"
+class _CheckedExecution(NamedTuple):
+    """The columns of `check_executions`, in their order."""
+
+    execution_id: str
+    status: str
+    closed_at: int | None
+    details: bytes
+    is_blocked: bool
+    sequence: int
+    open_count: int
+    events: int
+
+
+def _check_execution(row: _CheckedExecution) -> Iterator[Finding]:
+    name = f"execution {row.execution_id}"
     try:
-        is_closed = Status(status).is_closed
+        is_closed = Status(row.status).is_closed
     except ValueError:
-        yield f"{name}: its status is '{status}', which does not exist"
+        yield f"{name}: its status is '{row.status}', which does not exist"
         return
-    if is_closed != (closed_at is not None):
-        yield f"{name}: it is {status}, and its time of closing is {closed_at}"
-    if is_blocked != (status == Status.BLOCKED):
-        yield f"{name}: it is {status}, and is_blocked says {is_blocked}"
-    if open_count > 1:
-        yield f"{name}: its workflow id is open {open_count} times"
-    if events != sequence:
-        yield f"{name}: its history ends at {events}, its row says {sequence}"
+    if is_closed != (row.closed_at is not None):
+        yield f"{name}: it is {row.status}, and its time of closing is {row.closed_at}"
+    if row.is_blocked != (row.status == Status.BLOCKED):
+        yield f"{name}: it is {row.status}, and is_blocked says {row.is_blocked}"
+    if row.open_count > 1:
+        yield f"{name}: its workflow id is open {row.open_count} times"
+    if row.events != row.sequence:
+        yield f"{name}: its history ends at {row.events}, its row says {row.sequence}"
     try:
-        decode_details(details)
-    except CorruptStore as error:
-        yield f"{name}: {error.message}"
+        decode_details(row.details)
+    except (CorruptStore, NewerFormat) as error:
+        yield describe_unreadable(name, error)
 
 
-async def _check_histories(connection: Connection, sql: Mapping[str, str]) -> AsyncIterator[str]:
+async def _check_histories(connection: Connection, sql: Mapping[str, str]) -> AsyncIterator[Finding]:
     """Contiguous from 1 on, and readable."""
     present, expected = "", 1
     async for execution_id, first, count, schema, body in _walk(connection, sql, "check_histories"):
@@ -92,8 +97,8 @@ async def _check_histories(connection: Connection, sql: Mapping[str, str]) -> As
         expected = first + count
         try:
             found = len(decode_events(body, schema))
-        except CorruptStore as error:
-            yield f"{name}: turn {first}: {error.message}"
+        except (CorruptStore, NewerFormat) as error:
+            yield describe_unreadable(f"{name}: turn {first}", error)
             continue
         if found != count:
             yield f"{name}: turn {first} holds {found} events, its count says {count}"

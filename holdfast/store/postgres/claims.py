@@ -11,12 +11,14 @@ from collections.abc import Collection, Mapping, Sequence
 from itertools import chain, zip_longest
 from typing import TYPE_CHECKING, Final, TypeAlias
 
-from holdfast.store.contract import Claim, Claimed, ExecutionRow, InboxRow, TimerRow
+from holdfast.store.columns import to_execution_row, to_timer_row
+from holdfast.store.contract import Claim, Claimed
+from holdfast.store.rows import InboxRow
 
 if TYPE_CHECKING:
     from holdfast.store.postgres.drivers import Connection
 
-Address: TypeAlias = tuple[str, str, str]
+Recipient: TypeAlias = tuple[str, str, str]
 """To whom an inbox row goes: (org, execution id, ""), or (org, "", workflow id)."""
 Pair: TypeAlias = tuple[str, str]
 """(org, execution id) or (org, workflow id)."""
@@ -26,7 +28,8 @@ _ROWS_PER_EXECUTION: Final = 4
 _MOST_WINDOWS: Final = 16
 """How often to look further where everything that was found is held by others."""
 _MOST_BYTES: Final = 8 << 20
-"""How much may wait for those that are taken together: each byte is several in memory, in every lane. One always is."""
+"""How much may wait for those that are taken together: each byte is several in memory, in each of the
+transactions under way. One always is."""
 
 
 async def take_claim(connection: Connection, sql: Mapping[str, str], claim: Claim) -> Claimed:
@@ -35,7 +38,7 @@ async def take_claim(connection: Connection, sql: Mapping[str, str], claim: Clai
 
 
 class _Taker:
-    """Takes one claim."""
+    """Takes one claim within an open transaction: locks first, then reads."""
 
     def __init__(self, connection: Connection, sql: Mapping[str, str], claim: Claim) -> None:
         self._connection = connection
@@ -44,9 +47,9 @@ class _Taker:
         self._claimed = Claimed()
         self._known = {one.execution_id: one.known_version for one in claim.wanted}
         self._addressed: dict[Pair, None] = {}
-        """Executions whose inbox is ours, with their org: open, closed, or not there."""
+        """(org, execution id) of those whose inbox this transaction has locked: open, closed, or not stored."""
         self._pairs: dict[Pair, None] = {}
-        """Workflow ids that are ours."""
+        """The (org, workflow id) pairs that this transaction has locked."""
         self._wanted_pairs: dict[Pair, str] = {}
         """The workflow ids that are wanted with executions which are held."""
         self._unread: list[str] = []
@@ -58,13 +61,15 @@ class _Taker:
         pairs = [*claim.workflow_ids, *self._wanted_pairs]
         if pairs:
             await self._lock_ids(pairs)
+        if claim.request_keys:
+            await self._lock_request_keys()
         if claim.limit > 0:
             await self._take_found()
         if self._pairs:
             await self._resolve()
         if self._unread:
             rows = await self._connection.fetch(self._sql["read_executions"], self._unread)
-            claimed.rows = {row[1]: ExecutionRow(*row) for row in rows}
+            claimed.rows = {row[1]: to_execution_row(row) for row in rows}
         if self._addressed or self._pairs:
             await self._read_waiting()
         return claimed
@@ -106,7 +111,12 @@ class _Taker:
         self._pairs.update(dict.fromkeys((org, workflow_id) for org, workflow_id in rows))
         return len(new) - len(rows)
 
-    async def _lock_found(self, found: Sequence[Address]) -> int:
+    async def _lock_request_keys(self) -> None:
+        columns = zip(*dict.fromkeys(self._claim.request_keys), strict=True)
+        rows = await self._connection.fetch(self._sql["lock_request_keys"], *columns)
+        self._claimed.held_keys.update((org, kind, key) for org, kind, key in rows)
+
+    async def _lock_found(self, found: Sequence[Recipient]) -> int:
         """Lock those that nobody else holds; how many are held by others."""
         pairs = {(org, execution_id) for org, execution_id, _ in found if execution_id}
         skipped = await self._lock_ids([(org, workflow_id) for org, execution_id, workflow_id in found if not execution_id])
@@ -133,15 +143,16 @@ class _Taker:
         routes = ["", *claim.routes] if claim.routes is not None else await self._list_routes()
         skip, window = list(claim.skip), claim.limit * _ROWS_PER_EXECUTION
         # What waits for a wanted one that does not exist is found like anything else that is for nobody.
-        seen: set[Address] = {
+        seen: set[Recipient] = {
             (one.org, one.execution_id, "")
             for one in claim.wanted
             if (one.org, one.execution_id) in self._addressed or one.execution_id in self._claimed.busy
         }
-        room, sizes = _MOST_BYTES, Counter[Address]()
+        seen.update((org, "", workflow_id) for org, workflow_id in claim.skip_workflow_ids)
+        room, sizes = _MOST_BYTES, Counter[Recipient]()
         for number in range(_MOST_WINDOWS):
             rows = await self._connection.fetch(
-                self._sql["find_work"], routes, skip, window, number * window, claim.due_before
+                self._sql["find_work"], routes, skip, window, number * window, claim.due_until
             )
             waiting = [(org, execution_id, workflow_id) for is_due, org, execution_id, workflow_id, _ in rows if not is_due]
             due = [(org, execution_id, "") for is_due, org, execution_id, _, _ in rows if is_due]
@@ -160,7 +171,7 @@ class _Taker:
             if left <= 0 or (len(waiting) < window and len(due) < window):
                 return
 
-    def _has(self, address: Address) -> bool:
+    def _has(self, address: Recipient) -> bool:
         org, execution_id, workflow_id = address
         return (org, execution_id) in self._addressed if execution_id else (org, workflow_id) in self._pairs
 
@@ -193,24 +204,24 @@ class _Taker:
             self._sql["read_waiting"],
             [execution_id for _, execution_id in self._addressed],
             list(claimed.held),
-            self._claim.due_before,
+            self._claim.due_until,
             [org for org, _ in self._pairs],
             [workflow_id for _, workflow_id in self._pairs],
         )
-        for org, execution_id, workflow_id, body, order, attempts, route, number in rows:
+        for org, execution_id, workflow_id, body, order, attempts, route, number, kind in rows:
             if execution_id and (org, execution_id) not in self._addressed:
                 continue
             if body is not None:
                 claimed.inbox.append(InboxRow(org, execution_id, workflow_id, body, order, attempts, route))
             else:
-                claimed.due.append(TimerRow(org, execution_id, number, order, attempts, route))
+                claimed.due.append(to_timer_row((org, execution_id, number, order, kind, attempts, route)))
         if claimed.due:
             claimed.due.sort(key=lambda row: (row.due, row.execution_id, row.number))
         if claimed.inbox:
             claimed.inbox.sort(key=lambda row: row.id)
 
 
-def _count_fitting(found: Sequence[Address], sizes: Mapping[Address, int], room: int) -> int:
+def _count_fitting(found: Sequence[Recipient], sizes: Mapping[Recipient, int], room: int) -> int:
     """How many of these, from the first on, are not too much together."""
     for count, address in enumerate(found):
         room -= sizes[address]
@@ -219,9 +230,9 @@ def _count_fitting(found: Sequence[Address], sizes: Mapping[Address, int], room:
     return len(found)
 
 
-def _mix(waiting: Sequence[Address], due: Sequence[Address], seen: set[Address]) -> list[Address]:
+def _mix(waiting: Sequence[Recipient], due: Sequence[Recipient], seen: set[Recipient]) -> list[Recipient]:
     """A turn each for those with envelopes and those with due timers, so that neither starves."""
-    found: list[Address] = []
+    found: list[Recipient] = []
     for row in chain.from_iterable(zip_longest(waiting, due)):
         if row is None:
             continue

@@ -19,7 +19,7 @@ from holdfast.store.postgres.failures import DRIVER_ERRORS, translate
 from holdfast.store.postgres.statements import statements_for
 
 if TYPE_CHECKING:
-    from holdfast.store.postgres.urls import Address
+    from holdfast.store.postgres.urls import DatabaseAddress
 
 CONNECT_TIMEOUT: Final = 10.0
 COMMAND_TIMEOUT: Final = 60.0
@@ -48,6 +48,11 @@ _WALKING: Final[Mapping[str, str]] = {
     "enable_bitmapscan": "off",  # it loses the order of the index, and with it the first rows without reading the others
 }
 BATCH_SETTINGS: Final[Mapping[str, str]] = {**_SETTINGS, **_WALKING}
+MARK_SETTINGS: Final[Mapping[str, str]] = {
+    **_SETTINGS,
+    "synchronous_commit": "off",  # an in-flight mark outlives its process; the server's disk need not be waited for
+    "enable_nestloop": "off",  # two lists of ids are compared by a hash, however short they were at first
+}
 HOLDING: Final[Mapping[str, str]] = {
     # For a transaction that may hold executions. A node that stands still between two messages about one statement does not
     # count as idle, and a statement does not run meanwhile: nothing but this frees what it holds.
@@ -63,7 +68,7 @@ class Connections:
 
     connection_class: type[Connection] = DriverConnection
 
-    def __init__(self, address: Address, most: int, settings: Mapping[str, str] = BATCH_SETTINGS) -> None:
+    def __init__(self, address: DatabaseAddress, most: int, settings: Mapping[str, str] = BATCH_SETTINGS) -> None:
         self.address = address
         self.sql = statements_for(address.schema)
         self._settings = settings

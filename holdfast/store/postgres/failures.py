@@ -65,7 +65,10 @@ def translate(error: BaseException, doing: str, shown: str) -> StoreError:
     if isinstance(error, exceptions.InsufficientPrivilegeError):
         return StoreUnavailable(f"Expected to {doing} {shown}, but {text}. Grant the role what it needs.")
     if isinstance(error, exceptions.UndefinedTableError | exceptions.UndefinedColumnError):
-        return CorruptStore(f"Expected to {doing} {shown}, but {text}. Another hand changed the schema; restore it.")
+        return CorruptStore(
+            f"Expected to {doing} {shown}, but {text}. Another hand changed the schema; restore it. "
+            "If a newer Holdfast migrated it, upgrade this node."
+        )
     if isinstance(error, _PASSING):
         return StoreUnavailable(
             f"Expected to {doing} {shown}, but {said}. It is tried again; look at the server if it lasts."

@@ -6,11 +6,12 @@ from collections.abc import Callable, Collection
 from typing import TYPE_CHECKING, Any
 
 from holdfast.core.instants import Instant
-from holdfast.store.contract import NodeRow, Pulse, Route
+from holdfast.store.contract import HeartbeatReply
 from holdfast.store.postgres.connections import Connections
+from holdfast.store.rows import NodeRow, Route
 
 if TYPE_CHECKING:
-    from holdfast.store.postgres.urls import Address
+    from holdfast.store.postgres.urls import DatabaseAddress
 
 
 class PostgresNodes:
@@ -23,7 +24,7 @@ class PostgresNodes:
     async def _fetch(self, name: str, *values: Any) -> list[Any]:
         return await self._connections.fetch("keep the list of nodes in", name, *values)
 
-    async def beat(self, node: NodeRow, routes: Collection[Route], offers: Collection[Route]) -> Pulse:
+    async def beat(self, node: NodeRow, routes: Collection[Route], offers: Collection[Route]) -> HeartbeatReply:
         at = None if self._clock is None else self._clock()
         rows = await self._fetch("beat", node.node, node.started_at, node.details, ["", *routes], ["", *offers], at)
         now, next_due, has_inbox, has_offers, *columns = rows[0]
@@ -31,7 +32,7 @@ class PostgresNodes:
         before = next((row for row in stored if row.node == node.node), None)
         own = NodeRow(node.node, now, node.started_at, details=node.details)
         nodes = sorted([own, *(row for row in stored if row is not before)], key=lambda one: one.node)
-        return Pulse(now, nodes, next_due, has_inbox, has_offers, before)
+        return HeartbeatReply(now, nodes, next_due, has_inbox, has_offers, before)
 
     async def list_nodes(self) -> list[NodeRow]:
         return [NodeRow(*row) for row in await self._fetch("list_nodes")]
@@ -42,18 +43,24 @@ class PostgresNodes:
     async def remove_nodes(self, nodes: Collection[str]) -> None:
         await self._fetch("remove_nodes", list(nodes))
 
+    async def forget_processes(self, processes: Collection[str]) -> None:
+        await self._fetch("forget_processes", list(processes))
+
     async def take_lock(self, name: str, node: str, now: Instant, until: Instant) -> bool:
         return bool(await self._fetch("take_lock", name, node, now, until))
 
-    async def give_lock(self, name: str, node: str) -> None:
-        await self._fetch("give_lock", name, node)
+    async def release_lock(self, name: str, node: str) -> None:
+        await self._fetch("release_lock", name, node)
 
 
-class PostgresOwnLine(PostgresNodes):
+class PostgresHeartbeatConnection(PostgresNodes):
     """The same over a connection of its own, for a thread with a loop of its own."""
 
-    def __init__(self, address: Address) -> None:
+    def __init__(self, address: DatabaseAddress) -> None:
         super().__init__(Connections(address, 1))
+
+    async def expire(self, node: str) -> None:
+        await self._fetch("expire", node)
 
     async def close(self) -> None:
         await self._connections.close()

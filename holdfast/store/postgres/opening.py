@@ -12,11 +12,11 @@ from holdfast.store.postgres.statements import place, quote_name, read_migration
 if TYPE_CHECKING:
     from holdfast.store.postgres.connections import Connections
     from holdfast.store.postgres.drivers import Connection
-    from holdfast.store.postgres.urls import Address
+    from holdfast.store.postgres.urls import DatabaseAddress
 
 log = logging.getLogger("holdfast.store")
 
-VERSION: Final = 2
+VERSION: Final = 3
 """The version of the schema that this program knows."""
 _OLDEST_SERVER: Final = 140_000
 _LOCK: Final = 7_525_341_930_286_112_100
@@ -55,7 +55,7 @@ async def prepare_schema(connections: Connections, *, make: bool = True, upgrade
         connection.terminate()
 
 
-async def read_version(connection: Connection, address: Address) -> int | None:
+async def read_version(connection: Connection, address: DatabaseAddress) -> int | None:
     """The version of the schema in the database; None if there is none. Raises StoreError if it is a newer program's."""
     if await connection.fetchval("SELECT to_regclass($1)", place("holdfast.schema_version", address.schema)) is None:
         return None
@@ -69,7 +69,7 @@ async def read_version(connection: Connection, address: Address) -> int | None:
     return version
 
 
-async def _bring_up_to_date(connection: Connection, address: Address) -> None:
+async def _bring_up_to_date(connection: Connection, address: DatabaseAddress) -> None:
     version = await read_version(connection, address)
     if version is None:
         # Asked first: IF NOT EXISTS wants the right to create one even where it is there.
@@ -80,13 +80,13 @@ async def _bring_up_to_date(connection: Connection, address: Address) -> None:
         return
     for number, sql in read_migrations(address.schema):
         if number > version:
-            log.info("schema '%s' goes from version %d to %d", address.schema, version, number)
+            log.info("migrating schema '%s' from version %d to %d", address.schema, version, number)
             await connection.execute(sql)
             version = number
     await connection.execute(place("UPDATE holdfast.schema_version SET version = $1", address.schema), version)
 
 
-async def _check_server(connection: Connection, address: Address) -> None:
+async def _check_server(connection: Connection, address: DatabaseAddress) -> None:
     ((number, encoding, is_replica, durability),) = await connection.fetch(
         "SELECT current_setting('server_version_num')::integer, current_setting('server_encoding'), pg_is_in_recovery(), "
         "current_setting('synchronous_commit')"

@@ -6,7 +6,9 @@ from collections.abc import Iterable, Mapping, Sequence
 from typing import TYPE_CHECKING, Any
 
 from holdfast.core.instants import Instant
-from holdfast.store.contract import DeadLetterRow, InboxRow, LooseWrite, RequestRow, TurnWrite
+from holdfast.store.columns import from_timer_row
+from holdfast.store.contract import TurnWrite, UnroutedWrite
+from holdfast.store.rows import DeadLetterRow, InboxRow, RequestRow
 
 if TYPE_CHECKING:
     from holdfast.store.postgres.drivers import Connection
@@ -25,8 +27,7 @@ async def write_timers(connection: Connection, sql: Sql, turns: Iterable[TurnWri
     ended: list[tuple[str, int]] = []
     for turn in turns:
         for timer in turn.timers:
-            values = (timer.org, timer.execution_id, timer.number, timer.due, timer.attempt, timer.route)
-            begun[timer.execution_id, timer.number] = values
+            begun[timer.execution_id, timer.number] = from_timer_row(timer)
         ended.extend((turn.row.execution_id, number) for number in turn.ended_timers)
     if begun:
         await _run(connection, sql["put_timers"], begun.values())
@@ -52,7 +53,7 @@ async def write_offers(connection: Connection, sql: Sql, turns: Iterable[TurnWri
 
 
 async def write_envelopes(
-    connection: Connection, sql: Sql, writes: Iterable[TurnWrite | LooseWrite], loose: LooseWrite
+    connection: Connection, sql: Sql, writes: Iterable[TurnWrite | UnroutedWrite], unrouted: UnroutedWrite
 ) -> bool:
     """What was taken from the inbox goes, what was sent comes in, what failed is kept, what was answered is remembered."""
     consumed: list[int] = []
@@ -66,20 +67,24 @@ async def write_envelopes(
         dead_letters.extend(write.dead_letters)
         if write.requests:
             requests.extend(write.requests)
-            now = now if isinstance(write, LooseWrite) else write.row.updated_at
+            now = now if isinstance(write, UnroutedWrite) else write.row.updated_at
     if consumed:
         await connection.fetch(sql["consume_inbox"], consumed)
-    if loose.failed:
-        await connection.fetch(sql["fail_inbox"], loose.failed)
-    if loose.rerouted:
-        await _run(connection, sql["reroute_inbox"], loose.rerouted)
+    if unrouted.failed:
+        await connection.fetch(sql["fail_inbox"], unrouted.failed)
+    if unrouted.rerouted:
+        await _run(connection, sql["reroute_inbox"], unrouted.rerouted)
+    if unrouted.readdressed:
+        rows = [(row.id, row.execution_id, row.workflow_id, row.body, row.route) for row in unrouted.readdressed]
+        await _run(connection, sql["readdress_inbox"], rows)
     if outgoing:
         await put_inbox(connection, sql, outgoing)
     if dead_letters:
         await _put_dead_letters(connection, sql, dead_letters)
     if requests:
         await put_requests(connection, sql, requests, now)
-    return bool(consumed or outgoing or dead_letters or requests or loose.failed or loose.rerouted)
+    moved = unrouted.rerouted or unrouted.readdressed
+    return bool(consumed or outgoing or dead_letters or requests or unrouted.failed or moved)
 
 
 async def put_inbox(connection: Connection, sql: Sql, rows: Iterable[InboxRow]) -> None:

@@ -7,7 +7,9 @@ from typing import TYPE_CHECKING, Any, Final
 
 from holdfast.core.instants import Instant
 from holdfast.core.lifecycle import Status
-from holdfast.store.contract import Counts, DeadLetterRow, ExecutionRow, Filter, HistoryRow, Route
+from holdfast.store.columns import to_execution_row
+from holdfast.store.contract import Counts, ExecutionFilter
+from holdfast.store.rows import DeadLetterRow, ExecutionRow, HistoryRow, InboxRow, Route
 
 if TYPE_CHECKING:
     from holdfast.store.postgres.connections import Connections
@@ -34,13 +36,13 @@ class Reads:
 
     async def find_execution(self, org: str, execution_id: str) -> ExecutionRow | None:
         rows = await self._fetch("find_execution", org, execution_id)
-        return ExecutionRow(*rows[0]) if rows else None
+        return to_execution_row(rows[0]) if rows else None
 
     async def find_latest(self, org: str, workflow_id: str) -> ExecutionRow | None:
         rows = await self._fetch("read_latest", org, workflow_id)
-        return ExecutionRow(*rows[0]) if rows else None
+        return to_execution_row(rows[0]) if rows else None
 
-    async def list_executions(self, query: Filter) -> list[ExecutionRow]:
+    async def list_executions(self, query: ExecutionFilter) -> list[ExecutionRow]:
         statuses = [str(Status(one)) for one in query.statuses] or None
         values = (query.org, query.before, statuses, query.workflow, query.limit)
         if query.workflow_id is not None:
@@ -51,7 +53,7 @@ class Reads:
             rows = await self._fetch("list_open_executions", *values)
         else:
             rows = await self._fetch("list_executions", *values)
-        return [ExecutionRow(*row) for row in rows]
+        return [to_execution_row(row) for row in rows]
 
     async def load_history(self, execution_id: str, after: int = 0, limit: int | None = None) -> list[HistoryRow]:
         return [HistoryRow(*row) for row in await self._fetch("read_events_page", execution_id, after, limit)]
@@ -59,6 +61,9 @@ class Reads:
     async def load_last_turn(self, execution_id: str) -> HistoryRow | None:
         rows = await self._fetch("read_last_events", execution_id)
         return HistoryRow(*rows[0]) if rows else None
+
+    async def list_inbox(self, org: str, execution_id: str, workflow_id: str, limit: int = 100) -> list[InboxRow]:
+        return [InboxRow(*row) for row in await self._fetch("list_inbox", org, execution_id, workflow_id, limit)]
 
     async def list_dead_letters(self, org: str, limit: int = 100, after: int = 0) -> list[DeadLetterRow]:
         return [DeadLetterRow(*row) for row in await self._fetch("list_dead_letters", org, limit, after)]
@@ -75,11 +80,15 @@ class Reads:
         at: Instant | None = (await self._fetch("find_oldest_closed"))[0][0]
         return at
 
+    async def find_oldest_dead_letter(self) -> Instant | None:
+        rows = await self._fetch("find_oldest_dead_letter")
+        return rows[0][0] if rows else None
+
     async def list_orphans(self, alive: Collection[str], limit: int, after: str = "") -> list[ExecutionRow]:
-        return [ExecutionRow(*row) for row in await self._fetch("list_orphans", list(alive), limit, after)]
+        return [to_execution_row(row) for row in await self._fetch("list_orphans", list(alive), limit, after)]
 
     async def list_blocked(self, limit: int, after: str = "") -> list[ExecutionRow]:
-        return [ExecutionRow(*row) for row in await self._fetch("list_blocked", limit, after)]
+        return [to_execution_row(row) for row in await self._fetch("list_blocked", limit, after)]
 
     async def count(self) -> Counts:
         by_status: dict[str, int] = dict(await self._fetch("count_open"))

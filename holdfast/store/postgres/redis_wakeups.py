@@ -13,7 +13,7 @@ from contextlib import suppress
 from typing import TYPE_CHECKING, Any, Final
 
 from holdfast.errors import InvalidConfiguration
-from holdfast.store.contract import Wake
+from holdfast.store.contract import WakeReason
 from holdfast.store.postgres.wakeups import Coalescer, name_channel
 
 if TYPE_CHECKING:
@@ -30,14 +30,14 @@ _LONGEST_PAUSE: Final = 5.0
 class RedisWakeups:
     """Listens and sends by Redis at `url`. Whoever uses the same schema hears it; one too many costs a look."""
 
-    def __init__(self, url: str, schema: str, heard: Callable[[Wake], None]) -> None:
+    def __init__(self, url: str, schema: str, heard: Callable[[WakeReason], None]) -> None:
         self._heard = heard
         self._subscriber, self._publisher, self._errors = _make_clients(url)
         self._coalescer = Coalescer(self._publish)
-        self._channels = {why: name_channel(schema, why) for why in Wake}
+        self._channels = {why: name_channel(schema, why) for why in WakeReason}
         self._meanings = {channel.encode(): why for why, channel in self._channels.items()}
         self._own = os.urandom(8)
-        """Tells our messages from others'."""
+        """The name of this node in its messages, so that it does not wake itself."""
         self._task: asyncio.Task[None] | None = None
         self._closing: asyncio.Task[None] | None = None
         self._has_tried = asyncio.Event()
@@ -62,7 +62,10 @@ class RedisWakeups:
                     await self._listen(subscription)
             except self._errors as error:
                 if pause == _FIRST_PAUSE:
-                    log.warning("Redis is away, so that nodes wake each other only by their heartbeats: %s", error)
+                    log.warning(
+                        "Redis is out of reach: until it is back, nodes learn of work by their heartbeats alone: %s",
+                        error,
+                    )
                 is_first = False
                 self._has_tried.set()
             await asyncio.sleep(pause)
@@ -74,21 +77,21 @@ class RedisWakeups:
                 self._heard(self._meanings[message["channel"]])
 
     def _hear_all(self) -> None:
-        for why in Wake:
+        for why in WakeReason:
             self._heard(why)
 
-    def send(self, why: Wake) -> None:
-        """Wake the others, soon."""
+    def send(self, why: WakeReason) -> None:
+        """Wake the other nodes soon: several calls in a short time become one message."""
         self._coalescer.request(why)
 
-    async def _publish(self, why: Wake) -> None:
+    async def _publish(self, why: WakeReason) -> None:
         try:
             await self._publisher.publish(self._channels[why], self._own)
         except self._errors as error:
             log.debug("a wake-up was lost: %s", error)
 
     async def close(self) -> None:
-        """No more wake-ups."""
+        """Stop sending and listening, and disconnect from Redis."""
         await self._coalescer.close()
         if self._task is not None:
             self._task.cancel()
@@ -96,7 +99,7 @@ class RedisWakeups:
         await self._disconnect()
 
     def abandon(self) -> None:
-        """No more wake-ups, at once."""
+        """Stop at once, as the end of the process would: nothing is waited for."""
         self._coalescer.abandon()
         if self._task is not None:
             self._task.cancel()

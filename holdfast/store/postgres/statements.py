@@ -26,12 +26,12 @@ def place(sql: str, schema: str) -> str:
 
 @lru_cache
 def statements_for(schema: str) -> Mapping[str, str]:
-    """Every statement by its name."""
+    """The statements of the store by name, for this schema."""
     return MappingProxyType({name: place(sql, schema) for name, sql in load_queries(_PACKAGE).items()})
 
 
 def read_schema(schema: str) -> str:
-    """What a new database gets."""
+    """The script that makes the whole schema in a new database."""
     return place(files(_PACKAGE).joinpath("schema.sql").read_text("utf-8"), schema)
 
 

@@ -1,4 +1,4 @@
-"""The store in PostgreSQL."""
+"""The store in a PostgreSQL schema that many nodes share."""
 
 from __future__ import annotations
 
@@ -8,27 +8,27 @@ from collections.abc import Callable, Collection, Sequence
 from functools import partial
 from typing import Any, Final, TypeVar
 
-from msgspec.structs import astuple
-
 from holdfast.core.instants import Instant
 from holdfast.errors import OutcomeUnknown, StoreError, StoreUnavailable
-from holdfast.store.contract import ActivityRow, ExecutionRow, InboxRow, Once, OwnLine, Route, Transaction, Wake, Work
-from holdfast.store.moving import Movable
+from holdfast.store.columns import from_execution_row
+from holdfast.store.contract import HeartbeatConnection, Once, Transaction, UserFunction, WakeReason
 from holdfast.store.postgres.checks import check_database
-from holdfast.store.postgres.connections import Connections
+from holdfast.store.postgres.connections import MARK_SETTINGS, Connections
 from holdfast.store.postgres.drivers import Connection
 from holdfast.store.postgres.failures import DRIVER_ERRORS, is_cut
-from holdfast.store.postgres.moving import PostgresMoving
-from holdfast.store.postgres.nodes import PostgresNodes, PostgresOwnLine
+from holdfast.store.postgres.nodes import PostgresHeartbeatConnection, PostgresNodes
 from holdfast.store.postgres.opening import prepare_schema
-from holdfast.store.postgres.outcomes import Trace, find_outcome
+from holdfast.store.postgres.outcomes import CommitEvidence, find_outcome
 from holdfast.store.postgres.queues import put_inbox
 from holdfast.store.postgres.reads import Reads
 from holdfast.store.postgres.redis_wakeups import RedisWakeups
 from holdfast.store.postgres.transaction import PostgresTransaction
-from holdfast.store.postgres.urls import Address, parse_url
-from holdfast.store.postgres.user_work import GUEST_SETTINGS, MOST_GUESTS, transact
+from holdfast.store.postgres.transfer import PostgresTransfer
+from holdfast.store.postgres.urls import DatabaseAddress, parse_url
+from holdfast.store.postgres.user_transactions import MAX_USER_TRANSACTIONS, USER_SETTINGS, transact
 from holdfast.store.postgres.wakeups import PostgresWakeups, Wakeups
+from holdfast.store.rows import ActivityRow, ExecutionRow, InboxRow, Route
+from holdfast.store.transfer import Transferable
 
 log = logging.getLogger("holdfast.store")
 
@@ -41,24 +41,25 @@ _LONGEST_PAUSE: Final = 1.0
 class PostgresStore(Reads, PostgresNodes):
     """Executions in a PostgreSQL database that many nodes share.
 
-    A batch has a connection of its own, as many as there are lanes; everything else shares a few more. Users' functions have
+    A batch has a connection of its own, up to `max_transactions`; everything else shares a few more. Users' functions have
     theirs: however long they take, nobody else waits for a connection. `clock` tells the time instead of the server.
     """
 
     make_connections: Callable[..., Connections] = Connections
 
-    def __init__(self, address: Address, *, clock: Callable[[], Instant] | None = None) -> None:
+    def __init__(self, address: DatabaseAddress, *, clock: Callable[[], Instant] | None = None) -> None:
         self._address = address
         self._clock = clock
         self._make_connections()
         self._wakeups: Wakeups | None = None
-        self._listeners: list[Callable[[Wake], None]] = []
+        self._listeners: list[Callable[[WakeReason], None]] = []
         self._is_open = False
 
     def _make_connections(self) -> None:
-        self._batches = self.make_connections(self._address, self._address.lanes)
+        self._batches = self.make_connections(self._address, self._address.max_transactions)
+        self._in_flight_connections = self.make_connections(self._address, self._address.max_transactions, MARK_SETTINGS)
         self._connections = self.make_connections(self._address, _READERS)
-        self._guests = self.make_connections(self._address, MOST_GUESTS, GUEST_SETTINGS)
+        self._user_connections = self.make_connections(self._address, MAX_USER_TRANSACTIONS, USER_SETTINGS)
 
     @classmethod
     def from_url(cls, url: str, *, clock: Callable[[], Instant] | None = None) -> PostgresStore:
@@ -70,8 +71,8 @@ class PostgresStore(Reads, PostgresNodes):
         return False
 
     @property
-    def lanes(self) -> int:
-        return self._address.lanes
+    def max_transactions(self) -> int:
+        return self._address.max_transactions
 
     # --- opening and closing ---
 
@@ -79,12 +80,12 @@ class PostgresStore(Reads, PostgresNodes):
         await self._open(make=True, upgrade=True)
 
     async def open_existing(self, *, upgrade: bool = False) -> None:
-        """Open a database that is there; see `Lasting`."""
+        """Open a database that is there; see `PersistentStore`."""
         await self._open(make=False, upgrade=upgrade)
 
-    def make_movable(self) -> Movable:
-        """For taking everything elsewhere; see `Lasting`."""
-        return PostgresMoving(self._connections)
+    def make_transferable(self) -> Transferable:
+        """For taking everything elsewhere; see `PersistentStore`."""
+        return PostgresTransfer(self._connections)
 
     async def _open(self, *, make: bool, upgrade: bool) -> None:
         if self._is_open:
@@ -124,7 +125,8 @@ class PostgresStore(Reads, PostgresNodes):
             await self._wakeups.close()
             self._wakeups = None
         await self._batches.close()
-        await self._guests.close()
+        await self._in_flight_connections.close()
+        await self._user_connections.close()
         await self._connections.close()
 
     def abandon(self) -> None:
@@ -134,16 +136,16 @@ class PostgresStore(Reads, PostgresNodes):
         if self._wakeups is not None:
             self._wakeups.abandon()
             self._wakeups = None
-        for connections in (self._batches, self._guests, self._connections):
+        for connections in (self._batches, self._in_flight_connections, self._user_connections, self._connections):
             connections.abandon()
 
-    def make_own_line(self) -> OwnLine | None:
-        return PostgresOwnLine(self._address)
+    def make_heartbeat_connection(self) -> HeartbeatConnection | None:
+        return PostgresHeartbeatConnection(self._address)
 
     # --- batches ---
 
     async def begin(self) -> Transaction:
-        return await PostgresTransaction.begin(self._batches)
+        return await PostgresTransaction.begin(self._batches, self._in_flight_connections)
 
     async def was_committed(self, transaction: Transaction) -> bool:
         if not isinstance(transaction, PostgresTransaction):
@@ -237,7 +239,7 @@ class PostgresStore(Reads, PostgresNodes):
         return count
 
     async def set_status(self, org: str, execution_id: str, expected_version: int, row: ExecutionRow) -> bool:
-        values = list(astuple(row)[2:])
+        values = from_execution_row(row)[2:]
         values[4] = str(values[4])
 
         async def work(connection: Connection) -> bool:
@@ -249,6 +251,9 @@ class PostgresStore(Reads, PostgresNodes):
 
     async def purge(self, closed_before: int, limit: int) -> int:
         return int(await self._connections.fetch_value("purge", "purge", closed_before, limit))
+
+    async def purge_dead_letters(self, before: int, limit: int) -> int:
+        return int(await self._connections.fetch_value("purge dead letters in", "purge_dead_letters", before, limit))
 
     # --- offers ---
 
@@ -268,14 +273,14 @@ class PostgresStore(Reads, PostgresNodes):
 
     # --- users' transactions ---
 
-    async def transact(self, work: Work[T], once: Once | None = None) -> T:
-        return await transact(self._guests, work, once, self._was_committed)
+    async def transact(self, work: UserFunction[T], once: Once | None = None) -> T:
+        return await transact(self._user_connections, work, once, self._was_committed)
 
-    async def _was_committed(self, trace: Trace) -> bool:
-        return await self._find_outcome(partial(find_outcome, trace))
+    async def _was_committed(self, evidence: CommitEvidence) -> bool:
+        return await self._find_outcome(partial(find_outcome, evidence))
 
     async def enlist(self, connection: Any, rows: Sequence[InboxRow]) -> None:
-        from holdfast.store.postgres.enlisting import enlist  # noqa: PLC0415 - users' drivers are loaded when they are used
+        from holdfast.store.postgres.transactional_outbox import enlist  # noqa: PLC0415 - users' drivers are loaded when they are used
 
         await enlist(connection, self._address, rows)
 
@@ -283,18 +288,22 @@ class PostgresStore(Reads, PostgresNodes):
 
     async def check(self) -> list[str]:
         async with self._connections.use("check") as connection:
-            return await check_database(connection, self._connections.sql)
+            return (await check_database(connection, self._connections.sql)).problems
 
-    def on_wake(self, callback: Callable[[Wake], None]) -> None:
+    async def list_newer(self) -> list[str]:
+        async with self._connections.use("check") as connection:
+            return (await check_database(connection, self._connections.sql)).newer
+
+    def on_wake(self, callback: Callable[[WakeReason], None]) -> None:
         self._listeners.append(callback)
 
-    def _hear(self, why: Wake) -> None:
+    def _hear(self, why: WakeReason) -> None:
         for listener in self._listeners:
             listener(why)
 
-    async def wake(self, why: Wake) -> None:
+    async def wake(self, why: WakeReason) -> None:
         self._send(why)
 
-    def _send(self, why: Wake) -> None:
+    def _send(self, why: WakeReason) -> None:
         if self._wakeups is not None:
             self._wakeups.send(why)

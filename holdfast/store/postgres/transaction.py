@@ -1,9 +1,36 @@
 """A batch's transaction on a connection of its own.
 
+Theory of operation
+-------------------
+Many nodes work on one database, each with several batches at a time, in READ COMMITTED. No batch waits for another: what is
+locked elsewhere is skipped. The statements are in `queries.sql`, `queries_writes.sql` and `queries_nodes.sql`, by the names
+given here.
+
+1. `lock_executions`: the executions for which this node has something, FOR NO KEY UPDATE SKIP LOCKED. Workflow ids, and keys
+   of requests, are held by advisory locks of the transaction, which are tried and not waited for.
+2. `find_work`, if the batch looks around: whose inbox or timers have something on this node's routes; then locks as above.
+3. `read_waiting`: inbox and due timers of what is held, in a statement after the locks. In READ COMMITTED each statement
+   sees what was committed before it began, so this one is as new as the locks: nothing of an earlier holder is missed.
+4. `mark_in_flight`, on a connection of its own, so that it outlives the process: which turns are about to be taken. Before
+   any code runs, since a replay may end the process too.
+5. The engine brings programs to the rows: those in memory catch up with what other nodes did, others are replayed. Then the
+   turns, in memory, with no statement in between.
+6. `escalate`: executions that close exclude those who deliver to them (see below).
+7. `update_executions`: rows whose version is the expected one, and closings that leave nothing in the inbox; with them their
+   events. Whoever is not among what comes back is lost. Then `insert_executions` with ON CONFLICT DO NOTHING, and one
+   statement for each other table, for the winners alone.
+8. COMMIT. If the connection breaks there, the outcome is unknown; `pg_xact_status` tells it before anything is tried again
+   or answered. A crash of the server may give a transaction's number anew, so a turn's events must be there too, or the
+   mark of a commit without any (`outcomes`).
+9. After the commit others are woken, by a transaction of its own, many wake-ups in one (`wakeups`).
+
 How a delivery and a closing turn meet: the delivery shares the row (FOR KEY SHARE), sees it open, inserts and commits; the
 turn makes its lock exclusive (FOR UPDATE SKIP LOCKED), looks into the inbox in a new statement, and closes. Whatever the
 order, either the turn is lost or the delivery is refused. What other batches send shares nothing: if it comes too late, it
 waits for a closed execution, and whoever claims it answers.
+
+What fails. Any error gives the transaction up: its connection is cut rather than returned with a transaction open. A session
+that dawdles is ended by the server (`connections` sets the limits), which frees its locks for the others.
 """
 
 from __future__ import annotations
@@ -15,13 +42,15 @@ from typing import TYPE_CHECKING
 
 from holdfast.core.instants import Instant
 from holdfast.errors import OutcomeUnknown, StoreError
-from holdfast.store.contract import Claim, Claimed, ExecutionRow, HistoryRow, LooseWrite, RequestRow, TurnWrite
+from holdfast.store.columns import to_execution_row
+from holdfast.store.contract import Claim, Claimed, TurnWrite, UnroutedWrite
 from holdfast.store.postgres.claims import take_claim
 from holdfast.store.postgres.failures import DRIVER_ERRORS, is_cut, translate
-from holdfast.store.postgres.outcomes import Ask, Trace, choose_turn, find_outcome, make_mark
+from holdfast.store.postgres.outcomes import Ask, CommitEvidence, choose_turn, find_outcome, make_commit_row
 from holdfast.store.postgres.queues import put_requests
 from holdfast.store.postgres.reads import to_histories
 from holdfast.store.postgres.writes import BatchWriter
+from holdfast.store.rows import ExecutionRow, HistoryRow, RequestRow
 
 if TYPE_CHECKING:
     from holdfast.store.postgres.connections import Connections
@@ -29,7 +58,7 @@ if TYPE_CHECKING:
 
 
 class State(Enum):
-    """Where a transaction stands."""
+    """Whether a transaction is open, or how it ended."""
 
     OPEN = auto()
     COMMITTED = auto()
@@ -39,10 +68,12 @@ class State(Enum):
 
 
 class PostgresTransaction:
-    """One transaction, begun by `begin`."""
+    """One transaction of a batch, on a connection that it has to itself from `begin` to its end."""
 
-    def __init__(self, connections: Connections, connection: Connection) -> None:
+    def __init__(self, connections: Connections, connection: Connection, marks: Connections) -> None:
         self._connections = connections
+        self._in_flight_connections = marks
+        """For what is recorded beside the transaction, and stays when it is rolled back."""
         self._connection = connection
         self._sql = connections.sql
         self._state = State.OPEN
@@ -51,14 +82,14 @@ class PostgresTransaction:
         """PostgreSQL's id of it, once something was written."""
         self._server_start: str | None = None
         self._turn: TurnWrite | None = None
-        """One of those that were written: a trace of the commit."""
-        self._mark: RequestRow | None = None
-        """What was written to be one."""
+        """One of those that were written: evidence of the commit."""
+        self._commit_row: RequestRow | None = None
+        """A row that was written only to tell later that this commit took place."""
 
     @classmethod
-    async def begin(cls, connections: Connections) -> PostgresTransaction:
-        """A new one. Raises StoreUnavailable."""
-        transaction = cls(connections, await connections.take())
+    async def begin(cls, connections: Connections, marks: Connections) -> PostgresTransaction:
+        """Begin a transaction; in-flight marks go by `marks`. Raises StoreUnavailable."""
+        transaction = cls(connections, await connections.take(), marks)
         async with transaction.statements("begin a transaction on"):
             await connections.begin(transaction._connection)
         return transaction
@@ -91,22 +122,31 @@ class PostgresTransaction:
     async def read_rows(self, execution_ids: Collection[str]) -> dict[str, ExecutionRow]:
         async with self.statements("read") as connection:
             rows = await connection.fetch(self._sql["read_executions"], list(execution_ids))
-            return {row[1]: ExecutionRow(*row) for row in rows}
+            return {row[1]: to_execution_row(row) for row in rows}
 
     async def read_latest(self, org: str, workflow_id: str) -> ExecutionRow | None:
         async with self.statements("read") as connection:
             row = await connection.fetchrow(self._sql["read_latest"], org, workflow_id)
-            return None if row is None else ExecutionRow(*row)
+            return None if row is None else to_execution_row(row)
 
     async def read_request(self, org: str, kind: str, key: str, now: Instant) -> RequestRow | None:
         async with self.statements("read") as connection:
             row = await connection.fetchrow(self._sql["read_request"], org, kind, key, now)
             return None if row is None else RequestRow(*row)
 
-    async def write(self, turns: Sequence[TurnWrite], loose: LooseWrite) -> set[str]:
+    async def mark_in_flight(self, process: str, slot: int, versions: Mapping[str, int]) -> dict[str, str]:
+        doing = "mark executions as in flight in"
+        async with self.statements(doing):
+            ids, numbers = list(versions), list(versions.values())
+            return {
+                row[0]: row[1]
+                for row in await self._in_flight_connections.fetch(doing, "mark_in_flight", process, slot, ids, numbers)
+            }
+
+    async def write(self, turns: Sequence[TurnWrite], unrouted: UnroutedWrite) -> set[str]:
         async with self.statements("write turns to") as connection:
             writer = BatchWriter(connection, self._sql)
-            lost = await writer.write(turns, loose)
+            lost = await writer.write(turns, unrouted)
             self._has_written = self._has_written or writer.has_written
             self.transaction_id = self.transaction_id or writer.transaction_id
             self._turn = choose_turn(self._turn, turns, lost)
@@ -130,10 +170,10 @@ class PostgresTransaction:
 
     async def _leave_mark(self, row: ExecutionRow) -> None:
         """Nothing of the turns can be told from what others write who take them again: so the commit gets a mark."""
-        mark = make_mark(row)
+        mark = make_commit_row(row)
         async with self.statements("write turns to") as connection:
             await put_requests(connection, self._sql, [mark], row.updated_at)
-        self._mark = mark
+        self._commit_row = mark
 
     async def _commit(self) -> None:
         if self._state is not State.OPEN:
@@ -182,8 +222,8 @@ class PostgresTransaction:
         if self._state is State.OPEN:
             raise StoreError("Expected a transaction that has ended, but it is open. Commit it or roll it back first.")
         if self._state is State.DOUBTFUL:
-            trace = Trace(self.transaction_id, self._server_start, self._turn, self._mark)
-            outcome = await find_outcome(trace, ask)
+            evidence = CommitEvidence(self.transaction_id, self._server_start, self._turn, self._commit_row)
+            outcome = await find_outcome(evidence, ask)
             if outcome is None:
                 return None
             self._state = State.COMMITTED if outcome else State.ROLLED_BACK

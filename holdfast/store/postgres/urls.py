@@ -12,11 +12,12 @@ from holdfast.store.postgres.statements import DEFAULT_SCHEMA
 
 SCHEMES: Final = ("postgresql", "postgres")
 _LONGEST_NAME: Final = 63
-_MOST_LANES: Final = 32
+_DEFAULT_TRANSACTIONS: Final = 3
+_MOST_TRANSACTIONS: Final = 32
 
 
-class Address(msgspec.Struct, frozen=True):
-    """A database on a server."""
+class DatabaseAddress(msgspec.Struct, frozen=True):
+    """A schema in a database on a server, and how it is reached."""
 
     dsn: str
     """As the driver takes it, password and all: never to be shown."""
@@ -27,15 +28,15 @@ class Address(msgspec.Struct, frozen=True):
     """Whether a pooler in transaction mode stands between: nothing may rest on a session."""
     wakeups: str | None = None
     """The URL of a Redis that carries wake-ups instead of LISTEN and NOTIFY."""
-    lanes: int = 3
+    max_transactions: int = _DEFAULT_TRANSACTIONS
     """How many batches are under way at once."""
 
 
-def parse_url(url: str) -> Address:
+def parse_url(url: str) -> DatabaseAddress:
     """Read `postgresql://user:password@host:port/database?schema=holdfast`. Raises InvalidConfiguration.
 
     Beside what the driver knows (`sslmode`, `host` for a socket's folder, …): `schema`, `pooler=transaction`,
-    `wakeups=redis://…`, `lanes`.
+    `wakeups=redis://…`, `max_transactions` (or its older name `lanes`).
     """
     try:
         parts = urlsplit(url)
@@ -45,13 +46,13 @@ def parse_url(url: str) -> Address:
     if parts.scheme not in SCHEMES:
         raise _refused(f"it begins with '{parts.scheme}:'")
     options = dict(parse_qsl(parts.query, keep_blank_values=True))
-    address = Address(
+    address = DatabaseAddress(
         dsn="",
         shown=_show(parts.hostname or options.get("host") or "localhost", port, parts.path),
         schema=_check_schema(options.pop("schema", DEFAULT_SCHEMA)),
         is_pooled=_choose_pooler(options.pop("pooler", "")),
         wakeups=_check_wakeups(options.pop("wakeups", None)),
-        lanes=_check_lanes(options.pop("lanes", "3")),
+        max_transactions=_read_max_transactions(options),
     )
     query = f"?{urlencode(options, quote_via=quote)}" if options else ""
     dsn = f"postgresql://{parts.netloc}{parts.path}{query}"
@@ -80,10 +81,17 @@ def _check_wakeups(url: str | None) -> str | None:
     return url
 
 
-def _check_lanes(text: str) -> int:
-    if not text.isdecimal() or not 1 <= int(text) <= _MOST_LANES:
-        raise _refused(f"lanes={text!r} is no number from 1 to {_MOST_LANES}")
-    return int(text)
+def _read_max_transactions(options: dict[str, str]) -> int:
+    """Take the number of batches under way out of the options; a URL of an older Holdfast calls it `lanes`."""
+    found = _DEFAULT_TRANSACTIONS
+    for name in ("lanes", "max_transactions"):
+        text = options.pop(name, None)
+        if text is None:
+            continue
+        if not text.isdecimal() or not 1 <= int(text) <= _MOST_TRANSACTIONS:
+            raise _refused(f"{name}={text!r} is no number from 1 to {_MOST_TRANSACTIONS}")
+        found = int(text)
+    return found
 
 
 def _refused(why: str) -> InvalidConfiguration:

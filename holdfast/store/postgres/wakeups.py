@@ -13,7 +13,7 @@ from collections.abc import Callable
 from typing import TYPE_CHECKING, Any, Final, Protocol
 
 from holdfast.errors import StoreError
-from holdfast.store.contract import Wake
+from holdfast.store.contract import WakeReason
 from holdfast.store.postgres.failures import DRIVER_ERRORS
 
 if TYPE_CHECKING:
@@ -27,7 +27,7 @@ PAUSE: Final = 0.005
 _LONGEST_PAUSE: Final = 5.0
 
 
-def name_channel(schema: str, why: Wake) -> str:
+def name_channel(schema: str, why: WakeReason) -> str:
     """What listeners of a schema listen to: a name of fixed length, since a schema's may be as long as a channel's."""
     return f"holdfast_{why.name.lower()}_{hashlib.blake2b(schema.encode(), digest_size=8).hexdigest()}"
 
@@ -35,19 +35,19 @@ def name_channel(schema: str, why: Wake) -> str:
 class Coalescer:
     """Sends wake-ups one kind at a time, never faster than `PAUSE`."""
 
-    def __init__(self, send: Callable[[Wake], Any]) -> None:
+    def __init__(self, send: Callable[[WakeReason], Any]) -> None:
         self._send = send
-        self._pending: dict[Wake, asyncio.Task[None]] = {}
-        self._again: set[Wake] = set()
+        self._pending: dict[WakeReason, asyncio.Task[None]] = {}
+        self._again: set[WakeReason] = set()
 
-    def request(self, why: Wake) -> None:
+    def request(self, why: WakeReason) -> None:
         """Send it soon; with those of its kind that are not sent yet."""
         if why in self._pending:
             self._again.add(why)
         else:
             self._pending[why] = asyncio.get_running_loop().create_task(self._run(why), name=f"holdfast-wake-{why.name}")
 
-    async def _run(self, why: Wake) -> None:
+    async def _run(self, why: WakeReason) -> None:
         try:
             while True:
                 self._again.discard(why)
@@ -69,7 +69,7 @@ class Coalescer:
         self.abandon()
 
     def abandon(self) -> None:
-        """Send nothing more."""
+        """Drop what was not sent yet, and send nothing more."""
         for task in self._pending.values():
             task.cancel()
 
@@ -78,30 +78,30 @@ class Wakeups(Protocol):
     """A way to wake other nodes, and to hear them."""
 
     async def open(self) -> None:
-        """Begin to listen."""
+        """Begin to listen for wake-ups of other nodes."""
         ...
 
-    def send(self, why: Wake) -> None:
-        """Wake the others, soon."""
+    def send(self, why: WakeReason) -> None:
+        """Wake the other nodes soon: several calls in a short time become one message."""
         ...
 
     async def close(self) -> None:
-        """No more wake-ups."""
+        """Stop sending and listening, and let go of the connection."""
         ...
 
     def abandon(self) -> None:
-        """No more wake-ups, at once."""
+        """Stop at once, as the end of the process would: nothing is waited for."""
         ...
 
 
 class PostgresWakeups:
     """Listens on a connection of its own, which is made anew whenever it breaks."""
 
-    def __init__(self, connections: Connections, heard: Callable[[Wake], None]) -> None:
+    def __init__(self, connections: Connections, heard: Callable[[WakeReason], None]) -> None:
         self._connections = connections
         self._heard = heard
         self._coalescer = Coalescer(self._notify)
-        self._channels = {why: name_channel(connections.address.schema, why) for why in Wake}
+        self._channels = {why: name_channel(connections.address.schema, why) for why in WakeReason}
         self._task: asyncio.Task[None] | None = None
         self._connection: Connection | None = None
         self._broken = asyncio.Event()
@@ -109,7 +109,7 @@ class PostgresWakeups:
         """The server process through which we notify: what comes from it we know."""
 
     async def open(self) -> None:
-        """Begin to listen."""
+        """Begin to listen for wake-ups of other nodes."""
         await self._listen()
         self._task = asyncio.get_running_loop().create_task(self._keep_listening(), name="holdfast-listener")
 
@@ -126,7 +126,7 @@ class PostgresWakeups:
             connection.terminate()
             raise StoreError(f"Expected to listen for wake-ups, but {error}.") from error
 
-    def _make_listener(self, why: Wake) -> Callable[..., None]:
+    def _make_listener(self, why: WakeReason) -> Callable[..., None]:
         def hear(_connection: object, process: int, _channel: str, _payload: object) -> None:
             if process != self._notifier:
                 self._heard(why)
@@ -137,7 +137,7 @@ class PostgresWakeups:
         while True:
             await self._broken.wait()
             await self._listen_again()
-            for why in Wake:  # what was sent meanwhile is lost
+            for why in WakeReason:  # what was sent meanwhile is lost
                 self._heard(why)
 
     async def _listen_again(self) -> None:
@@ -149,17 +149,17 @@ class PostgresWakeups:
                 await asyncio.sleep(pause)
                 pause = min(2 * pause, _LONGEST_PAUSE)
 
-    def send(self, why: Wake) -> None:
-        """Wake the others, soon."""
+    def send(self, why: WakeReason) -> None:
+        """Wake the other nodes soon: several calls in a short time become one message."""
         self._coalescer.request(why)
 
-    async def _notify(self, why: Wake) -> None:
+    async def _notify(self, why: WakeReason) -> None:
         async with self._connections.use("wake the nodes on") as connection:
             self._notifier = connection.get_server_pid()
             await connection.fetch(self._connections.sql["notify"], self._channels[why])
 
     async def close(self) -> None:
-        """No more wake-ups."""
+        """Stop sending and listening, and let go of the connection."""
         await self._coalescer.close()
         if self._task is not None:
             self._task.cancel()
@@ -168,7 +168,7 @@ class PostgresWakeups:
             self._connection.terminate()
 
     def abandon(self) -> None:
-        """No more wake-ups, at once."""
+        """Stop at once, as the end of the process would: nothing is waited for."""
         self._coalescer.abandon()
         if self._task is not None:
             self._task.cancel()

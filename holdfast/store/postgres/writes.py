@@ -8,7 +8,8 @@ from typing import TYPE_CHECKING, Any, Final
 from msgspec.structs import astuple
 
 from holdfast.core.lifecycle import Status
-from holdfast.store.contract import LooseWrite, TurnWrite
+from holdfast.store.columns import encode_nodes, from_execution_row
+from holdfast.store.contract import TurnWrite, UnroutedWrite
 from holdfast.store.postgres.queues import write_envelopes, write_offers, write_timers
 
 if TYPE_CHECKING:
@@ -29,13 +30,13 @@ class BatchWriter:
         self.has_written = False
         self.transaction_id: str | None = None
 
-    async def write(self, turns: Sequence[TurnWrite], loose: LooseWrite) -> set[str]:
+    async def write(self, turns: Sequence[TurnWrite], unrouted: UnroutedWrite) -> set[str]:
         """Write everything but the lost turns; returns the executions of those."""
         lost: set[str] = set()
         stored = [turn for turn in turns if turn.expected_version is not None]
         starts = [turn for turn in turns if turn.expected_version is None]
         closing = [turn for turn in turns if turn.row.closed_at is not None]
-        taken = sorted(set(loose.consumed).union(*(turn.consumed for turn in turns))) if closing else []
+        taken = sorted(set(unrouted.consumed).union(*(turn.consumed for turn in turns))) if closing else []
         if stored and closing:
             stored = await self._escalate(stored, lost)
         if stored:
@@ -48,7 +49,7 @@ class BatchWriter:
         # Offers before timers, as they are taken: else those who take and those who withdraw could wait for each other.
         self.has_written |= await write_offers(self._connection, self._sql, going_on)
         self.has_written |= await write_timers(self._connection, self._sql, going_on)
-        self.has_written |= await write_envelopes(self._connection, self._sql, [*others, loose], loose)
+        self.has_written |= await write_envelopes(self._connection, self._sql, [*others, unrouted], unrouted)
         return lost
 
     async def _escalate(self, turns: Sequence[TurnWrite], lost: set[str]) -> list[TurnWrite]:
@@ -71,7 +72,7 @@ class BatchWriter:
                     _PLAIN.get(row.status, row.status),
                     row.state_version,
                     row.sequence,
-                    row.node,
+                    encode_nodes(row.nodes),
                     row.updated_at,
                     row.closed_at,
                     row.code_version,
@@ -91,7 +92,7 @@ class BatchWriter:
         """Insert, then see which starts are lost: their execution id is taken, or their workflow id is open."""
         by_id: dict[str, int] = {}
         for group in _split_by_workflow_id(turns):
-            values = [_with_plain_status(astuple(turn.row)) for turn in group]
+            values = [_with_plain_status(from_execution_row(turn.row)) for turn in group]
             rows = await self._connection.fetch(self._sql["insert_executions"], *zip(*values, strict=True), taken)
             by_id.update((execution_id, number) for execution_id, number, _ in rows)
             if rows:
@@ -107,9 +108,9 @@ class BatchWriter:
             await self._connection.fetch(self._sql["append_events"], *zip(*events, strict=True))
 
 
-def _with_plain_status(values: tuple[Any, ...]) -> tuple[Any, ...]:
-    status = values[_STATUS]
-    return (*values[:_STATUS], _PLAIN.get(status, status), *values[_STATUS + 1 :])
+def _with_plain_status(values: list[Any]) -> list[Any]:
+    values[_STATUS] = _PLAIN.get(values[_STATUS], values[_STATUS])
+    return values
 
 
 def _split_by_workflow_id(turns: Sequence[TurnWrite]) -> list[list[TurnWrite]]:

@@ -25,9 +25,9 @@ _log: Final = logging.getLogger("holdfast.store")
 class Checkpoints:
     """Made in another thread, whenever enough was written."""
 
-    def __init__(self, connections: Connections, lane: asyncio.Lock, threads: Executor) -> None:
+    def __init__(self, connections: Connections, lock: asyncio.Lock, threads: Executor) -> None:
         self._connections = connections
-        self._lane = lane
+        self._lock = lock
         self._threads = threads
         self._changes_before = 0
         self._pages = 0
@@ -55,7 +55,7 @@ class Checkpoints:
         loop = asyncio.get_running_loop()
         try:
             await loop.run_in_executor(self._threads, self._connections.make_checkpoint)
-            async with self._lane:
+            async with self._lock:
                 await loop.run_in_executor(self._threads, self._connections.make_checkpoint)
         except sqlite3.Error as error:
             # Nothing is lost: the log holds it, and the next attempt, or the next commit, meets the same trouble.

@@ -10,17 +10,18 @@ from typing import Any
 
 from holdfast.core.codec import decode_details, decode_envelope, decode_events
 from holdfast.core.lifecycle import Status
-from holdfast.errors import CorruptStore
+from holdfast.errors import CorruptStore, NewerFormat
+from holdfast.store.findings import Finding, Findings, describe_unreadable, split_findings
 from holdfast.store.sqlite.failures import primary_code
 from holdfast.store.sqlite.statements import SQL
 
 
-def check_database(connection: sqlite3.Connection) -> list[str]:
-    """Everything that is wrong, a sentence each. Takes as long as reading the whole database does."""
+def check_database(connection: sqlite3.Connection) -> Findings:
+    """Everything that is wrong, and everything that is newer. Takes as long as reading the whole database does."""
     damage = _check_pages(connection)
     if damage:
-        return damage  # what the rows say cannot be trusted
-    return list(
+        return Findings(damage, [])  # what the rows say cannot be trusted
+    return split_findings(
         chain(
             _check_executions(connection),
             _check_histories(connection),
@@ -42,7 +43,7 @@ def _check_pages(connection: sqlite3.Connection) -> list[str]:
     return [f"the file is damaged: {line}" for line in lines]
 
 
-def _check_executions(connection: sqlite3.Connection) -> Iterator[str]:
+def _check_executions(connection: sqlite3.Connection) -> Iterator[Finding]:
     for execution_id, status, closed_at, details in connection.execute(SQL["check_executions"]):
         name = f"execution {execution_id}"
         try:
@@ -54,11 +55,11 @@ def _check_executions(connection: sqlite3.Connection) -> Iterator[str]:
             yield f"{name}: it is {status}, and its time of closing is {closed_at}"
         try:
             decode_details(details)
-        except CorruptStore as error:
-            yield f"{name}: {error.message}"
+        except (CorruptStore, NewerFormat) as error:
+            yield describe_unreadable(name, error)
 
 
-def _check_histories(connection: sqlite3.Connection) -> Iterator[str]:
+def _check_histories(connection: sqlite3.Connection) -> Iterator[Finding]:
     for (execution,) in connection.execute(SQL["check_histories_without_row"]):
         yield f"the execution with number {execution} has a history and no row"
     rows = connection.execute(SQL["check_histories"])
@@ -66,7 +67,7 @@ def _check_histories(connection: sqlite3.Connection) -> Iterator[str]:
         yield from _check_history(f"execution {execution_id}", sequence, last_turn, turns)
 
 
-def _check_history(name: str, sequence: int, last_turn: int, turns: Iterator[tuple[Any, ...]]) -> Iterator[str]:
+def _check_history(name: str, sequence: int, last_turn: int, turns: Iterator[tuple[Any, ...]]) -> Iterator[Finding]:
     """Contiguous from 1 to the row's sequence, each turn linked to the one before it, and the row to the last."""
     expected, before = 1, 0
     for _, _, _, turn_id, previous, first, count, schema, body in turns:
@@ -84,22 +85,22 @@ def _check_history(name: str, sequence: int, last_turn: int, turns: Iterator[tup
         yield f"{name}: its history ends with row {before}, its row says {last_turn}"
 
 
-def _check_events(name: str, count: int, schema: int, body: bytes) -> Iterator[str]:
+def _check_events(name: str, count: int, schema: int, body: bytes) -> Iterator[Finding]:
     try:
         events = decode_events(body, schema)
-    except CorruptStore as error:
-        yield f"{name}: {error.message}"
+    except (CorruptStore, NewerFormat) as error:
+        yield describe_unreadable(name, error)
         return
     if len(events) != count:
         yield f"{name} holds {len(events)} events, its count says {count}"
 
 
-def _check_open_twice(connection: sqlite3.Connection) -> Iterator[str]:
+def _check_open_twice(connection: sqlite3.Connection) -> Iterator[Finding]:
     for org, workflow_id, ids in connection.execute(SQL["check_open_twice"]):
         yield f"workflow id '{workflow_id}' of org '{org}' is open more than once: {ids}"
 
 
-def _check_timers(connection: sqlite3.Connection) -> Iterator[str]:
+def _check_timers(connection: sqlite3.Connection) -> Iterator[Finding]:
     for execution_id, number, status in connection.execute(SQL["check_timers"]):
         name = f"timer {number} of execution {execution_id}"
         if status is None:
@@ -108,7 +109,7 @@ def _check_timers(connection: sqlite3.Connection) -> Iterator[str]:
             yield f"{name}: the execution is {status}"
 
 
-def _check_offers(connection: sqlite3.Connection) -> Iterator[str]:
+def _check_offers(connection: sqlite3.Connection) -> Iterator[Finding]:
     for execution_id, number, status in connection.execute(SQL["check_offers"]):
         name = f"offered activity {number} of execution {execution_id}"
         if status is None:
@@ -117,9 +118,9 @@ def _check_offers(connection: sqlite3.Connection) -> Iterator[str]:
             yield f"{name}: the execution is {status}"
 
 
-def _check_envelopes(connection: sqlite3.Connection) -> Iterator[str]:
+def _check_envelopes(connection: sqlite3.Connection) -> Iterator[Finding]:
     for row_id, body in connection.execute(SQL["check_inbox"]):
         try:
             decode_envelope(body)
-        except CorruptStore as error:
-            yield f"envelope {row_id}: {error.message}"
+        except (CorruptStore, NewerFormat) as error:
+            yield describe_unreadable(f"envelope {row_id}", error)

@@ -11,11 +11,13 @@ from collections.abc import Collection, Iterable, Iterator
 from itertools import chain, zip_longest
 from typing import Any, TypeAlias
 
-from holdfast.store.contract import Claim, Claimed, ExecutionRow, InboxRow, TimerRow
-from holdfast.store.sqlite.known import NEVER, Changes, Known
+from holdfast.store.columns import to_execution_row, to_timer_row
+from holdfast.store.contract import Claim, Claimed
+from holdfast.store.rows import ExecutionRow, InboxRow
 from holdfast.store.sqlite.statements import SQL, as_json
+from holdfast.store.sqlite.writer_cache import NEVER, Changes, WriterCache
 
-Address: TypeAlias = tuple[str, str, str]
+Recipient: TypeAlias = tuple[str, str, str]
 """To whom an inbox row goes: (org, execution id, ""), or (org, "", workflow id)."""
 Pair: TypeAlias = tuple[str, str]
 """(org, execution id) or (org, workflow id)."""
@@ -23,12 +25,12 @@ Pair: TypeAlias = tuple[str, str]
 _COLUMNS = 16
 
 
-def take_claim(connection: sqlite3.Connection, known: Known, changes: Changes, claim: Claim) -> Claimed:
-    """Everything that `claim` asks for."""
-    claimed = Claimed()
-    has_inbox = known.inbox_rows + changes.inbox_rows > 0
-    has_due = known.no_timer_before <= claim.due_before
-    unread = _hold_known(known, claim, claimed)
+def take_claim(connection: sqlite3.Connection, writer_cache: WriterCache, changes: Changes, claim: Claim) -> Claimed:
+    """Hold and read everything that `claim` asks for: nobody else writes, so all of it is free."""
+    claimed = Claimed(held_keys=set(claim.request_keys))
+    has_inbox = writer_cache.inbox_rows + changes.inbox_rows > 0
+    has_due = writer_cache.no_timer_before <= claim.due_until
+    unread = _hold_known(writer_cache, claim, claimed)
     workflow_ids = list(claim.workflow_ids)
     if claim.limit > 0 and (has_inbox or has_due):
         for org, execution_id, workflow_id in _find(connection, claim, has_inbox=has_inbox, has_due=has_due):
@@ -40,7 +42,7 @@ def take_claim(connection: sqlite3.Connection, known: Known, changes: Changes, c
     if workflow_ids:
         unread |= _resolve(connection, workflow_ids, claimed)
     if unread:
-        _hold(claimed, unread, read_executions(connection, known, {execution_id for _, execution_id in unread}))
+        _hold(claimed, unread, read_executions(connection, writer_cache, {execution_id for _, execution_id in unread}))
     if has_inbox:
         asked = unread.union((one.org, one.execution_id) for one in claim.wanted)
         claimed.inbox = _read_inbox(connection, asked, [*workflow_ids, *with_ids])
@@ -48,28 +50,30 @@ def take_claim(connection: sqlite3.Connection, known: Known, changes: Changes, c
         if execution_id in claimed.held:
             claimed.open_ids[pair] = execution_id
     if has_due:
-        rows = connection.execute(SQL["read_due"], {"execution_ids": as_json(claimed.held), "due_before": claim.due_before})
-        claimed.due = [TimerRow(*row) for row in rows]
+        rows = connection.execute(SQL["read_due"], {"execution_ids": as_json(claimed.held), "due_until": claim.due_until})
+        claimed.due = [to_timer_row(row) for row in rows]
         if not claimed.due and changes.witness is None:
-            _raise_bound(connection, known)
+            _raise_bound(connection, writer_cache)
     return claimed
 
 
-def read_executions(connection: sqlite3.Connection, known: Known, execution_ids: Iterable[str]) -> list[ExecutionRow]:
+def read_executions(
+    connection: sqlite3.Connection, writer_cache: WriterCache, execution_ids: Iterable[str]
+) -> list[ExecutionRow]:
     """The rows of these executions; where the open ones are is remembered."""
     rows = []
     for values in connection.execute(SQL["read_executions"], (as_json(list(execution_ids)),)):
-        row = ExecutionRow(*values[:_COLUMNS])
+        row = to_execution_row(values[:_COLUMNS])
         rows.append(row)
         if row.closed_at is None:
-            known.places.put(row.execution_id, (values[_COLUMNS], values[_COLUMNS + 1], row.state_version, row.org))
+            writer_cache.places.put(row.execution_id, (values[_COLUMNS], values[_COLUMNS + 1], row.state_version, row.org))
     return rows
 
 
-def _hold_known(known: Known, claim: Claim, claimed: Claimed) -> set[Pair]:
+def _hold_known(writer_cache: WriterCache, claim: Claim, claimed: Claimed) -> set[Pair]:
     """Hold what the caller knows at its present version; returns the rest of what it wants."""
     unread = set()
-    held, find_place = claimed.held, known.places.get
+    held, find_place = claimed.held, writer_cache.places.get
     for one in claim.wanted:
         execution_id = one.execution_id
         place = find_place(execution_id)
@@ -87,9 +91,9 @@ def _hold(claimed: Claimed, asked: Collection[Pair], rows: Iterable[ExecutionRow
             claimed.rows[row.execution_id] = row
 
 
-def _find(connection: sqlite3.Connection, claim: Claim, *, has_inbox: bool, has_due: bool) -> list[Address]:
+def _find(connection: sqlite3.Connection, claim: Claim, *, has_inbox: bool, has_due: bool) -> list[Recipient]:
     """Who has work, a turn each for those with envelopes and those with due timers, so that neither starves."""
-    values: dict[str, Any] = {"due_before": claim.due_before, "skip": as_json(list(claim.skip))}
+    values: dict[str, Any] = {"due_until": claim.due_until, "skip": as_json(list(claim.skip))}
     if claim.routes is None:
         find_waiting, find_due = SQL["find_waiting"], SQL["find_due"]
     else:
@@ -98,7 +102,8 @@ def _find(connection: sqlite3.Connection, claim: Claim, *, has_inbox: bool, has_
     waiting = connection.execute(find_waiting, values) if has_inbox else None
     due = connection.execute(find_due, values) if has_due else None
     seen = {(one.org, one.execution_id, "") for one in claim.wanted}
-    found: list[Address] = []
+    seen.update((org, "", workflow_id) for org, workflow_id in claim.skip_workflow_ids)
+    found: list[Recipient] = []
     for address in chain.from_iterable(zip_longest(_addresses(waiting), _addresses(due))):
         if address is not None and address not in seen:
             seen.add(address)
@@ -111,7 +116,7 @@ def _find(connection: sqlite3.Connection, claim: Claim, *, has_inbox: bool, has_
     return found
 
 
-def _addresses(cursor: sqlite3.Cursor | None) -> Iterator[Address]:
+def _addresses(cursor: sqlite3.Cursor | None) -> Iterator[Recipient]:
     for org, execution_id, *workflow_id in cursor or ():
         yield (org, execution_id, "" if execution_id else workflow_id[0])
 
@@ -133,7 +138,7 @@ def _read_inbox(connection: sqlite3.Connection, asked: Collection[Pair], workflo
     return [row for row in rows if not row.execution_id or (row.org, row.execution_id) in asked]
 
 
-def _raise_bound(connection: sqlite3.Connection, known: Known) -> None:
+def _raise_bound(connection: sqlite3.Connection, writer_cache: WriterCache) -> None:
     """Nothing that may be taken is due: look when the next timer is, so that until then nobody looks again."""
     (due,) = connection.execute(SQL["read_earliest_due"]).fetchone()
-    known.no_timer_before = NEVER if due is None else due
+    writer_cache.no_timer_before = NEVER if due is None else due

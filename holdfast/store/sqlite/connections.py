@@ -8,7 +8,7 @@ from pathlib import Path
 
 from holdfast.errors import StoreUnavailable
 from holdfast.store.sqlite.failures import translate
-from holdfast.store.sqlite.opening import connect_checkpointer, connect_guest, connect_reader, connect_writer
+from holdfast.store.sqlite.opening import connect_checkpointer, connect_reader, connect_user, connect_writer
 from holdfast.store.sqlite.statements import SQL
 
 
@@ -22,7 +22,7 @@ class Connections:
 
     @property
     def are_open(self) -> bool:
-        """Whether there are any."""
+        """Whether the database is open: its writing connection exists."""
         return self._writer is not None
 
     @property
@@ -39,17 +39,17 @@ class Connections:
             raise self._closed()
         return self._reader
 
-    def connect_aside(self) -> sqlite3.Connection:
-        """Another one that reads, for work in another thread."""
+    def connect_for_thread(self) -> sqlite3.Connection:
+        """A new connection that reads, for use in another thread; the caller closes it."""
         if self._writer is None:
             raise self._closed()
         return connect_reader(self.path)
 
-    def connect_guest(self) -> sqlite3.Connection:
-        """One for a user's own statements, to be closed after its transaction."""
+    def connect_user(self) -> sqlite3.Connection:
+        """A new connection for the statements of a user's transaction; closed at its end."""
         if self._writer is None:
             raise self._closed()
-        return connect_guest(self.path)
+        return connect_user(self.path)
 
     def make_checkpoint(self) -> None:
         """Move what is committed from the log into the file, whatever thread this is."""

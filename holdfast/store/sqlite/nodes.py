@@ -8,32 +8,33 @@ from collections.abc import Collection
 from msgspec.structs import astuple
 
 from holdfast.core.instants import Instant
-from holdfast.store.contract import NodeRow, Pulse, Route
-from holdfast.store.sqlite.known import NEVER, Changes, Known
+from holdfast.store.contract import HeartbeatReply
+from holdfast.store.rows import NodeRow, Route
 from holdfast.store.sqlite.reads import find_next_due
 from holdfast.store.sqlite.statements import SQL, as_json
+from holdfast.store.sqlite.writer_cache import NEVER, Changes, WriterCache
 
 
 def beat(
     connection: sqlite3.Connection,
-    known: Known,
+    writer_cache: WriterCache,
     changes: Changes,
     node: NodeRow,
     routes: Collection[Route],
     offers: Collection[Route],
-) -> Pulse:
+) -> HeartbeatReply:
     """Record it, and look around in the same transaction."""
     before = next((row for row in list_nodes(connection) if row.node == node.node), None)
     connection.execute(SQL["put_node"], astuple(node))
     has_inbox = has_offers = False
-    if known.inbox_rows + changes.inbox_rows > 0:
+    if writer_cache.inbox_rows + changes.inbox_rows > 0:
         (has_inbox,) = connection.execute(SQL["has_waiting_on_routes"], (as_json(list(routes)),)).fetchone()
-    if known.offers + changes.offers > 0:
+    if writer_cache.offers + changes.offers > 0:
         (has_offers,) = connection.execute(SQL["has_offers"], (as_json(["", *offers]),)).fetchone()
-    return Pulse(
+    return HeartbeatReply(
         now=node.seen_at,
         nodes=list_nodes(connection),
-        next_due=None if known.no_timer_before == NEVER else find_next_due(connection, (), routes),
+        next_due=None if writer_cache.no_timer_before == NEVER else find_next_due(connection, (), routes),
         has_inbox=bool(has_inbox),
         has_offers=bool(has_offers),
         before=before,

@@ -6,19 +6,24 @@ import sqlite3
 from collections.abc import Collection, Sequence
 from typing import Any, Final
 
-from holdfast.store.contract import ActivityRow, Route, TurnWrite
-from holdfast.store.sqlite.known import Changes, Known
+from holdfast.store.contract import TurnWrite
+from holdfast.store.rows import ActivityRow, Route
 from holdfast.store.sqlite.statements import SQL, WideStatement, as_json
+from holdfast.store.sqlite.writer_cache import Changes, WriterCache
 
 _PUT: Final = WideStatement("put_offers")
 
 
 def write_offers(
-    connection: sqlite3.Connection, known: Known, changes: Changes, turns: Sequence[TurnWrite], closed: Sequence[str]
+    connection: sqlite3.Connection,
+    writer_cache: WriterCache,
+    changes: Changes,
+    turns: Sequence[TurnWrite],
+    closed: Sequence[str],
 ) -> None:
     """Offers that end, then those that begin. A closed execution leaves none behind."""
     offered = [offer for turn in turns for offer in turn.offered]
-    if not offered and known.offers + changes.offers == 0:
+    if not offered and writer_cache.offers + changes.offers == 0:
         return
     ended = [(turn.row.execution_id, number) for turn in turns for number in turn.withdrawn]
     ended += [(offer.execution_id, offer.number) for offer in offered]

@@ -16,18 +16,18 @@ from holdfast.store.sqlite.statements import SQL
 
 APPLICATION_ID: Final = 0x686F6C64
 OLDEST_SQLITE: Final = (3, 37, 0)
-"""The first with STRICT tables."""
+"""The oldest version of SQLite that is supported: the first with STRICT tables."""
 
 _HEADER: Final = b"SQLite format 3\0"
 _FOLDER: Final = files("holdfast.store.sqlite")
 
 
 Migration: TypeAlias = tuple[int, str]
-"""Its number, and its script."""
+"""The number of a migration, and its script."""
 
 
 def list_migrations() -> list[Migration]:
-    """The migrations in order."""
+    """The migrations in the order of their numbers."""
     found = [file for file in _FOLDER.joinpath("migrations").iterdir() if file.name.endswith(".sql")]
     return sorted((int(file.name.split("_")[0]), file.read_text("utf-8")) for file in found)
 
@@ -134,7 +134,7 @@ def connect_reader(path: Path) -> sqlite3.Connection:
     return _connect(path, "ro", "reader_settings")
 
 
-def connect_guest(path: Path) -> sqlite3.Connection:
+def connect_user(path: Path) -> sqlite3.Connection:
     """A connection for a user's own statements, as durable as the writer's."""
     return _connect(path, "rw", "writer_settings")
 

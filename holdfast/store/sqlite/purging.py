@@ -1,4 +1,7 @@
-"""Removing executions that closed long ago, a little at a time. SQLite uses their space again; the file does not shrink."""
+"""Removing executions that closed long ago, and old dead letters, a little at a time.
+
+SQLite uses their space again; the file does not shrink.
+"""
 
 from __future__ import annotations
 
@@ -9,8 +12,8 @@ from functools import partial
 from typing import Final, Protocol
 
 from holdfast.core.instants import Instant
-from holdfast.store.sqlite.known import Changes
 from holdfast.store.sqlite.statements import SQL, as_json
+from holdfast.store.sqlite.writer_cache import Changes
 
 EVENTS_AT_ONCE: Final = 2_000
 """So many events, at most, are removed within one transaction, unless one execution alone has more."""
@@ -38,7 +41,9 @@ def _remove_executions(connection: sqlite3.Connection, _changes: Changes, closed
     """Remove up to `limit` executions, with all that is theirs; how many. Fewer if their histories are long."""
     numbers: list[int] = []
     events = 0
-    for number, sequence in connection.execute(SQL["find_old"], (closed_before, min(limit, EVENTS_AT_ONCE))).fetchall():
+    for number, sequence in connection.execute(
+        SQL["take_from_cache"], (closed_before, min(limit, EVENTS_AT_ONCE))
+    ).fetchall():
         events += sequence
         if numbers and events > EVENTS_AT_ONCE:
             break
@@ -49,3 +54,11 @@ def _remove_executions(connection: sqlite3.Connection, _changes: Changes, closed
         connection.execute(SQL["remove_events"], asked)
         connection.execute(SQL["remove_executions"], asked)
     return len(numbers)
+
+
+async def purge_dead_letters(write: Write, before: Instant, limit: int) -> int:
+    """Remove those of the first `limit` dead letters that were written before then; how many."""
+    values = {"before": before, "limit": limit}
+    return await write(
+        "purge dead letters in", lambda connection, _changes: connection.execute(SQL["purge_dead_letters"], values).rowcount
+    )

@@ -7,9 +7,11 @@ from collections.abc import Collection, Iterable, Sequence
 from typing import Any, Final
 
 from holdfast.core.instants import Instant
-from holdfast.store.contract import DeadLetterRow, InboxRow, LooseWrite, RequestRow, Route, TurnWrite
-from holdfast.store.sqlite.known import NEVER, Changes, Known
+from holdfast.store.columns import from_timer_row
+from holdfast.store.contract import TurnWrite, UnroutedWrite
+from holdfast.store.rows import DeadLetterRow, InboxRow, RequestRow, Route
 from holdfast.store.sqlite.statements import SQL, WideStatement, as_json
+from holdfast.store.sqlite.writer_cache import NEVER, Changes, WriterCache
 
 _PUT_TIMERS: Final = WideStatement("put_timers")
 _END_TIMERS: Final = WideStatement("end_timers")
@@ -18,7 +20,9 @@ _PUT_DEAD_LETTERS: Final = WideStatement("put_dead_letters")
 _PUT_REQUESTS: Final = WideStatement("put_requests")
 
 
-def write_timers(connection: sqlite3.Connection, known: Known, turns: Iterable[TurnWrite], closed: Sequence[str]) -> None:
+def write_timers(
+    connection: sqlite3.Connection, writer_cache: WriterCache, turns: Iterable[TurnWrite], closed: Sequence[str]
+) -> None:
     """Timers that begin, then those that end: one may do both in a turn. A closed execution leaves none behind."""
     begun: list[Any] = []
     ended: list[Any] = []
@@ -26,13 +30,13 @@ def write_timers(connection: sqlite3.Connection, known: Known, turns: Iterable[T
         if not turn.timers and not turn.ended_timers:
             continue
         for timer in turn.timers:
-            begun += (timer.org, timer.execution_id, timer.number, timer.due, timer.attempt, timer.route)
-            known.no_timer_before = min(known.no_timer_before, timer.due)
+            begun += from_timer_row(timer)
+            writer_cache.no_timer_before = min(writer_cache.no_timer_before, timer.due)
         for number in turn.ended_timers:
             ended += (turn.row.execution_id, number)
     if begun:
         _PUT_TIMERS.run(connection, begun)
-    if known.no_timer_before == NEVER:
+    if writer_cache.no_timer_before == NEVER:
         return
     if ended:
         _END_TIMERS.run(connection, ended)
@@ -40,7 +44,7 @@ def write_timers(connection: sqlite3.Connection, known: Known, turns: Iterable[T
         connection.execute(SQL["end_all_timers"], (as_json(closed),))
 
 
-def write_envelopes(connection: sqlite3.Connection, changes: Changes, writes: Iterable[TurnWrite | LooseWrite]) -> None:
+def write_envelopes(connection: sqlite3.Connection, changes: Changes, writes: Iterable[TurnWrite | UnroutedWrite]) -> None:
     """What was taken from the inbox goes, what was sent comes in, what failed is kept, what was answered is remembered."""
     consumed: list[int] = []
     outgoing: list[InboxRow] = []
@@ -56,7 +60,7 @@ def write_envelopes(connection: sqlite3.Connection, changes: Changes, writes: It
             dead_letters += write.dead_letters
         if write.requests:
             requests += write.requests
-            now = now if isinstance(write, LooseWrite) else write.row.updated_at
+            now = now if isinstance(write, UnroutedWrite) else write.row.updated_at
     if consumed:
         take_inbox(connection, changes, consumed)
     if outgoing:
@@ -85,6 +89,12 @@ def put_inbox(connection: sqlite3.Connection, changes: Changes, rows: Iterable[I
 
 def fail_inbox(connection: sqlite3.Connection, ids: Collection[int]) -> None:
     connection.execute(SQL["fail_inbox"], (as_json(ids),))
+
+
+def readdress_inbox(connection: sqlite3.Connection, rows: Iterable[InboxRow]) -> None:
+    """Let inbox rows wait for other receivers, in their place."""
+    values = [(row.execution_id, row.workflow_id, row.body, row.route, row.id) for row in rows]
+    connection.executemany(SQL["readdress_inbox"], values)
 
 
 def reroute_inbox(connection: sqlite3.Connection, rerouted: Iterable[tuple[int, Route]]) -> None:

@@ -8,11 +8,13 @@ from typing import Final
 
 from holdfast.core.instants import Instant
 from holdfast.core.lifecycle import CLOSED
-from holdfast.store.contract import Counts, DeadLetterRow, ExecutionRow, Filter, HistoryRow, RequestRow, Route
+from holdfast.store.columns import to_execution_row
+from holdfast.store.contract import Counts, ExecutionFilter
+from holdfast.store.rows import DeadLetterRow, ExecutionRow, HistoryRow, InboxRow, RequestRow, Route
 from holdfast.store.sqlite.statements import SQL, as_json
 
 _BEHIND_ALL: Final = "\U0010ffff"
-"""Greater than any execution id."""
+"""A text that is greater than any execution id."""
 
 
 # --- one thing ------------------------------------------------------------------------------------------------------------
@@ -20,12 +22,12 @@ _BEHIND_ALL: Final = "\U0010ffff"
 
 def find_execution(connection: sqlite3.Connection, org: str, execution_id: str) -> ExecutionRow | None:
     row = connection.execute(SQL["find_execution"], (org, execution_id)).fetchone()
-    return None if row is None else ExecutionRow(*row)
+    return None if row is None else to_execution_row(row)
 
 
 def find_latest(connection: sqlite3.Connection, org: str, workflow_id: str) -> ExecutionRow | None:
     row = connection.execute(SQL["read_latest"], (org, workflow_id)).fetchone()
-    return None if row is None else ExecutionRow(*row)
+    return None if row is None else to_execution_row(row)
 
 
 def find_request(connection: sqlite3.Connection, org: str, kind: str, key: str, now: Instant) -> RequestRow | None:
@@ -45,6 +47,11 @@ def find_next_due(connection: sqlite3.Connection, skip: Collection[str], routes:
 def find_oldest_closed(connection: sqlite3.Connection) -> Instant | None:
     (closed_at,) = connection.execute(SQL["find_oldest_closed"]).fetchone()
     return None if closed_at is None else int(closed_at)
+
+
+def find_oldest_dead_letter(connection: sqlite3.Connection) -> Instant | None:
+    row = connection.execute(SQL["find_oldest_dead_letter"]).fetchone()
+    return None if row is None else int(row[0])
 
 
 # --- histories ------------------------------------------------------------------------------------------------------------
@@ -71,7 +78,7 @@ def load_last_turn(connection: sqlite3.Connection, execution_id: str) -> History
 # --- lists ----------------------------------------------------------------------------------------------------------------
 
 
-def list_executions(connection: sqlite3.Connection, query: Filter) -> list[ExecutionRow]:
+def list_executions(connection: sqlite3.Connection, query: ExecutionFilter) -> list[ExecutionRow]:
     """By whichever index leads to the fewest rows."""
     if query.workflow_id is not None:
         statement = SQL["list_executions_of_workflow_id"]
@@ -90,16 +97,21 @@ def list_executions(connection: sqlite3.Connection, query: Filter) -> list[Execu
         "before": _BEHIND_ALL if query.before is None else query.before,
         "limit": query.limit,
     }
-    return [ExecutionRow(*row) for row in connection.execute(statement, values)]
+    return [to_execution_row(row) for row in connection.execute(statement, values)]
 
 
 def list_orphans(connection: sqlite3.Connection, alive: Collection[str], limit: int, after: str) -> list[ExecutionRow]:
     values = {"alive": as_json(list(alive)), "limit": limit, "after": after}
-    return [ExecutionRow(*row) for row in connection.execute(SQL["list_orphans"], values)]
+    return [to_execution_row(row) for row in connection.execute(SQL["list_orphans"], values)]
 
 
 def list_blocked(connection: sqlite3.Connection, limit: int, after: str) -> list[ExecutionRow]:
-    return [ExecutionRow(*row) for row in connection.execute(SQL["list_blocked"], {"limit": limit, "after": after})]
+    return [to_execution_row(row) for row in connection.execute(SQL["list_blocked"], {"limit": limit, "after": after})]
+
+
+def list_inbox(connection: sqlite3.Connection, org: str, execution_id: str, workflow_id: str, limit: int) -> list[InboxRow]:
+    asked = {"org": org, "execution_id": execution_id, "workflow_id": workflow_id, "limit": limit}
+    return [InboxRow(*row) for row in connection.execute(SQL["list_inbox"], asked)]
 
 
 def list_dead_letters(connection: sqlite3.Connection, org: str, limit: int, after: int) -> list[DeadLetterRow]:

@@ -6,10 +6,11 @@
 -- Ours: "hold" in ASCII. A file without it is never touched.
 PRAGMA application_id = 1752132708;
 -- The number of the last migration.
-PRAGMA user_version = 2;
+PRAGMA user_version = 3;
 
 -- One row per execution. `id` counts arrivals: of two executions with one workflow id, the greater is the newer.
--- Columns that tell an execution from others never change; `details` is JSON that no query looks into.
+-- Columns that tell an execution from others never change; `details` is JSON that no query looks into. `nodes` is a JSON list of
+-- the nodes that hold running activities of it in memory; NULL if there are none.
 CREATE TABLE executions (
     id            INTEGER PRIMARY KEY,
     org           TEXT    NOT NULL,
@@ -21,7 +22,7 @@ CREATE TABLE executions (
     status        TEXT    NOT NULL,
     state_version INTEGER NOT NULL,
     sequence      INTEGER NOT NULL,
-    node          TEXT,
+    nodes         TEXT,
     parent_id     TEXT,
     created_at    INTEGER NOT NULL,
     updated_at    INTEGER NOT NULL,
@@ -55,6 +56,7 @@ CREATE TABLE events (
     body      BLOB    NOT NULL
 ) STRICT;
 
+-- `kind` says what is due: a timer of the program, the next attempt of an activity, or the end of an offer's waiting.
 CREATE TABLE timers (
     execution_id TEXT    NOT NULL,
     number       INTEGER NOT NULL,
@@ -62,6 +64,7 @@ CREATE TABLE timers (
     due          INTEGER NOT NULL,
     attempt      INTEGER NOT NULL,
     route        TEXT    NOT NULL DEFAULT '',
+    kind         TEXT    NOT NULL DEFAULT 'timer',
     PRIMARY KEY (execution_id, number)
 ) STRICT, WITHOUT ROWID;
 

@@ -1,4 +1,4 @@
-"""The statements of `queries.sql`, and how many rows are written by one of them."""
+"""The statements of `queries.sql` and the files of other topics beside it, and how many rows are written by one of them."""
 
 from __future__ import annotations
 

@@ -10,41 +10,37 @@ from contextlib import closing
 from pathlib import Path
 from typing import Any, TypeVar
 
-from msgspec.structs import astuple, replace
+from msgspec.structs import replace
 
 from holdfast.core.instants import Instant
 from holdfast.errors import InvalidArguments, OutcomeUnknown, StoreError, StoreUnavailable
+from holdfast.store.columns import from_execution_row
 from holdfast.store.contract import (
-    ActivityRow,
     Counts,
-    DeadLetterRow,
-    ExecutionRow,
-    Filter,
-    HistoryRow,
-    InboxRow,
-    NodeRow,
+    ExecutionFilter,
+    HeartbeatConnection,
+    HeartbeatReply,
     Once,
-    OwnLine,
-    Pulse,
-    Route,
     Transaction,
-    Wake,
-    Work,
+    UserFunction,
+    WakeReason,
 )
-from holdfast.store.moving import Movable
-from holdfast.store.sqlite import guests, nodes, offers, purging, reads
+from holdfast.store.rows import ActivityRow, DeadLetterRow, ExecutionRow, HistoryRow, InboxRow, NodeRow, Route
+from holdfast.store.sqlite import nodes, offers, purging, reads, user_transactions
 from holdfast.store.sqlite.checks import check_database
 from holdfast.store.sqlite.connections import Connections
 from holdfast.store.sqlite.failures import translate
-from holdfast.store.sqlite.known import NEVER, Changes, Known
-from holdfast.store.sqlite.lane import Lane
-from holdfast.store.sqlite.moving import SqliteMoving
+from holdfast.store.sqlite.in_flight import InFlightFile
 from holdfast.store.sqlite.opening import prepare_file, require_file
 from holdfast.store.sqlite.ownership import Ownership
 from holdfast.store.sqlite.queues import put_inbox
 from holdfast.store.sqlite.statements import SQL, as_json
 from holdfast.store.sqlite.transaction import SqliteTransaction
+from holdfast.store.sqlite.transfer import SqliteTransfer
 from holdfast.store.sqlite.urls import parse_url
+from holdfast.store.sqlite.writer import Writer
+from holdfast.store.sqlite.writer_cache import NEVER, Changes, WriterCache
+from holdfast.store.transfer import Transferable
 
 T = TypeVar("T")
 
@@ -68,10 +64,11 @@ class SqliteStore:
         self._clock = clock or read_system_clock
         self._ownership = Ownership(self.path)
         self._connections = Connections(self.path)
-        self._known = Known()
-        self._lane: Lane | None = None
+        self._writer_cache = WriterCache()
+        self._in_flight = InFlightFile(self.path)
+        self._writer: Writer | None = None
         self._transaction: SqliteTransaction | None = None
-        self._reading_aside = asyncio.Lock()
+        self._thread_reads = asyncio.Lock()
 
     @classmethod
     def from_url(cls, url: str, *, clock: Callable[[], Instant] | None = None) -> SqliteStore:
@@ -83,7 +80,7 @@ class SqliteStore:
         return True
 
     @property
-    def lanes(self) -> int:
+    def max_transactions(self) -> int:
         return 1
 
     # --- opening and closing ---
@@ -92,56 +89,60 @@ class SqliteStore:
         await self._open(upgrade=True)
 
     async def open_existing(self, *, upgrade: bool = False) -> None:
-        """Open a database that is there; see `Lasting`."""
+        """Open a database that is there; see `PersistentStore`."""
         require_file(self.path)
         await self._open(upgrade=upgrade)
 
     async def _open(self, *, upgrade: bool) -> None:
-        if self._lane is not None:
+        if self._writer is not None:
             return
         self._ownership.take(self._clock())
-        self._reading_aside = asyncio.Lock()
-        lane = Lane(self._connections, self._known)
+        self._thread_reads = asyncio.Lock()
+        writer = Writer(self._connections, self._writer_cache, self._in_flight)
         try:
             prepare_file(self.path)
             self._connections.open(upgrade=upgrade)
-            lane.learn()
+            writer.learn()
         except BaseException as error:
-            await lane.close()
+            await writer.close()
             self._ownership.give_up()
             if isinstance(error, sqlite3.Error):
                 raise translate(error, "open the database", self.path) from error
             raise
-        self._lane = lane
+        self._in_flight.open()
+        self._writer = writer
 
     async def close(self) -> None:
-        lane, self._lane = self._lane, None
-        if lane is None:
+        writer, self._writer = self._writer, None
+        if writer is None:
             return
         try:
             if self._transaction is not None:
                 await self._transaction.rollback()
-            async with self._reading_aside:
-                await lane.close()
+            async with self._thread_reads:
+                await writer.close()
+            self._in_flight.close()
         finally:
+            self._in_flight.abandon()
             self._ownership.give_up()
 
     def abandon(self) -> None:
         """Let go at once, as the end of the process would: nothing is waited for. For simulations."""
-        self._lane = None
+        self._writer = None
         self._connections.close()
+        self._in_flight.abandon()
         self._ownership.give_up()
 
-    def make_movable(self) -> Movable:
-        """For taking everything elsewhere; see `Lasting`."""
-        return SqliteMoving(self._write, self._read_aside, self._known)
+    def make_transferable(self) -> Transferable:
+        """For taking everything elsewhere; see `PersistentStore`."""
+        return SqliteTransfer(self._write, self._read_in_thread, self._writer_cache)
 
-    def _require_lane(self) -> Lane:
-        if self._lane is None:
+    def _require_writer(self) -> Writer:
+        if self._writer is None:
             raise StoreUnavailable(
                 f"Expected to reach the database '{self.path}', but it is not open. Open the store first."
             )
-        return self._lane
+        return self._writer
 
     # --- batches ---
 
@@ -150,23 +151,23 @@ class SqliteStore:
         return self._transaction
 
     async def _begin(self) -> SqliteTransaction:
-        lane = self._require_lane()
-        await lane.enter()
-        return SqliteTransaction(lane)
+        writer = self._require_writer()
+        await writer.enter()
+        return SqliteTransaction(writer)
 
     async def was_committed(self, transaction: Transaction) -> bool:
         if not isinstance(transaction, SqliteTransaction):
             raise StoreError("Expected a transaction of an SQLite store, but it is another's. Ask the store it is of.")
         pause = 0.01
         while transaction.was_committed is None:
-            lane = self._require_lane()
-            if not transaction.is_of(lane):
+            writer = self._require_writer()
+            if not transaction.is_of(writer):
                 raise StoreUnavailable(
                     f"Expected to tell whether a transaction on '{self.path}' took place, but the store was closed since. "
                     "Compare the versions of its executions."
                 )
             try:
-                await lane.settle()
+                await writer.settle()
             except StoreUnavailable:
                 await asyncio.sleep(pause)
                 pause = min(2 * pause, _LONGEST_PAUSE)
@@ -204,10 +205,10 @@ class SqliteStore:
 
     async def set_status(self, org: str, execution_id: str, expected_version: int, row: ExecutionRow) -> bool:
         def work(connection: sqlite3.Connection, changes: Changes) -> bool:
-            values = (*astuple(row)[2:], org, execution_id, expected_version)
+            values = (*from_execution_row(row)[2:], org, execution_id, expected_version)
             is_replaced = connection.execute(SQL["replace_execution"], values).rowcount == 1
             if is_replaced:
-                self._known.places.drop(execution_id)
+                self._writer_cache.places.drop(execution_id)
                 changes.witness = ("has_version", (execution_id, row.state_version), True)
             return is_replaced
 
@@ -216,8 +217,11 @@ class SqliteStore:
     async def purge(self, closed_before: Instant, limit: int) -> int:
         return await purging.purge(self._write, closed_before, limit)
 
-    async def transact(self, work: Work[T], once: Once | None = None) -> T:
-        return await guests.transact(self._require_lane(), work, once)
+    async def purge_dead_letters(self, before: Instant, limit: int) -> int:
+        return await purging.purge_dead_letters(self._write, before, limit)
+
+    async def transact(self, work: UserFunction[T], once: Once | None = None) -> T:
+        return await user_transactions.transact(self._require_writer(), work, once)
 
     async def enlist(self, connection: Any, rows: Sequence[InboxRow]) -> None:
         raise InvalidArguments(
@@ -228,21 +232,21 @@ class SqliteStore:
     # --- reading outside of batches ---
 
     def _read(self, work: Callable[[sqlite3.Connection], T]) -> T:
-        self._require_lane()
+        self._require_writer()
         try:
             return work(self._connections.reader)
         except sqlite3.Error as error:
             raise translate(error, "read", self.path) from error
 
-    async def _read_aside(self, work: Callable[[sqlite3.Connection], T]) -> T:
+    async def _read_in_thread(self, work: Callable[[sqlite3.Connection], T]) -> T:
         def run() -> T:
-            with closing(self._connections.connect_aside()) as connection:
+            with closing(self._connections.connect_for_thread()) as connection:
                 return work(connection)
 
-        async with self._reading_aside:
-            lane = self._require_lane()
+        async with self._thread_reads:
+            writer = self._require_writer()
             try:
-                return await asyncio.get_running_loop().run_in_executor(lane.threads, run)
+                return await asyncio.get_running_loop().run_in_executor(writer.threads, run)
             except sqlite3.Error as error:
                 raise translate(error, "read", self.path) from error
 
@@ -259,8 +263,8 @@ class SqliteStore:
         return self._read(lambda db: reads.load_last_turn(db, execution_id))
 
     async def find_next_due(self, skip: Collection[str], routes: Collection[Route] | None = None) -> Instant | None:
-        self._require_lane()
-        if self._known.no_timer_before == NEVER:
+        self._require_writer()
+        if self._writer_cache.no_timer_before == NEVER:
             return None
         return self._read(lambda db: reads.find_next_due(db, skip, routes))
 
@@ -270,29 +274,38 @@ class SqliteStore:
     async def find_oldest_closed(self) -> Instant | None:
         return self._read(reads.find_oldest_closed)
 
-    async def list_executions(self, query: Filter) -> list[ExecutionRow]:
-        return await self._read_aside(lambda db: reads.list_executions(db, query))
+    async def find_oldest_dead_letter(self) -> Instant | None:
+        return self._read(reads.find_oldest_dead_letter)
+
+    async def list_executions(self, query: ExecutionFilter) -> list[ExecutionRow]:
+        return await self._read_in_thread(lambda db: reads.list_executions(db, query))
 
     async def list_orphans(self, alive: Collection[str], limit: int, after: str = "") -> list[ExecutionRow]:
-        return await self._read_aside(lambda db: reads.list_orphans(db, alive, limit, after))
+        return await self._read_in_thread(lambda db: reads.list_orphans(db, alive, limit, after))
 
     async def list_blocked(self, limit: int, after: str = "") -> list[ExecutionRow]:
-        return await self._read_aside(lambda db: reads.list_blocked(db, limit, after))
+        return await self._read_in_thread(lambda db: reads.list_blocked(db, limit, after))
+
+    async def list_inbox(self, org: str, execution_id: str, workflow_id: str, limit: int = 100) -> list[InboxRow]:
+        return await self._read_in_thread(lambda db: reads.list_inbox(db, org, execution_id, workflow_id, limit))
 
     async def list_dead_letters(self, org: str, limit: int = 100, after: int = 0) -> list[DeadLetterRow]:
-        return await self._read_aside(lambda db: reads.list_dead_letters(db, org, limit, after))
+        return await self._read_in_thread(lambda db: reads.list_dead_letters(db, org, limit, after))
 
     async def count(self) -> Counts:
-        return await self._read_aside(reads.count)
+        return await self._read_in_thread(reads.count)
 
     async def check(self) -> list[str]:
-        return await self._read_aside(check_database)
+        return (await self._read_in_thread(check_database)).problems
+
+    async def list_newer(self) -> list[str]:
+        return (await self._read_in_thread(check_database)).newer
 
     # --- offered activities ---
 
     async def take_offers(self, node: str, routes: Collection[Route], limit: int) -> list[ActivityRow]:
-        self._require_lane()
-        if self._known.offers == 0:
+        self._require_writer()
+        if self._writer_cache.offers == 0:
             return []
         transaction = await self._begin()
         taken = transaction.run(
@@ -312,35 +325,39 @@ class SqliteStore:
 
     # --- nodes: this process, and nobody to wake ---
 
-    async def beat(self, node: NodeRow, routes: Collection[Route], offers: Collection[Route]) -> Pulse:
-        known = self._known
+    async def beat(self, node: NodeRow, routes: Collection[Route], offers: Collection[Route]) -> HeartbeatReply:
+        writer_cache = self._writer_cache
         return await self._write(
-            "record a heartbeat in", lambda db, changes: nodes.beat(db, known, changes, node, routes, offers)
+            "record a heartbeat in", lambda db, changes: nodes.beat(db, writer_cache, changes, node, routes, offers)
         )
 
     async def list_nodes(self) -> list[NodeRow]:
         return self._read(nodes.list_nodes)
 
     async def leave(self, node: str) -> None:
-        await self._write("say goodbye to", lambda db, _: db.execute(SQL["mark_node_left"], (node,)))
+        await self._write("record the leaving of a node in", lambda db, _: db.execute(SQL["mark_node_left"], (node,)))
 
     async def remove_nodes(self, nodes: Collection[str]) -> None:
         await self._write("remove nodes from", lambda db, _: db.execute(SQL["remove_nodes"], (as_json(list(nodes)),)))
 
+    async def forget_processes(self, processes: Collection[str]) -> None:
+        self._require_writer()
+        self._in_flight.forget(processes)
+
     async def take_lock(self, name: str, node: str, now: Instant, until: Instant) -> bool:
         return await self._write("take a lock in", lambda db, _: nodes.take_lock(db, name, node, now, until))
 
-    async def give_lock(self, name: str, node: str) -> None:
-        await self._write("give a lock back in", lambda db, _: db.execute(SQL["give_lock"], (name, node)))
+    async def release_lock(self, name: str, node: str) -> None:
+        await self._write("give a lock back in", lambda db, _: db.execute(SQL["release_lock"], (name, node)))
 
-    def make_own_line(self) -> OwnLine | None:
+    def make_heartbeat_connection(self) -> HeartbeatConnection | None:
         return None
 
-    def on_wake(self, callback: Callable[[Wake], None]) -> None:
-        """Never called: there is no other node."""
+    def on_wake(self, callback: Callable[[WakeReason], None]) -> None:
+        """Does nothing: no other node uses this file, so nobody sends a wake-up."""
 
-    async def wake(self, why: Wake) -> None:
-        """Nobody to tell."""
+    async def wake(self, why: WakeReason) -> None:
+        """Does nothing: no other node uses this file."""
 
 
 def _take_dead_letters(connection: sqlite3.Connection, org: str, ids: Collection[int]) -> list[InboxRow]:

@@ -10,20 +10,21 @@ from typing import TypeVar
 
 from holdfast.core.instants import Instant
 from holdfast.errors import OutcomeUnknown, StoreError
-from holdfast.store.contract import Claim, Claimed, ExecutionRow, HistoryRow, LooseWrite, RequestRow, TurnWrite
+from holdfast.store.contract import Claim, Claimed, TurnWrite, UnroutedWrite
+from holdfast.store.rows import ExecutionRow, HistoryRow, RequestRow
 from holdfast.store.sqlite import reads
 from holdfast.store.sqlite.claims import read_executions, take_claim
 from holdfast.store.sqlite.failures import CERTAINLY_NOT_COMMITTED, primary_code, translate
-from holdfast.store.sqlite.known import Changes
-from holdfast.store.sqlite.lane import Lane
 from holdfast.store.sqlite.statements import SQL
+from holdfast.store.sqlite.writer import Writer
+from holdfast.store.sqlite.writer_cache import Changes
 from holdfast.store.sqlite.writes import BatchWriter
 
 T = TypeVar("T")
 
 
 class State(Enum):
-    """Where a transaction stands."""
+    """Whether a transaction is open, or how it ended."""
 
     OPEN = auto()
     COMMITTING = auto()
@@ -34,11 +35,11 @@ class State(Enum):
 
 
 class SqliteTransaction:
-    """One transaction, begun by whoever makes it."""
+    """One transaction. Whoever makes it has entered the writer and begun it."""
 
-    def __init__(self, lane: Lane, guest: sqlite3.Connection | None = None) -> None:
-        self._lane = lane
-        self._guest = guest
+    def __init__(self, writer: Writer, user_connection: sqlite3.Connection | None = None) -> None:
+        self._writer = writer
+        self._user_connection = user_connection
         """The connection on which it was begun, if that is not the writer's; closed when it ends."""
         self._changes = Changes()
         self._state = State.OPEN
@@ -50,24 +51,24 @@ class SqliteTransaction:
     def run(self, doing: str, work: Callable[[sqlite3.Connection, Changes], T]) -> T:
         """Do some work within the transaction, which is rolled back by whatever is raised."""
         if self._state is not State.OPEN:
-            raise StoreError("Expected an open transaction, but it has ended. Begin a new one.")
+            raise _ended()
         try:
-            return work(self._guest or self._lane.connections.writer, self._changes)
+            return work(self._user_connection or self._writer.connections.writer, self._changes)
         except sqlite3.Error as error:
             self._give_up()
-            raise translate(error, doing, self._lane.connections.path) from error
+            raise translate(error, doing, self._writer.connections.path) from error
         except BaseException:
             self._give_up()
             raise
 
     async def claim(self, claim: Claim) -> Claimed:
-        return self.run("claim executions in", lambda db, changes: take_claim(db, self._lane.known, changes, claim))
+        return self.run("claim executions in", lambda db, changes: take_claim(db, self._writer.writer_cache, changes, claim))
 
     async def read_history(self, after: Mapping[str, int]) -> dict[str, list[HistoryRow]]:
         return self.run("read histories in", lambda db, _: reads.read_histories(db, after))
 
     async def read_rows(self, execution_ids: Collection[str]) -> dict[str, ExecutionRow]:
-        rows = self.run("read", lambda db, _: read_executions(db, self._lane.known, execution_ids))
+        rows = self.run("read", lambda db, _: read_executions(db, self._writer.writer_cache, execution_ids))
         return {row.execution_id: row for row in rows}
 
     async def read_latest(self, org: str, workflow_id: str) -> ExecutionRow | None:
@@ -76,20 +77,27 @@ class SqliteTransaction:
     async def read_request(self, org: str, kind: str, key: str, now: Instant) -> RequestRow | None:
         return self.run("read", lambda db, _: reads.find_request(db, org, kind, key, now))
 
-    async def write(self, turns: Sequence[TurnWrite], loose: LooseWrite) -> set[str]:
-        known = self._lane.known
-        return self.run("write turns to", lambda db, changes: BatchWriter(db, known, changes).write(turns, loose))
+    async def mark_in_flight(self, process: str, slot: int, versions: Mapping[str, int]) -> dict[str, str]:
+        if self._state is not State.OPEN:
+            raise _ended()
+        return self._writer.in_flight.mark(process, slot, versions)
+
+    async def write(self, turns: Sequence[TurnWrite], unrouted: UnroutedWrite) -> set[str]:
+        writer_cache = self._writer.writer_cache
+        return self.run("write turns to", lambda db, changes: BatchWriter(db, writer_cache, changes).write(turns, unrouted))
 
     # --- the end ---
 
     async def commit(self) -> None:
         if self._state is not State.OPEN:
-            raise StoreError("Expected an open transaction, but it has ended. Begin a new one.")
+            raise _ended()
         self._state = State.COMMITTING
-        if self._lane.is_quick:
-            self._end(self._lane.commit(self._guest))
+        if self._writer.is_quick:
+            self._end(self._writer.commit(self._user_connection))
         else:
-            self._commit = asyncio.get_running_loop().run_in_executor(self._lane.threads, self._lane.commit, self._guest)
+            self._commit = asyncio.get_running_loop().run_in_executor(
+                self._writer.threads, self._writer.commit, self._user_connection
+            )
             # Whoever waits may be cancelled, the commit may not: it ends here in any case, before its waiter goes on.
             self._commit.add_done_callback(lambda done: self._end(done.result()))
             await asyncio.shield(self._commit)
@@ -104,41 +112,41 @@ class SqliteTransaction:
 
     def _give_up(self) -> None:
         self._roll_back()
-        self._lane.known.forget(self._changes)
+        self._writer.writer_cache.forget(self._changes)
         self._state = State.ROLLED_BACK
-        self._lane.leave()
+        self._writer.leave()
 
     def _roll_back(self) -> None:
-        if self._guest is None:
-            self._lane.roll_back()
+        if self._user_connection is None:
+            self._writer.roll_back()
         else:
-            self._guest.close()
+            self._user_connection.close()
 
     def _end(self, error: sqlite3.Error | None) -> None:
         if error is None:
             self._state = State.COMMITTED
-            self._lane.known.accept(self._changes)
-            self._lane.note_commit(self._guest)
-            if self._guest is not None:
-                self._guest.close()
-            self._lane.leave()
+            self._writer.writer_cache.accept(self._changes)
+            self._writer.note_commit(self._user_connection)
+            if self._user_connection is not None:
+                self._user_connection.close()
+            self._writer.leave()
         elif primary_code(error) in CERTAINLY_NOT_COMMITTED:
-            self._error = translate(error, "commit to", self._lane.connections.path)
+            self._error = translate(error, "commit to", self._writer.connections.path)
             self._give_up()
         else:
             self._error = OutcomeUnknown(
-                f"Expected to commit to '{self._lane.connections.path}', but SQLite says: {error}. "
+                f"Expected to commit to '{self._writer.connections.path}', but SQLite says: {error}. "
                 "Look at the disk and its free space; whether it was committed is found out before anything else is written."
             )
             self._roll_back()
             self._state = State.DOUBTFUL
-            self._lane.leave(doubtful=self)
+            self._writer.leave(doubtful=self)
 
     # --- how it ended ---
 
-    def is_of(self, lane: Lane) -> bool:
-        """Whether it was begun there; a store that is opened again has another lane."""
-        return self._lane is lane
+    def is_of(self, writer: Writer) -> bool:
+        """Whether it was begun there; a store that is opened again has another writer."""
+        return self._writer is writer
 
     @property
     def was_committed(self) -> bool | None:
@@ -155,3 +163,7 @@ class SqliteTransaction:
             (answer,) = connection.execute(SQL[query], values).fetchone()
             took_place = bool(answer) is expected
         self._state = State.COMMITTED if took_place else State.ROLLED_BACK
+
+
+def _ended() -> StoreError:
+    return StoreError("Expected an open transaction, but it has ended. Begin a new one.")

@@ -10,14 +10,14 @@ import sqlite3
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from typing import Any, Final
 
-from msgspec.structs import astuple
-
 from holdfast.core.lifecycle import Status
-from holdfast.store.contract import HistoryRow, LooseWrite, TurnWrite
-from holdfast.store.sqlite.known import Changes, Known, Place
+from holdfast.store.columns import encode_nodes, from_execution_row
+from holdfast.store.contract import TurnWrite, UnroutedWrite
+from holdfast.store.rows import HistoryRow
 from holdfast.store.sqlite.offers import write_offers
-from holdfast.store.sqlite.queues import fail_inbox, reroute_inbox, write_envelopes, write_timers
+from holdfast.store.sqlite.queues import fail_inbox, readdress_inbox, reroute_inbox, write_envelopes, write_timers
 from holdfast.store.sqlite.statements import SQL, WideStatement, as_json
+from holdfast.store.sqlite.writer_cache import Changes, Place, WriterCache
 
 _UPDATE: Final = WideStatement("update_executions")
 _CLOSE: Final = WideStatement("close_executions")
@@ -34,9 +34,9 @@ _STATUS: Final = -10
 class BatchWriter:
     """Writes one batch within an open transaction."""
 
-    def __init__(self, connection: sqlite3.Connection, known: Known, changes: Changes) -> None:
+    def __init__(self, connection: sqlite3.Connection, writer_cache: WriterCache, changes: Changes) -> None:
         self._connection = connection
-        self._known = known
+        self._writer_cache = writer_cache
         self._changes = changes
         self._lost: set[str] = set()
         self._starts: list[TurnWrite] = []
@@ -46,11 +46,11 @@ class BatchWriter:
         self._closings: list[Any] = []
         self._events: list[Any] = []
 
-    def write(self, turns: Sequence[TurnWrite], loose: LooseWrite) -> set[str]:
+    def write(self, turns: Sequence[TurnWrite], unrouted: UnroutedWrite) -> set[str]:
         """Write everything but the lost turns; returns the executions of those."""
-        if self._known.inbox_rows + self._changes.inbox_rows > 0:
-            self._lose_closings(turns, loose)
-        unknown = self._gather(turns, self._known.places.get)
+        if self._writer_cache.inbox_rows + self._changes.inbox_rows > 0:
+            self._lose_closings(turns, unrouted)
+        unknown = self._gather(turns, self._writer_cache.places.get)
         if unknown:
             missing = self._gather(unknown, self._look_up(unknown).get)
             self._lost.update(turn.row.execution_id for turn in missing)
@@ -64,23 +64,25 @@ class BatchWriter:
         if self._events:
             _APPEND.run_exactly(self._connection, self._events)
         others = [turn for turn in turns if turn.row.execution_id not in self._lost] if self._lost else turns
-        write_timers(self._connection, self._known, others, self._closed)
-        write_offers(self._connection, self._known, self._changes, others, self._closed)
-        write_envelopes(self._connection, self._changes, [*others, loose])
-        if loose.failed:
-            fail_inbox(self._connection, loose.failed)
-        if loose.rerouted:
-            reroute_inbox(self._connection, loose.rerouted)
+        write_timers(self._connection, self._writer_cache, others, self._closed)
+        write_offers(self._connection, self._writer_cache, self._changes, others, self._closed)
+        write_envelopes(self._connection, self._changes, [*others, unrouted])
+        if unrouted.failed:
+            fail_inbox(self._connection, unrouted.failed)
+        if unrouted.rerouted:
+            reroute_inbox(self._connection, unrouted.rerouted)
+        if unrouted.readdressed:
+            readdress_inbox(self._connection, unrouted.readdressed)
         return self._lost
 
     # --- turns on stored executions ---
 
-    def _lose_closings(self, turns: Sequence[TurnWrite], loose: LooseWrite) -> None:
+    def _lose_closings(self, turns: Sequence[TurnWrite], unrouted: UnroutedWrite) -> None:
         """Those that leave something in their inbox, or under their workflow id."""
         closing = {turn.row.execution_id: turn.row for turn in turns if turn.row.closed_at is not None}
         if not closing:
             return
-        taken = set(loose.consumed).union(*(turn.consumed for turn in turns))
+        taken = set(unrouted.consumed).union(*(turn.consumed for turn in turns))
         waiting = self._connection.execute(SQL["read_inbox_ids"], (as_json(list(closing)),))
         self._lost.update(key for row_id, org, key in waiting if row_id not in taken and org == closing[key].org)
         by_id = {
@@ -100,8 +102,8 @@ class BatchWriter:
 
     def _gather(self, turns: Iterable[TurnWrite], find_place: Callable[[str], Place | None]) -> list[TurnWrite]:
         """Gather what is to be written; returns the turns whose execution's place is not found."""
-        known, lost, touched = self._known, self._lost, self._changes.touched
-        put_place, to_plain = known.places.put, _PLAIN.get
+        writer_cache, lost, touched = self._writer_cache, self._lost, self._changes.touched
+        put_place, to_plain = writer_cache.places.put, _PLAIN.get
         unknown: list[TurnWrite] = []
         last: TurnWrite | None = None
         for turn in turns:
@@ -121,16 +123,16 @@ class BatchWriter:
                 lost.add(execution_id)
                 continue
             if turn.history is not None:
-                self._append(known.next_turn, number, last_turn, turn.history)
-                last_turn = known.next_turn
-                known.next_turn += 1
+                self._append(writer_cache.next_turn, number, last_turn, turn.history)
+                last_turn = writer_cache.next_turn
+                writer_cache.next_turn += 1
             # A bytearray is bound as it is; for bytes, sqlite3 looks for an adapter first, which takes twice as long.
             details = bytearray(row.details)
             values = (
                 to_plain(row.status, row.status),
                 row.state_version,
                 row.sequence,
-                row.node,
+                encode_nodes(row.nodes),
                 row.updated_at,
                 row.code_version,
                 details,
@@ -145,7 +147,7 @@ class BatchWriter:
                 self._closings += values
                 self._closings += (last_turn, number, expected, row.closed_at)
                 self._closed.append(execution_id)
-                known.places.drop(execution_id)
+                writer_cache.places.drop(execution_id)
             last = turn
         if last is not None:
             self._changes.witness = ("has_version", (last.row.execution_id, last.row.state_version), True)
@@ -160,19 +162,19 @@ class BatchWriter:
 
     def _insert(self) -> None:
         """Insert, then see which starts are lost: their execution id is taken, or their workflow id is open."""
-        known, starts = self._known, self._starts
-        first = known.next_execution
-        to_turn = known.next_turn - first
-        known.next_execution += len(starts)
-        known.next_turn += len(starts)
+        writer_cache, starts = self._writer_cache, self._starts
+        first = writer_cache.next_execution
+        to_turn = writer_cache.next_turn - first
+        writer_cache.next_execution += len(starts)
+        writer_cache.next_turn += len(starts)
         opening: list[Any] = []
         closing: list[Any] = []
         for number, turn in enumerate(starts, first):
             values = opening if turn.row.closed_at is None else closing
-            values += astuple(turn.row)
+            values += from_execution_row(turn.row)
             values[_STATUS] = _PLAIN.get(turn.row.status, turn.row.status)
             values += (0 if turn.history is None else number + to_turn, number)
-        inserted: set[int] | range = range(first, known.next_execution)
+        inserted: set[int] | range = range(first, writer_cache.next_execution)
         if self._insert_rows(opening, closing) != len(starts):
             inserted = {number for (number,) in self._connection.execute(SQL["read_inserted"], (first,))}
         for number, turn in enumerate(starts, first):
@@ -199,7 +201,7 @@ class BatchWriter:
         if turn.history is not None:
             self._append(turn_id, number, 0, turn.history)
         if row.closed_at is None:
-            self._known.places.put(row.execution_id, (number, turn_id, row.state_version, row.org))
+            self._writer_cache.places.put(row.execution_id, (number, turn_id, row.state_version, row.org))
             self._changes.touched.append(row.execution_id)
         else:
             self._closed.append(row.execution_id)

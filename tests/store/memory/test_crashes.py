@@ -7,7 +7,7 @@ import asyncio
 import pytest
 
 from holdfast.errors import StoreError, StoreUnavailable
-from holdfast.store.contract import Claim, LooseWrite, Wake
+from holdfast.store.contract import Claim, UnroutedWrite, WakeReason
 from holdfast.store.memory.database import MemoryDatabase
 from holdfast.store.memory.faults import FaultAction, Faults, SimulatedCrash
 from holdfast.store.memory.store import MemoryStore
@@ -15,7 +15,7 @@ from tests.store.builders import (
     ORG,
     begin_with,
     commit,
-    commit_loose,
+    commit_unrouted,
     id_of,
     look,
     make_closing,
@@ -48,7 +48,7 @@ async def nodes() -> tuple[MemoryStore, MemoryStore]:
 async def test_a_crash_rolls_back_and_frees_at_once(nodes: tuple[MemoryStore, MemoryStore]) -> None:
     left, right = nodes
     transaction, _ = await begin_with(left, Claim(workflow_ids=[(ORG, "order"), (ORG, "new")]))
-    await transaction.write([make_turn(make_row(1, workflow_id="order")), make_start(make_row(2))], LooseWrite())
+    await transaction.write([make_turn(make_row(1, workflow_id="order")), make_start(make_row(2))], UnroutedWrite())
 
     left.database.crash("left")
 
@@ -67,7 +67,7 @@ async def test_nothing_works_on_the_handle_of_a_dead_node(nodes: tuple[MemorySto
         with pytest.raises(StoreUnavailable):
             await call()
     await transaction.rollback()
-    await left.wake(Wake.WORK)
+    await left.wake(WakeReason.WORK)
 
     assert await read_row(right) == make_row(1, workflow_id="order")
 
@@ -75,7 +75,7 @@ async def test_nothing_works_on_the_handle_of_a_dead_node(nodes: tuple[MemorySto
 async def test_calls_that_are_under_way_when_their_node_dies_are_refused(nodes: tuple[MemoryStore, MemoryStore]) -> None:
     left, right = nodes
     transaction, _ = await begin_with(left, want(1))
-    await transaction.write([make_closing(make_row(1, workflow_id="order"))], LooseWrite())
+    await transaction.write([make_closing(make_row(1, workflow_id="order"))], UnroutedWrite())
     waiting = asyncio.create_task(right.deliver([make_signal("never", 1)]))
     reading = asyncio.create_task(right.find_latest(ORG, "order"))
     await asyncio.sleep(0)
@@ -109,7 +109,7 @@ async def test_a_silent_node_loses_its_transaction_and_finds_out_when_it_goes_on
 
     assert claimed.held == {id_of(1)}
     with pytest.raises(StoreUnavailable):
-        await transaction.write([make_turn(make_row(1, workflow_id="order"))], LooseWrite())
+        await transaction.write([make_turn(make_row(1, workflow_id="order"))], UnroutedWrite())
     with pytest.raises(StoreError):
         await transaction.commit()
     assert await commit(left, make_turn(make_row(1, workflow_id="order"))) == set()
@@ -120,7 +120,7 @@ async def test_a_delivery_that_waits_goes_on_when_the_node_that_closes_dies(
 ) -> None:
     left, right = nodes
     transaction, _ = await begin_with(left, want(1))
-    await transaction.write([make_closing(make_row(1, workflow_id="order"))], LooseWrite())
+    await transaction.write([make_closing(make_row(1, workflow_id="order"))], UnroutedWrite())
     delivery = asyncio.create_task(right.deliver([make_signal("hello", 1)]))
     for _ in range(10):
         await asyncio.sleep(0)
@@ -141,7 +141,7 @@ async def test_a_batch_that_writes_what_another_holds_is_refused_as_a_whole(
     transaction = await right.begin()
 
     with pytest.raises(StoreUnavailable):
-        await transaction.write([make_turn(make_row(1, workflow_id="order")), make_start(make_row(2))], LooseWrite())
+        await transaction.write([make_turn(make_row(1, workflow_id="order")), make_start(make_row(2))], UnroutedWrite())
 
     await holder.rollback()
     assert await read_row(left) == make_row(1, workflow_id="order")
@@ -189,7 +189,7 @@ async def work(store: MemoryStore) -> None:
             turn = make_turn(row, consumed=taken, outgoing=[make_signal("again", 1)])
         else:
             turn = make_closing(row, consumed=taken)
-        lost = await transaction.write([turn], LooseWrite())
+        lost = await transaction.write([turn], UnroutedWrite())
         await transaction.commit()
         assert lost == set()
 
@@ -239,11 +239,11 @@ async def test_an_exclusive_store_says_so_and_lets_others_run_at_its_commits() -
     asyncio.get_running_loop().call_soon(ran.append, "other")
 
     transaction = await store.begin()
-    await transaction.write([make_start(make_row(1))], LooseWrite())
+    await transaction.write([make_start(make_row(1))], UnroutedWrite())
     before = list(ran)
     await transaction.commit()
 
     assert store.exclusive
     assert (before, ran) == ([], ["other"])
-    await commit_loose(store, make_signal("hello", 1))
+    await commit_unrouted(store, make_signal("hello", 1))
     assert names_of(await read_inbox(store)) == ["hello"]

@@ -9,26 +9,27 @@ from collections.abc import Callable
 import pytest
 
 from holdfast.errors import OutcomeUnknown, StoreUnavailable
-from holdfast.store.contract import Claim, InboxRow, LooseWrite, NodeRow, Wake
+from holdfast.store.contract import Claim, UnroutedWrite, WakeReason
 from holdfast.store.memory.database import MemoryDatabase
 from holdfast.store.memory.faults import MAY_HAPPEN, FaultAction, Faults, Point, SimulatedCrash
 from holdfast.store.memory.store import MemoryStore
-from holdfast.store.memory.user_work import MemoryConnection
+from holdfast.store.memory.user_transactions import MemoryConnection
+from holdfast.store.rows import InboxRow, NodeRow
 from tests.store.builders import (
     NOW,
     ORG,
     begin_with,
     commit,
-    commit_loose,
+    commit_unrouted,
     id_of,
     look,
     make_closing,
     make_letter,
     make_offer,
+    make_offer_timer,
     make_row,
     make_signal,
     make_start,
-    make_timer,
     make_turn,
     names_of,
     read_inbox,
@@ -49,7 +50,7 @@ async def healthy() -> MemoryStore:
     store = MemoryStore(MemoryDatabase(), node="healthy")
     await store.open()
     await commit(store, make_start(make_row(1)))
-    await commit_loose(store, make_signal("hello", 1))
+    await commit_unrouted(store, make_signal("hello", 1))
     return store
 
 
@@ -64,7 +65,7 @@ async def take_turn(store: MemoryStore) -> bool:
     transaction, claimed = await begin_with(store, want(1))
     row = claimed.rows[id_of(1)]
     taken = [one.id for one in claimed.inbox]
-    await transaction.write([make_turn(row, consumed=taken, outgoing=[make_signal("sent", 1)])], LooseWrite())
+    await transaction.write([make_turn(row, consumed=taken, outgoing=[make_signal("sent", 1)])], UnroutedWrite())
     try:
         await transaction.commit()
     except OutcomeUnknown:
@@ -181,15 +182,17 @@ async def do_everything(store: MemoryStore) -> None:
     await store.take_lock("purging", "faulty", NOW, NOW)
     await store.take_offers("faulty", (), 10)
     await store.purge(NOW, 10)
+    await store.purge_dead_letters(NOW, 10)
     await store.deliver([make_signal("more", 1)])
-    await commit_loose(store, dead_letters=[make_letter("bad")])
+    await commit_unrouted(store, dead_letters=[make_letter("bad")])
     await store.requeue_dead_letters(ORG, [row.id for row in await store.list_dead_letters(ORG)])
     transaction, _ = await begin_with(store, Claim(limit=10, workflow_ids=[(ORG, "order-2")]))
-    await transaction.write([make_start(make_row(2))], LooseWrite())
+    await transaction.mark_in_flight("faulty-1", 0, {id_of(1): 1})
+    await transaction.write([make_start(make_row(2))], UnroutedWrite())
     await transaction.rollback()
     await take_turn(store)
     transaction, claimed = await begin_with(store, want(1))
-    await transaction.write([make_closing(claimed.rows[id_of(1)])], LooseWrite())
+    await transaction.write([make_closing(claimed.rows[id_of(1)])], UnroutedWrite())
     await transaction.rollback()
     assert not await store.was_committed(transaction)
 
@@ -223,7 +226,7 @@ async def test_a_delivery_may_not_know_its_own_outcome(healthy: MemoryStore) -> 
 
 @pytest.mark.parametrize(("action", "is_taken"), [(FaultAction.APPLIED_UNKNOWN, True), (FaultAction.LOST_UNKNOWN, False)])
 async def test_taking_offers_may_not_know_its_own_outcome(healthy: MemoryStore, action: FaultAction, is_taken: bool) -> None:
-    timer = make_timer(1, due=1, attempt=-1)
+    timer = make_offer_timer(1, due=1)
     await commit(healthy, make_turn(await read_row(healthy), offered=[make_offer(1)], timers=[timer]))
     faulty = await join(healthy, once(Point.OFFERS_COMMIT, action))
 
@@ -247,6 +250,21 @@ async def test_purging_may_not_know_its_own_outcome(healthy: MemoryStore, action
     assert (await healthy.find_execution(ORG, id_of(1)) is None) is is_gone
     assert await healthy.purge(NOW * 2, 10) == (0 if is_gone else 1)
     assert await healthy.check() == []
+
+
+@pytest.mark.parametrize(("action", "is_gone"), [(FaultAction.APPLIED_UNKNOWN, True), (FaultAction.LOST_UNKNOWN, False)])
+async def test_purging_letters_may_not_know_its_own_outcome(
+    healthy: MemoryStore, action: FaultAction, is_gone: bool
+) -> None:
+    await commit_unrouted(healthy, dead_letters=[make_letter("bad")])
+    faulty = await join(healthy, once(Point.PURGE_COMMIT, action))
+
+    with pytest.raises(OutcomeUnknown):
+        await faulty.purge_dead_letters(NOW * 2, 10)
+
+    assert (await healthy.list_dead_letters(ORG) == []) is is_gone
+    assert await healthy.purge_dead_letters(NOW * 2, 10) == (0 if is_gone else 1)
+    assert healthy.database.locks.count() == 0
 
 
 @pytest.mark.parametrize(("action", "is_done"), [(FaultAction.APPLIED_UNKNOWN, True), (FaultAction.LOST_UNKNOWN, False)])
@@ -302,7 +320,7 @@ async def test_wake_ups_can_be_lost_or_late(healthy: MemoryStore) -> None:
 
     counts = []
     for _ in range(3):
-        await healthy.wake(Wake.WORK)
+        await healthy.wake(WakeReason.WORK)
         counts.append(len(woken))
     for callback in later:
         callback()
@@ -319,7 +337,7 @@ async def test_a_late_wake_up_does_not_reach_the_dead(healthy: MemoryStore) -> N
     woken: list[str] = []
     doomed.on_wake(lambda _why: woken.append("doomed"))
 
-    await healthy.wake(Wake.WORK)
+    await healthy.wake(WakeReason.WORK)
     healthy.database.crash("faulty")
     for callback in later:
         callback()

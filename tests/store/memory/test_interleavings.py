@@ -9,21 +9,21 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from holdfast.core.lifecycle import Status
-from holdfast.store.contract import Claim, LooseWrite, Store
+from holdfast.store.contract import Claim, Store, UnroutedWrite
 from holdfast.store.memory.store import MemoryStore
-from holdfast.store.memory.user_work import MemoryConnection
+from holdfast.store.memory.user_transactions import MemoryConnection
 from tests.store.builders import (
     ORG,
     begin_with,
     commit,
-    commit_loose,
+    commit_unrouted,
     id_of,
     make_closing,
     make_offer,
+    make_offer_timer,
     make_row,
     make_signal,
     make_start,
-    make_timer,
     make_turn,
     names_of,
     read_inbox,
@@ -55,7 +55,7 @@ async def try_to_close(store: Store) -> tuple[bool, list[str]]:
         await transaction.rollback()
         return False, []
     taken = [row.id for row in claimed.inbox]
-    lost = await transaction.write([make_closing(claimed.rows[id_of(1)], consumed=taken)], LooseWrite())
+    lost = await transaction.write([make_closing(claimed.rows[id_of(1)], consumed=taken)], UnroutedWrite())
     await transaction.commit()
     return not lost, names_of(claimed.inbox) if not lost else []
 
@@ -90,7 +90,7 @@ def test_every_envelope_that_a_batch_sends_is_taken_or_still_there(order: list[i
         closer, sender = await open_nodes(interleaver, "closer", "sender")
         await commit(closer, make_start(make_row(1)))
 
-        (_, taken), _ = await interleaver.run(try_to_close(closer), commit_loose(sender, make_signal("sent", 1)))
+        (_, taken), _ = await interleaver.run(try_to_close(closer), commit_unrouted(sender, make_signal("sent", 1)))
 
         assert [*taken, *names_of(await read_inbox(closer))] == ["sent"]
 
@@ -106,7 +106,7 @@ def test_an_envelope_is_handled_once_by_one_of_three_nodes(order: list[int]) -> 
             make_turn(row, consumed=[one.id for one in claimed.inbox if one.execution_id == row.execution_id])
             for row in claimed.rows.values()
         ]
-        lost = await transaction.write(turns, LooseWrite())
+        lost = await transaction.write(turns, UnroutedWrite())
         await transaction.commit()
         assert lost == set()
         return names_of(claimed.inbox)
@@ -115,7 +115,7 @@ def test_an_envelope_is_handled_once_by_one_of_three_nodes(order: list[int]) -> 
         interleaver = Interleaver(follow(order))
         nodes = await open_nodes(interleaver, "a", "b", "c")
         await commit(nodes[0], *[make_start(make_row(number)) for number in (1, 2, 3)])
-        await commit_loose(nodes[0], *[make_signal(f"{number}", number) for number in (1, 2, 3, 1)])
+        await commit_unrouted(nodes[0], *[make_signal(f"{number}", number) for number in (1, 2, 3, 1)])
 
         handled = await interleaver.run(*[handle(node) for node in nodes])
 
@@ -136,7 +136,7 @@ def test_a_workflow_id_is_started_once(order: list[int]) -> None:
         if found is not None or (ORG, "order") not in claimed.open_ids:
             await transaction.rollback()
             return found
-        lost = await transaction.write([make_start(make_row(number, workflow_id="order"))], LooseWrite())
+        lost = await transaction.write([make_start(make_row(number, workflow_id="order"))], UnroutedWrite())
         await transaction.commit()
         assert lost == set()
         return id_of(number)
@@ -184,7 +184,7 @@ def test_every_offer_is_taken_by_one_of_two_nodes_or_withdrawn_for_good(order: l
     async def run() -> None:
         interleaver = Interleaver(follow(order))
         owner, first, second = await open_nodes(interleaver, "owner", "first", "second")
-        timers = [make_timer(number, due=9, attempt=-1) for number in range(4)]
+        timers = [make_offer_timer(number, due=9) for number in range(4)]
         offers = [make_offer(number) for number in range(4)]
         await commit(owner, make_start(make_row(1), offered=offers, timers=timers))
         again = [make_offer(number, attempt=2) for number in (0, 1)]

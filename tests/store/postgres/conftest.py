@@ -15,31 +15,31 @@ OpenStore: TypeAlias = Callable[..., Awaitable[PostgresStore]]
 
 
 @pytest.fixture
-async def open_store(postgres_url: str) -> AsyncIterator[OpenStore]:
+async def make_store(postgres_url: str) -> AsyncIterator[OpenStore]:
     """Opens stores: on the test's own schema, or where a URL says."""
     stores: list[PostgresStore] = []
 
-    async def open_store(url: str = postgres_url) -> PostgresStore:
+    async def make_store(url: str = postgres_url) -> PostgresStore:
         store = PostgresStore.from_url(url)
         stores.append(store)
         await store.open()
         return store
 
-    yield open_store
+    yield make_store
     for store in stores:
         await store.close()
 
 
 @pytest.fixture
-async def left(open_store: OpenStore) -> PostgresStore:
+async def left(make_store: OpenStore) -> PostgresStore:
     """One node of two."""
-    return await open_store()
+    return await make_store()
 
 
 @pytest.fixture
-async def right(open_store: OpenStore) -> PostgresStore:
+async def right(make_store: OpenStore) -> PostgresStore:
     """The other."""
-    return await open_store()
+    return await make_store()
 
 
 @pytest.fixture
@@ -50,9 +50,9 @@ def proxy(postgres_url: str) -> Iterator[Proxy]:
 
 
 @pytest.fixture
-async def slow(proxy: Proxy, open_store: OpenStore) -> PostgresStore:
+async def slow(proxy: Proxy, make_store: OpenStore) -> PostgresStore:
     """A node that can be stopped between any two of its statements: it goes by the proxy."""
-    return await open_store(proxy.url)
+    return await make_store(proxy.url)
 
 
 @pytest.fixture

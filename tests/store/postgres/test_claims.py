@@ -8,7 +8,7 @@ from collections.abc import Iterator
 import pytest
 
 from holdfast.core.instants import SECOND
-from holdfast.store.contract import Claim, LooseWrite
+from holdfast.store.contract import Claim, UnroutedWrite
 from holdfast.store.postgres.store import PostgresStore
 from tests.postgres.proxy import Proxy, runs
 from tests.postgres.server import PostgresServer
@@ -18,7 +18,7 @@ from tests.store.builders import (
     ORG,
     begin_with,
     commit,
-    commit_loose,
+    commit_unrouted,
     id_of,
     make_row,
     make_signal,
@@ -45,10 +45,10 @@ async def test_what_the_last_holder_committed_just_before_the_lock_is_seen(
 ) -> None:
     row = make_row(1)
     await commit(left, make_start(row))
-    await commit_loose(left, make_signal("taken", 1))
+    await commit_unrouted(left, make_signal("taken", 1))
     holder, seen = await begin_with(left, want(1))
     turn = make_turn(row, consumed=[one.id for one in seen.inbox], outgoing=[make_signal("sent", 1)])
-    await holder.write([turn], LooseWrite())
+    await holder.write([turn], UnroutedWrite())
 
     trap = proxy.hold_before(LOCKS)
     claiming = asyncio.create_task(begin_with(slow, want(1, known_version=1)))
@@ -70,10 +70,10 @@ async def test_timer_that_was_found_due_and_ended_before_the_lock_does_not_fire(
     row = make_row(1)
     await commit(left, make_start(row, timers=[make_timer(1, due=1), make_timer(2, due=2)]))
     holder, _ = await begin_with(left, want(1))
-    await holder.write([make_turn(row, ended_timers=[1], timers=[make_timer(2, due=100)])], LooseWrite())
+    await holder.write([make_turn(row, ended_timers=[1], timers=[make_timer(2, due=100)])], UnroutedWrite())
 
     trap = proxy.hold_before(LOCKS)
-    claiming = asyncio.create_task(begin_with(slow, Claim(limit=10, due_before=NOW + 10 * SECOND)))
+    claiming = asyncio.create_task(begin_with(slow, Claim(limit=10, due_until=NOW + 10 * SECOND)))
     await asyncio.to_thread(trap.wait)
     await holder.commit()
     proxy.release()
@@ -86,7 +86,7 @@ async def test_timer_that_was_found_due_and_ended_before_the_lock_does_not_fire(
 
 async def test_what_comes_in_between_lock_and_read_is_read(left: PostgresStore, slow: PostgresStore, proxy: Proxy) -> None:
     await commit(left, make_start(make_row(1)))
-    await commit_loose(left, make_signal("early", 1))
+    await commit_unrouted(left, make_signal("early", 1))
 
     trap = proxy.hold_before(prepares_to_read)
     claiming = asyncio.create_task(begin_with(slow, want(1)))
@@ -105,14 +105,14 @@ async def test_consuming_deletes_the_rows_that_were_read_and_no_others(
     row = make_row(1)
     await commit(left, make_start(row))
     earlier = await left.begin()
-    await earlier.write([], LooseWrite(outgoing=[make_signal("smaller id, not committed", 1)]))
-    await commit_loose(left, make_signal("read", 1))
+    await earlier.write([], UnroutedWrite(outgoing=[make_signal("smaller id, not committed", 1)]))
+    await commit_unrouted(left, make_signal("read", 1))
     transaction, claimed = await begin_with(slow, want(1))
     await earlier.commit()
 
     trap = proxy.hold_before(runs("DELETE FROM"))
     turn = make_turn(row, consumed=[one.id for one in claimed.inbox])
-    writing = asyncio.create_task(transaction.write([turn], LooseWrite()))
+    writing = asyncio.create_task(transaction.write([turn], UnroutedWrite()))
     await asyncio.to_thread(trap.wait)
     await left.deliver([make_signal("at the last moment", 1)])
     proxy.release()
@@ -125,7 +125,7 @@ async def test_consuming_deletes_the_rows_that_were_read_and_no_others(
 
 async def test_workflow_id_is_resolved_after_it_is_locked(left: PostgresStore, slow: PostgresStore, proxy: Proxy) -> None:
     starter, _ = await begin_with(left, Claim(workflow_ids=[(ORG, "order")]))
-    await starter.write([make_start(make_row(1, workflow_id="order"))], LooseWrite())
+    await starter.write([make_start(make_row(1, workflow_id="order"))], UnroutedWrite())
 
     trap = proxy.hold_before(runs("pg_try_advisory_xact_lock"))
     claiming = asyncio.create_task(begin_with(slow, Claim(workflow_ids=[(ORG, "order")])))
@@ -141,7 +141,7 @@ async def test_workflow_id_is_resolved_after_it_is_locked(left: PostgresStore, s
 
 async def test_nobody_waits_for_what_another_holds(left: PostgresStore, right: PostgresStore, watch: Watch) -> None:
     await commit(left, *[make_start(make_row(number, workflow_id=f"id-{number}")) for number in (1, 2)])
-    await commit_loose(left, make_signal("by id", None, workflow_id="id-1"), make_signal("to nobody", 9))
+    await commit_unrouted(left, make_signal("by id", None, workflow_id="id-1"), make_signal("to nobody", 9))
     everything = Claim(want(1).wanted, [(ORG, "id-2"), (ORG, "free")], limit=10)
     holder, _ = await begin_with(left, everything)
     # Were anything waited for, it would be an error at once.
@@ -166,10 +166,10 @@ def serializable() -> Iterator[PostgresServer]:
 
 
 async def test_reads_are_new_whatever_the_isolation_of_the_database(
-    serializable: PostgresServer, open_store: OpenStore
+    serializable: PostgresServer, make_store: OpenStore
 ) -> None:
     url = serializable.url(schema="hf_isolation")
-    left, right = await open_store(url), await open_store(url)
+    left, right = await make_store(url), await make_store(url)
     row = make_row(1)
     await commit(left, make_start(row))
     early = await right.begin()
@@ -178,7 +178,7 @@ async def test_reads_are_new_whatever_the_isolation_of_the_database(
     await commit(left, turn)
 
     claimed = await early.claim(want(1))
-    lost = await early.write([make_turn(turn.row, consumed=[one.id for one in claimed.inbox])], LooseWrite())
+    lost = await early.write([make_turn(turn.row, consumed=[one.id for one in claimed.inbox])], UnroutedWrite())
     await early.commit()
 
     assert claimed.rows == {id_of(1): turn.row}

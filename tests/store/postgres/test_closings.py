@@ -4,8 +4,9 @@ from __future__ import annotations
 
 import asyncio
 
-from holdfast.store.contract import LooseWrite
+from holdfast.store.contract import UnroutedWrite
 from holdfast.store.postgres.store import PostgresStore
+from tests.eventually import eventually
 from tests.postgres.proxy import Proxy, is_commit, runs
 from tests.store.builders import (
     begin_with,
@@ -21,7 +22,7 @@ from tests.store.builders import (
     read_row,
     want,
 )
-from tests.store.postgres.watching import Watch, until
+from tests.store.postgres.watching import Watch
 
 
 async def test_delivery_that_shares_the_row_makes_the_closing_lose_without_waiting(
@@ -34,7 +35,7 @@ async def test_delivery_that_shares_the_row_makes_the_closing_lose_without_waiti
     delivery = asyncio.create_task(slow.deliver([make_signal("hello", 1)]))
     await asyncio.to_thread(trap.wait)
 
-    lost = await transaction.write([make_closing(row)], LooseWrite())
+    lost = await transaction.write([make_closing(row)], UnroutedWrite())
     assert await watch.count_waiting() == 0
     await transaction.commit()
     proxy.release()
@@ -51,7 +52,7 @@ async def test_closing_that_took_the_row_makes_the_delivery_wait_and_refuses_it(
     row = make_row(1)
     await commit(left, make_start(row))
     transaction, _ = await begin_with(left, want(1))
-    lost = await transaction.write([make_closing(row)], LooseWrite())
+    lost = await transaction.write([make_closing(row)], UnroutedWrite())
     delivery = asyncio.create_task(right.deliver([make_signal("too late", 1)]))
     await watch.until_waiting()
 
@@ -68,7 +69,7 @@ async def test_closing_that_is_given_up_lets_the_waiting_delivery_in(
     row = make_row(1)
     await commit(left, make_start(row))
     transaction, _ = await begin_with(left, want(1))
-    await transaction.write([make_closing(row)], LooseWrite())
+    await transaction.write([make_closing(row)], UnroutedWrite())
     delivery = asyncio.create_task(right.deliver([make_signal("hello", 1)]))
     await watch.until_waiting()
 
@@ -84,7 +85,7 @@ async def test_delivery_between_claim_and_closing_makes_the_closing_lose(left: P
     transaction, claimed = await begin_with(left, want(1))
 
     delivered = await right.deliver([make_signal("hello", 1)])
-    lost = await transaction.write([make_closing(row)], LooseWrite())
+    lost = await transaction.write([make_closing(row)], UnroutedWrite())
     await transaction.commit()
 
     assert (delivered, claimed.inbox, lost) == ([True], [], {id_of(1)})
@@ -98,7 +99,7 @@ async def test_delivery_between_the_exclusive_lock_and_the_look_into_the_inbox_w
     await commit(left, make_start(row))
     transaction, _ = await begin_with(slow, want(1))
     trap = proxy.hold_before(runs("UPDATE " + watch_table(watch, "executions")))
-    closing = asyncio.create_task(transaction.write([make_closing(row)], LooseWrite()))
+    closing = asyncio.create_task(transaction.write([make_closing(row)], UnroutedWrite()))
     await asyncio.to_thread(trap.wait)
 
     delivery = asyncio.create_task(left.deliver([make_signal("too late", 1)]))
@@ -117,7 +118,7 @@ async def test_delivery_does_not_wait_for_a_turn_that_goes_on(
     row = make_row(1)
     await commit(left, make_start(row))
     transaction, _ = await begin_with(left, want(1))
-    await transaction.write([make_turn(row)], LooseWrite())
+    await transaction.write([make_turn(row)], UnroutedWrite())
 
     delivered = await right.deliver([make_signal("hello", 1)])
     await transaction.commit()
@@ -136,7 +137,7 @@ async def test_one_that_is_closing_does_not_cost_the_others_of_its_batch(
     delivery = asyncio.create_task(slow.deliver([make_signal("hello", 2)]))
     await asyncio.to_thread(trap.wait)
 
-    lost = await transaction.write([make_closing(rows[0]), make_closing(rows[1]), make_turn(rows[2])], LooseWrite())
+    lost = await transaction.write([make_closing(rows[0]), make_closing(rows[1]), make_turn(rows[2])], UnroutedWrite())
     await transaction.commit()
     proxy.release()
     await delivery
@@ -160,7 +161,7 @@ async def test_delivery_holds_nothing_but_its_share_of_the_row(
         )
         return None if found is None else int(found)
 
-    process = await until(find_process, "the delivery to stand before its commit")
+    process = await eventually(find_process, "the delivery to stand before its commit")
     locks = await watch.list_locks(process)
     proxy.release()
     await delivery

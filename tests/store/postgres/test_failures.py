@@ -85,8 +85,8 @@ async def write_file(watch: Watch, path: str, text: str) -> None:
     await watch.fetch("SELECT pg_reload_conf()")
 
 
-async def test_server_without_a_free_connection(server: PostgresServer, open_store: OpenStore) -> None:
-    store = await open_store(server.url(schema="hf_full"))
+async def test_server_without_a_free_connection(server: PostgresServer, make_store: OpenStore) -> None:
+    store = await make_store(server.url(schema="hf_full"))
     await commit(store, make_start(make_row(1)))
     others = []
     try:
@@ -105,8 +105,8 @@ async def test_server_without_a_free_connection(server: PostgresServer, open_sto
     assert row.state_version == 1, "whoever has a connection goes on"
 
 
-async def test_database_that_may_only_be_read(server: PostgresServer, open_store: OpenStore) -> None:
-    store = await open_store(server.url(schema="hf_read"))
+async def test_database_that_may_only_be_read(server: PostgresServer, make_store: OpenStore) -> None:
+    store = await make_store(server.url(schema="hf_read"))
     await commit(store, make_start(make_row(1)))
     await store.close()
     admin = await connect(store._address)
@@ -154,11 +154,11 @@ async def deliver_much(store: PostgresStore) -> None:
         await store.deliver([make_signal("x" * 2000, 1)] * 20)
 
 
-async def test_full_disk_is_told_as_one_and_passes(open_store: OpenStore) -> None:
+async def test_full_disk_is_told_as_one_and_passes(make_store: OpenStore) -> None:
     if not is_possible():
         pytest.skip("no user namespaces on this system")
     with SmallDisk() as disk:
-        store = await open_store(disk.url(schema="hf_disk"))
+        store = await make_store(disk.url(schema="hf_disk"))
         await commit(store, make_start(make_row(1)))
         disk.fill()
 

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from holdfast.store.postgres.store import PostgresStore
-from tests.store.builders import commit, commit_loose, look, make_row, make_signal, make_start, names_of, want
+from tests.store.builders import commit, commit_unrouted, look, make_row, make_signal, make_start, names_of, want
 from tests.store.postgres.watching import Plain, Watch, connect
 
 
@@ -13,7 +13,7 @@ async def test_order_is_that_of_arrival_whoever_sends(left: PostgresStore, right
 
     for number in range(0, 20, 4):
         await left.deliver([make_signal(str(number), 1)])
-        await commit_loose(right, make_signal(str(number + 1), 1))
+        await commit_unrouted(right, make_signal(str(number + 1), 1))
         async with user.transaction():
             await right.enlist(user, [make_signal(str(number + 2), 1)])
         await right.deliver([make_signal(str(number + 3), 1)])
@@ -53,6 +53,6 @@ async def test_row_that_failed_keeps_its_place(left: PostgresStore, right: Postg
     await left.deliver([make_signal("first", 1), make_signal("second", 1)])
     first = (await look(left, want(1))).inbox[0]
 
-    await commit_loose(right, failed=[first.id])
+    await commit_unrouted(right, failed=[first.id])
 
     assert names_of((await look(left, want(1))).inbox) == ["first", "second"]

@@ -4,8 +4,9 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from holdfast.store.contract import Claim, InboxRow, LooseWrite
+from holdfast.store.contract import Claim, UnroutedWrite
 from holdfast.store.postgres.store import PostgresStore
+from holdfast.store.rows import InboxRow
 from tests.store.builders import ORG, begin_with, commit, id_of, look, make_row, make_start
 
 MEGABYTE = 1_000_000
@@ -54,7 +55,7 @@ async def test_backlog_is_worked_off_in_parts(left: PostgresStore) -> None:
 
     while (step := await begin_with(left, Claim(limit=100)))[1].inbox:
         transaction, claimed = step
-        await transaction.write([], LooseWrite(consumed=[row.id for row in claimed.inbox]))
+        await transaction.write([], UnroutedWrite(consumed=[row.id for row in claimed.inbox]))
         await transaction.commit()
         parts.append(len(claimed.inbox))
     await step[0].rollback()

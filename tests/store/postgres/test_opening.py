@@ -9,12 +9,14 @@ import pytest
 
 from holdfast.errors import NewerDatabase, NotOurDatabase, OlderDatabase, StoreUnavailable
 from holdfast.store.postgres import opening
+from holdfast.store.postgres.opening import VERSION
 from holdfast.store.postgres.statements import place
 from holdfast.store.postgres.store import PostgresStore
+from tests.eventually import eventually
 from tests.postgres.server import PostgresServer
 from tests.store.builders import commit, make_row, make_start, read_row
 from tests.store.postgres.conftest import OpenStore
-from tests.store.postgres.watching import Plain, Watch, connect, until
+from tests.store.postgres.watching import Plain, Watch, connect
 
 
 @pytest.fixture(scope="module")
@@ -31,7 +33,7 @@ async def stand_in_line(watch: Watch, count: int) -> None:
         waiting = await watch.value("SELECT count(*) FROM pg_locks WHERE locktype = 'advisory' AND NOT granted")
         return bool(waiting == count)
 
-    await until(are_there, f"{count} nodes to wait")
+    await eventually(are_there, f"{count} nodes to wait")
 
 
 @pytest.fixture
@@ -45,11 +47,11 @@ async def gate(server: PostgresServer) -> AsyncIterator[Plain]:
 
 
 async def open_together(
-    server: PostgresServer, gate: Plain, url: str, open_store: OpenStore, count: int
+    server: PostgresServer, gate: Plain, url: str, make_store: OpenStore, count: int
 ) -> list[PostgresStore]:
     """Stores that all see what is there, and then all wait for the lock at once."""
     watch = await Watch.open(server.url(schema="gate"))
-    opening_all = [asyncio.ensure_future(open_store(url)) for _ in range(count)]
+    opening_all = [asyncio.ensure_future(make_store(url)) for _ in range(count)]
     await stand_in_line(watch, count)
     await gate.execute(f"SELECT pg_advisory_unlock({opening._LOCK})")
     await watch.close()
@@ -58,11 +60,11 @@ async def open_together(
 
 @pytest.mark.parametrize("count", [2, 5])
 async def test_N4_empty_database_gets_its_schema_once(
-    server: PostgresServer, gate: Plain, open_store: OpenStore, count: int
+    server: PostgresServer, gate: Plain, make_store: OpenStore, count: int
 ) -> None:
     schema = f"hf_empty_{count}"
 
-    stores = await open_together(server, gate, server.url(schema=schema), open_store, count)
+    stores = await open_together(server, gate, server.url(schema=schema), make_store, count)
 
     made = server.log.count(f'CREATE SCHEMA "{schema}"')
     await commit(stores[0], make_start(make_row(1)))
@@ -71,22 +73,24 @@ async def test_N4_empty_database_gets_its_schema_once(
 
 
 async def test_N4_older_schema_is_brought_up_to_date_by_one_of_two(
-    server: PostgresServer, gate: Plain, open_store: OpenStore, monkeypatch: pytest.MonkeyPatch
+    server: PostgresServer, gate: Plain, make_store: OpenStore, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     url = server.url(schema="hf_older")
     await gate.execute(f"SELECT pg_advisory_unlock({opening._LOCK})")
-    await (await open_store(url)).close()
+    await (await make_store(url)).close()
     await gate.execute(f"SELECT pg_advisory_lock({opening._LOCK})")
     steps = ["ALTER TABLE holdfast.nodes ADD COLUMN colour text", "ALTER TABLE holdfast.nodes DROP COLUMN colour"]
-    monkeypatch.setattr(opening, "VERSION", 4)
+    monkeypatch.setattr(opening, "VERSION", VERSION + 2)
     monkeypatch.setattr(
-        opening, "read_migrations", lambda schema: [(3 + place_, place(sql, schema)) for place_, sql in enumerate(steps)]
+        opening,
+        "read_migrations",
+        lambda schema: [(VERSION + 1 + place_, place(sql, schema)) for place_, sql in enumerate(steps)],
     )
 
-    stores = await open_together(server, gate, url, open_store, 2)
+    stores = await open_together(server, gate, url, make_store, 2)
 
     async with stores[0]._connections.use("look at") as connection:
-        assert await opening.read_version(connection, stores[0]._address) == 4
+        assert await opening.read_version(connection, stores[0]._address) == VERSION + 2
     assert server.log.count('ALTER TABLE "hf_older".nodes ADD COLUMN') == 1
     assert server.log.count('ALTER TABLE "hf_older".nodes DROP COLUMN') == 1
 
@@ -94,14 +98,17 @@ async def test_N4_older_schema_is_brought_up_to_date_by_one_of_two(
 async def test_migration_that_fails_leaves_the_schema_as_it_was(
     postgres_url: str, watch: Watch, left: PostgresStore, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(opening, "VERSION", 4)
-    steps = [(3, "ALTER TABLE holdfast.nodes ADD COLUMN colour text"), (4, "ALTER TABLE holdfast.missing ADD COLUMN x int")]
+    monkeypatch.setattr(opening, "VERSION", VERSION + 2)
+    steps = [
+        (VERSION + 1, "ALTER TABLE holdfast.nodes ADD COLUMN colour text"),
+        (VERSION + 2, "ALTER TABLE holdfast.missing ADD COLUMN x int"),
+    ]
     monkeypatch.setattr(opening, "read_migrations", lambda schema: [(number, place(sql, schema)) for number, sql in steps])
 
     with pytest.raises(Exception, match="missing"):
         await PostgresStore.from_url(postgres_url).open()
 
-    assert await watch.value("SELECT version FROM schema_version") == 2
+    assert await watch.value("SELECT version FROM schema_version") == VERSION
     assert await watch.value("SELECT count(*) FROM nodes") == 0
     columns = await watch.fetch(
         "SELECT 1 FROM information_schema.columns WHERE table_schema = $1 AND column_name = 'colour'", watch.address.schema
@@ -156,17 +163,17 @@ async def worker(server: PostgresServer) -> AsyncIterator[str]:
 
 
 async def test_role_that_may_create_nothing_works_on_a_schema_that_is_there(
-    server: PostgresServer, worker: str, open_store: OpenStore
+    server: PostgresServer, worker: str, make_store: OpenStore
 ) -> None:
     url = server.url(schema="hf_rights")
-    owner = await open_store(url)
+    owner = await make_store(url)
     admin = await connect(owner._address)
     await admin.execute("GRANT USAGE ON SCHEMA hf_rights TO worker")
     await admin.execute("GRANT SELECT, INSERT, UPDATE, DELETE ON ALL TABLES IN SCHEMA hf_rights TO worker")
     await admin.execute("GRANT USAGE ON ALL SEQUENCES IN SCHEMA hf_rights TO worker")
     await admin.close()
 
-    store = await open_store(as_user(url, worker))
+    store = await make_store(as_user(url, worker))
     await commit(store, make_start(make_row(1)))
 
     assert await read_row(owner) == await read_row(store)
@@ -178,8 +185,8 @@ async def test_role_that_may_create_nothing_is_told_so(server: PostgresServer, w
         await PostgresStore.from_url(as_user(server.url(schema="hf_new"), worker)).open()
 
 
-async def test_schema_of_any_name_is_taken_as_it_is(server: PostgresServer, open_store: OpenStore) -> None:
-    store = await open_store(server.url(schema='My "odd" schéma.holdfast.'))
+async def test_schema_of_any_name_is_taken_as_it_is(server: PostgresServer, make_store: OpenStore) -> None:
+    store = await make_store(server.url(schema='My "odd" schéma.holdfast.'))
     await commit(store, make_start(make_row(1)))
 
     assert (await read_row(store)).state_version == 1

@@ -21,7 +21,7 @@ NOW: Final = 1_000_000
 
 FILL: Final = f"""
 INSERT INTO holdfast.executions (org, execution_id, workflow_id, workflow, code_version, queue, status, state_version,
-    sequence, node, created_at, updated_at, closed_at, details, route)
+    sequence, nodes, created_at, updated_at, closed_at, details, route)
 SELECT 'default', 'e' || lpad(n::text, 8, '0'), 'w' || n, 'order', '1', 'default',
     CASE WHEN n % 10 = 0 THEN 'suspended' ELSE 'completed' END, 1, 1, NULL, n, n,
     CASE WHEN n % 10 = 0 THEN NULL ELSE n END, '{{}}', 'r' || n % 3
@@ -72,11 +72,12 @@ BATCH: Final[dict[str, tuple[Any, ...]]] = {
         [None, 5] * (SIZE // 2), BODIES, ["r0"] * SIZE, NUMBERS,
     ),
     "append_events": ([10**6 + number for number in NUMBERS], NUMBERS, [1] * SIZE, NUMBERS, [1] * SIZE, BODIES),
-    "put_timers": (ORGS, IDS, NUMBERS, NUMBERS, [0] * SIZE, ["r0"] * SIZE),
+    "put_timers": (ORGS, IDS, NUMBERS, NUMBERS, ["timer"] * SIZE, [0] * SIZE, ["r0"] * SIZE),
     "end_timers": (IDS, NUMBERS),
     "consume_inbox": (NUMBERS,),
     "fail_inbox": (NUMBERS,),
     "reroute_inbox": (NUMBERS, ["r1"] * SIZE),
+    "readdress_inbox": (NUMBERS, ["e"] * SIZE, [""] * SIZE, [b"{}"] * SIZE, ["r1"] * SIZE),
     "put_requests": (ORGS, ["start"] * SIZE, NAMES, IDS, [None] * SIZE, NUMBERS),
     "forget_requests": (100, 50),
     "put_offers": (ORGS, IDS, NUMBERS, [1] * SIZE, ["r0"] * SIZE, BODIES, [None] * SIZE),
@@ -89,6 +90,7 @@ OTHERS: Final[dict[str, tuple[Any, ...]]] = {
     "find_next_due": (SOME, IDS[:3]),
     "find_closed": (IDS,),
     "find_oldest_closed": (),
+    "find_oldest_dead_letter": (),
     "read_events_page": (IDS[0], 0, 100),
     "read_last_events": (IDS[0],),
     "list_executions": ("default", None, None, None, 100),
@@ -97,21 +99,24 @@ OTHERS: Final[dict[str, tuple[Any, ...]]] = {
     "list_children": ("default", None, None, None, 100, "e00000001"),
     "list_orphans": (["a"], 100, ""),
     "list_blocked": (100, ""),
+    "list_inbox": ("default", IDS[0], "w7", 100),
     "list_dead_letters": ("default", 100, 0),
     "take_dead_letters": ("default", NUMBERS),
     "take_offers": ("a", SOME, 20),
     "list_lost_offers": (["a"], 100),
     "find_kept_offers": ("a", IDS, [1] * SIZE, [1] * SIZE),
     "purge": (100, 50),
+    "purge_dead_letters": (100, 50),
     "beat": ("a", 1, b"{}", SOME, SOME, None),
     "hold_execution": ("default", IDS[0]),
+    "mark_in_flight": ("process", 0, IDS, NUMBERS),
     "put_request_once": ("default", "start", "new", "e", None, 1),
 }
 OFTEN: Final = [
     *BATCH, "beat", "share_executions", "hold_execution", "take_offers", "find_next_due", "find_closed",
-    "find_execution", "purge",
+    "find_execution", "purge", "purge_dead_letters", "find_oldest_dead_letter", "mark_in_flight",
 ]  # fmt: skip
-SMALL: Final = {"nodes", "locks", "schema_version", "marks"}
+SMALL: Final = {"nodes", "locks", "schema_version", "marks", "in_flight"}
 """As many rows as there are nodes."""
 MAY_READ: Final = {"list_orphans": 20_000, "list_lost_offers": 10_000}
 """What is asked when a node is gone: all that is open, and all that was taken."""
@@ -248,9 +253,9 @@ def test_every_statement_of_a_batch_is_looked_at() -> None:
     names = set(statements_for("holdfast"))
     told_apart = {name for name in names if re.match(r"check_|count_", name)}  # go through everything, and say so
     trivial = {
-        "set_for_transaction", "read_transaction_id", "read_transaction_status", "lock_workflow_ids", "put_inbox",
-        "put_dead_letters", "list_nodes", "leave", "remove_nodes", "take_lock", "give_lock", "notify", "enlist",
-        "replace_execution",
+        "set_for_transaction", "read_transaction_id", "read_transaction_status", "lock_workflow_ids",
+        "lock_request_keys", "put_inbox", "put_dead_letters", "list_nodes", "leave", "expire", "remove_nodes",
+        "forget_processes", "take_lock", "release_lock", "notify", "enlist", "replace_execution",
     }  # fmt: skip
 
     assert names - told_apart - trivial == set(BATCH) | set(OTHERS)

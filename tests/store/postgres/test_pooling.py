@@ -7,18 +7,19 @@ from typing import Any, cast
 
 import pytest
 
-from holdfast.store.contract import NodeRow, Work
-from holdfast.store.moving import Kind
+from holdfast.store.contract import UserFunction
 from holdfast.store.postgres.connections import BATCH_SETTINGS
 from holdfast.store.postgres.store import PostgresStore
 from holdfast.store.postgres.transaction import PostgresTransaction
+from holdfast.store.rows import NodeRow
+from holdfast.store.transfer import RowKind
 from tests.postgres.server import PostgresServer
 from tests.store.builders import (
     NOW,
     ORG,
     begin_with,
     commit,
-    commit_loose,
+    commit_unrouted,
     make_closing,
     make_letter,
     make_offer,
@@ -38,8 +39,8 @@ def server() -> Iterator[PostgresServer]:
 
 
 @pytest.fixture
-async def store(server: PostgresServer, open_store: OpenStore) -> AsyncIterator[PostgresStore]:
-    store = await open_store(server.url(schema="hf_pooled") + "&pooler=transaction")
+async def store(server: PostgresServer, make_store: OpenStore) -> AsyncIterator[PostgresStore]:
+    store = await make_store(server.url(schema="hf_pooled") + "&pooler=transaction")
     yield store
     await store.close()
 
@@ -49,8 +50,11 @@ async def use_everything(store: PostgresStore) -> None:
     row = make_row(1)
     await commit(store, make_start(row, offered=[make_offer(1)], dead_letters=[make_letter("a"), make_letter("b")]))
     transaction, _ = await begin_with(store, want(1))
+    await transaction.mark_in_flight("a-1", 0, {row.execution_id: 1})
     await transaction.rollback()
+    await store.forget_processes(["a-1"])
     await store.deliver([make_signal("hello", 1)])
+    await store.list_inbox(ORG, row.execution_id, row.workflow_id)
     letters = [letter.id for letter in await store.list_dead_letters(ORG)]
     await store.discard_dead_letters(ORG, letters[:1])
     await store.requeue_dead_letters(ORG, letters[1:])
@@ -62,18 +66,19 @@ async def use_everything(store: PostgresStore) -> None:
     await store.take_lock("x", "a", NOW, NOW)
     await store.count()
     await store.purge(NOW, 10)
-    await commit_loose(store, make_signal("loose", 9))
+    await store.purge_dead_letters(NOW, 10)
+    await commit_unrouted(store, make_signal("loose", 9))
     assert await store.check() == []
-    moving = store.make_movable()
+    moving = store.make_transferable()
     await moving.count_rows()
-    await moving.read_page(Kind.EXECUTIONS, (), 10)
+    await moving.read_page(RowKind.EXECUTIONS, (), 10)
 
     async def work(connection: Any, put: Any) -> int:
         put(make_signal("of a user", 9))
         return int(await connection.fetchval("SELECT 7"))
 
-    assert await store.transact(cast("Work[int]", work)) == 7
-    line: Any = store.make_own_line()
+    assert await store.transact(cast("UserFunction[int]", work)) == 7
+    line: Any = store.make_heartbeat_connection()
     await line.beat(NodeRow("b", NOW, NOW), (), ())
     await line.close()
 

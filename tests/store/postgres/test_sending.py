@@ -7,7 +7,7 @@ from collections.abc import AsyncIterator
 import asyncpg
 import pytest
 
-from holdfast.store.contract import LooseWrite
+from holdfast.store.contract import UnroutedWrite
 from holdfast.store.postgres.store import PostgresStore
 from tests.store.builders import (
     begin_with,
@@ -52,7 +52,7 @@ async def test_turn_sends_to_an_execution_that_another_batch_closes(left: Postgr
     rows = [make_row(1), make_row(2)]
     await commit(left, *map(make_start, rows))
     closing, _ = await begin_with(left, want(1))
-    await closing.write([make_closing(rows[0])], LooseWrite())
+    await closing.write([make_closing(rows[0])], UnroutedWrite())
     right._batches._settings = {**right._batches._settings, "lock_timeout": "1ms"}
 
     lost = await commit(right, make_turn(rows[1], outgoing=[make_signal("to the closing one", 1)]))
@@ -81,7 +81,7 @@ async def test_user_transaction_sends_to_an_execution_that_is_held(left: Postgre
     row = make_row(1)
     await commit(left, make_start(row))
     closing, _ = await begin_with(left, want(1))
-    await closing.write([make_closing(row)], LooseWrite())
+    await closing.write([make_closing(row)], UnroutedWrite())
 
     async with user.transaction():
         await left.enlist(user, [make_signal("from a user", 1)])
@@ -100,7 +100,7 @@ async def test_user_transaction_that_sent_keeps_nobody_from_the_receiver(
     async with user.transaction():
         await left.enlist(user, [make_signal("from a user", 1)])
         transaction, claimed = await begin_with(right, want(1))
-        lost = await transaction.write([make_turn(row)], LooseWrite())
+        lost = await transaction.write([make_turn(row)], UnroutedWrite())
         await transaction.commit()
 
     assert (claimed.held, claimed.inbox, lost) == ({id_of(1)}, [], set())
@@ -111,7 +111,7 @@ async def test_a_lock_that_is_waited_for_would_have_been_noticed(left: PostgresS
     row = make_row(1)
     await commit(left, make_start(row))
     closing, _ = await begin_with(left, want(1))
-    await closing.write([make_closing(row)], LooseWrite())
+    await closing.write([make_closing(row)], UnroutedWrite())
 
     with pytest.raises(asyncpg.LockNotAvailableError):
         await user.fetch("SELECT 1 FROM executions WHERE execution_id = $1 FOR KEY SHARE", id_of(1))

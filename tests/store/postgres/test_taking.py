@@ -6,7 +6,7 @@ import asyncio
 
 import pytest
 
-from holdfast.store.contract import LooseWrite, TurnWrite
+from holdfast.store.contract import TurnWrite, UnroutedWrite
 from holdfast.store.postgres.store import PostgresStore
 from tests.postgres.proxy import Proxy, runs
 from tests.postgres.wire import Predicate
@@ -16,16 +16,16 @@ from tests.store.builders import (
     id_of,
     make_closing,
     make_offer,
+    make_offer_timer,
     make_row,
     make_start,
-    make_timer,
     make_turn,
     want,
 )
 from tests.store.postgres.watching import Watch
 
 ROW = make_row(1)
-WATCHING = make_timer(1, due=5, attempt=-1)
+WATCHING = make_offer_timer(1, due=5)
 
 
 def withdraw() -> TurnWrite:
@@ -33,7 +33,7 @@ def withdraw() -> TurnWrite:
 
 
 def offer_again() -> TurnWrite:
-    return make_turn(ROW, offered=[make_offer(1, attempt=2)], timers=[make_timer(1, due=9, attempt=-2)])
+    return make_turn(ROW, offered=[make_offer(1, attempt=2)], timers=[make_offer_timer(1, due=9, attempt=2)])
 
 
 def close() -> TurnWrite:
@@ -55,7 +55,7 @@ async def test_offer_that_is_taken_in_the_middle_of_its_end(
     transaction, _ = await begin_with(slow, want(1))
     verb = "INSERT INTO" if make is offer_again else "DELETE FROM"
     trap = proxy.hold_before(begins_with(f'{verb} "{left._address.schema}".{table}'))
-    writing = asyncio.create_task(transaction.write([make()], LooseWrite()))
+    writing = asyncio.create_task(transaction.write([make()], UnroutedWrite()))
     await asyncio.to_thread(trap.wait)
 
     taken = await left.take_offers("b", [], 10)
@@ -74,7 +74,7 @@ async def test_offer_that_is_taken_while_its_execution_closes(
 ) -> None:
     await commit(left, make_start(ROW, offered=[make_offer(1)], timers=[WATCHING]))
     transaction, _ = await begin_with(left, want(1))
-    assert await transaction.write([close()], LooseWrite()) == set()
+    assert await transaction.write([close()], UnroutedWrite()) == set()
 
     taken = await right.take_offers("b", [], 10)
     await transaction.commit()

@@ -8,11 +8,12 @@ from typing import Any, cast
 import pytest
 
 from holdfast.errors import StoreError, StoreUnavailable
-from holdfast.store.contract import Claimed, LooseWrite, Work
+from holdfast.store.contract import Claimed, UnroutedWrite, UserFunction
 from holdfast.store.postgres.connections import BATCH_SETTINGS, HOLDING
 from holdfast.store.postgres.drivers import Connection
 from holdfast.store.postgres.store import PostgresStore
 from holdfast.store.postgres.transaction import PostgresTransaction
+from tests.eventually import eventually
 from tests.postgres.proxy import Proxy, runs
 from tests.store.builders import (
     begin_with,
@@ -27,7 +28,7 @@ from tests.store.builders import (
     read_inbox,
     want,
 )
-from tests.store.postgres.watching import Watch, until
+from tests.store.postgres.watching import Watch
 
 NAMES = ("lock_timeout", "statement_timeout", "idle_in_transaction_session_timeout")
 KEEPALIVES = ("tcp_keepalives_idle", "tcp_keepalives_interval", "tcp_keepalives_count")
@@ -71,13 +72,13 @@ async def test_user_work_frees_its_locks_too(left: PostgresStore) -> None:
     async def work(connection: Any, _put: object) -> dict[str, str]:
         return await read_settings(connection, names)
 
-    found: dict[str, str] = await left.transact(cast("Work[dict[str, str]]", work))
+    found: dict[str, str] = await left.transact(cast("UserFunction[dict[str, str]]", work))
 
     assert all(value not in ("0", "") for value in found.values())
 
 
 async def test_heartbeat_has_them_too(left: PostgresStore) -> None:
-    line: Any = left.make_own_line()
+    line: Any = left.make_heartbeat_connection()
     async with line._connections.use("look at") as connection:
         found = await read_settings(connection, NAMES + KEEPALIVES)
     await line.close()
@@ -106,13 +107,13 @@ async def test_node_that_stands_still_in_a_transaction_loses_what_it_holds(
     await commit(left, make_start(row))
     shorten(left, idle_in_transaction_session_timeout="100ms")
     frozen, claimed = await begin_with(left, want(1))
-    await frozen.write([make_turn(row)], LooseWrite())
+    await frozen.write([make_turn(row)], UnroutedWrite())
 
     async def take() -> Claimed | None:
         found = await look(right, want(1))
         return found if found.held else None
 
-    found = await until(take, "the lock to become free")
+    found = await eventually(take, "the lock to become free")
 
     assert claimed.held == {id_of(1)}
     assert found.rows[id_of(1)].state_version == 1, "nothing of it was committed"
@@ -139,7 +140,7 @@ async def test_node_that_stands_still_in_the_middle_of_a_statement_loses_what_it
         found = await look(right, want(1))
         return found if found.held else None
 
-    await until(take, "the lock to become free")
+    await eventually(take, "the lock to become free")
     proxy.release()
 
     assert claimed.held == {id_of(1)}
@@ -152,7 +153,7 @@ async def test_delivery_does_not_wait_for_a_closing_turn_for_ever(left: Postgres
     row = make_row(1)
     await commit(left, make_start(row))
     closing, _ = await begin_with(left, want(1))
-    await closing.write([make_closing(row)], LooseWrite())
+    await closing.write([make_closing(row)], UnroutedWrite())
     shorten(right, lock_timeout="50ms")
 
     with pytest.raises(StoreUnavailable, match="LockNotAvailable"):
@@ -186,7 +187,7 @@ async def count_open_transactions(watch: Watch) -> int:
 async def expect_clean(store: PostgresStore, watch: Watch) -> None:
     """No session of the store's has a transaction open, and all lanes work."""
     assert not any(connection.is_in_transaction() for connection in store._batches._free)
-    together = [await store.begin() for _ in range(store.lanes)]
+    together = [await store.begin() for _ in range(store.max_transactions)]
     for transaction in together:
         assert (await transaction.claim(want(1))).busy == set()
         await transaction.rollback()
@@ -194,7 +195,7 @@ async def expect_clean(store: PostgresStore, watch: Watch) -> None:
     async def are_none() -> bool:
         return await count_open_transactions(watch) == 0
 
-    await until(are_none, "all transactions to end")
+    await eventually(are_none, "all transactions to end")
 
 
 async def test_connection_whose_statement_failed_does_not_come_back(left: PostgresStore, watch: Watch) -> None:
@@ -203,7 +204,7 @@ async def test_connection_whose_statement_failed_does_not_come_back(left: Postgr
     beyond = make_row(2, sequence=2**70)
 
     with pytest.raises(Exception, match="value out of int64 range"):
-        await transaction.write([make_start(beyond)], LooseWrite())
+        await transaction.write([make_start(beyond)], UnroutedWrite())
 
     await transaction.rollback()
     assert left._batches._free == []
@@ -252,5 +253,5 @@ async def test_store_that_is_closed_leaves_no_session(left: PostgresStore, watch
     async def is_gone() -> bool:
         return not await watch.value("SELECT count(*) FROM pg_stat_activity WHERE application_name = $1", name)
 
-    await until(is_gone, "the session to end")
+    await eventually(is_gone, "the session to end")
     await transaction.rollback()

@@ -8,13 +8,14 @@ from collections.abc import Iterator
 import pytest
 
 from holdfast.errors import OutcomeUnknown
-from holdfast.store.contract import LooseWrite, Transaction
+from holdfast.store.contract import Transaction, UnroutedWrite
 from holdfast.store.postgres.store import PostgresStore
+from tests.eventually import eventually
 from tests.postgres.proxy import Proxy, is_commit
 from tests.postgres.server import PostgresServer
 from tests.store.builders import (
     commit,
-    commit_loose,
+    commit_unrouted,
     id_of,
     make_row,
     make_signal,
@@ -25,7 +26,7 @@ from tests.store.builders import (
     read_row,
 )
 from tests.store.postgres.conftest import OpenStore
-from tests.store.postgres.watching import Watch, until
+from tests.store.postgres.watching import Watch
 
 
 async def write_turn(store: PostgresStore) -> Transaction:
@@ -33,7 +34,7 @@ async def write_turn(store: PostgresStore) -> Transaction:
     row = make_row(1)
     await commit(store, make_start(row))
     transaction = await store.begin()
-    assert await transaction.write([make_turn(row, outgoing=[make_signal("sent", 2)])], LooseWrite()) == set()
+    assert await transaction.write([make_turn(row, outgoing=[make_signal("sent", 2)])], UnroutedWrite()) == set()
     return transaction
 
 
@@ -67,7 +68,7 @@ async def test_commit_whose_answer_was_lost_happened(slow: PostgresStore, proxy:
 @pytest.mark.parametrize("happens", [True, False])
 async def test_start_in_doubt_is_told_too(slow: PostgresStore, proxy: Proxy, happens: bool) -> None:
     transaction = await slow.begin()
-    await transaction.write([make_start(make_row(1))], LooseWrite())
+    await transaction.write([make_start(make_row(1))], UnroutedWrite())
     _ = proxy.cut_after(is_commit) if happens else proxy.cut_before(is_commit)
 
     await commit_in_vain(transaction)
@@ -79,7 +80,7 @@ async def test_start_in_doubt_is_told_too(slow: PostgresStore, proxy: Proxy, hap
 @pytest.mark.parametrize("happens", [True, False])
 async def test_loose_rows_in_doubt_are_told_too(slow: PostgresStore, proxy: Proxy, happens: bool) -> None:
     transaction = await slow.begin()
-    await transaction.write([], LooseWrite(outgoing=[make_signal("sent", 2)]))
+    await transaction.write([], UnroutedWrite(outgoing=[make_signal("sent", 2)]))
     _ = proxy.cut_after(is_commit) if happens else proxy.cut_before(is_commit)
 
     await commit_in_vain(transaction)
@@ -104,7 +105,7 @@ async def test_nothing_is_told_while_the_session_may_still_commit(slow: Postgres
         asked = await watch.value("SELECT count(*) FROM pg_stat_activity WHERE query LIKE '%pg_xact_status($1%'")
         return bool(asked)
 
-    await until(has_asked, "the store to ask")
+    await eventually(has_asked, "the store to ask")
     assert not answer.done()
     await watch.fetch(
         "SELECT pg_terminate_backend(pid) FROM pg_stat_activity "
@@ -142,7 +143,7 @@ def lazy() -> Iterator[PostgresServer]:
 async def write_loose(store: PostgresStore) -> Transaction:
     """Something that leaves no turn behind, up to its commit."""
     transaction = await store.begin()
-    await transaction.write([], LooseWrite(outgoing=[make_signal("loose", 2)]))
+    await transaction.write([], UnroutedWrite(outgoing=[make_signal("loose", 2)]))
     return transaction
 
 
@@ -159,17 +160,17 @@ async def crash_in_commit(server: PostgresServer, proxy: Proxy, transaction: Tra
 
 
 async def test_commit_that_a_crash_forgot_did_not_happen_even_if_others_got_its_number(
-    lazy: PostgresServer, open_store: OpenStore
+    lazy: PostgresServer, make_store: OpenStore
 ) -> None:
     """What was not on disk is forgotten with its number, and whoever comes next is given the number again."""
     url = lazy.url(schema="hf_crash")
     with Proxy(url) as proxy:
-        store = await open_store(proxy.url)
+        store = await make_store(proxy.url)
         transaction = await write_turn(store)
         await crash_in_commit(lazy, proxy, transaction)
-        other = await open_store(url)
+        other = await make_store(url)
         for _ in range(5):
-            await commit_loose(other, make_signal("of another", 9))
+            await commit_unrouted(other, make_signal("of another", 9))
 
         assert await store.was_committed(transaction) is False
 
@@ -178,36 +179,36 @@ async def test_commit_that_a_crash_forgot_did_not_happen_even_if_others_got_its_
 
 
 async def test_turn_without_events_that_a_crash_forgot_is_not_taken_for_the_same_of_another(
-    lazy: PostgresServer, open_store: OpenStore
+    lazy: PostgresServer, make_store: OpenStore
 ) -> None:
     """As where an activity is tried again: nothing in its row tells who took the turn."""
     url = lazy.url(schema="hf_crash")
     with Proxy(url) as proxy:
-        store = await open_store(proxy.url)
+        store = await make_store(proxy.url)
         row = make_row(1)
         await commit(store, make_start(row))
         turn = make_turn(row, events=0)
         transaction = await store.begin()
-        assert await transaction.write([turn], LooseWrite()) == set()
+        assert await transaction.write([turn], UnroutedWrite()) == set()
         await crash_in_commit(lazy, proxy, transaction)
-        other = await open_store(url)
+        other = await make_store(url)
         await commit(other, turn)
         for _ in range(5):
-            await commit_loose(other, make_signal("of another", 9))
+            await commit_unrouted(other, make_signal("of another", 9))
 
         assert await store.was_committed(transaction) is False
         await store.close()
 
 
 async def test_turn_without_events_whose_answer_was_lost_in_a_crash_happened(
-    lazy: PostgresServer, open_store: OpenStore
+    lazy: PostgresServer, make_store: OpenStore
 ) -> None:
     with Proxy(lazy.url(schema="hf_crash")) as proxy:
-        store = await open_store(proxy.url)
+        store = await make_store(proxy.url)
         row = make_row(1)
         await commit(store, make_start(row))
         transaction = await store.begin()
-        assert await transaction.write([make_turn(row, events=0)], LooseWrite()) == set()
+        assert await transaction.write([make_turn(row, events=0)], UnroutedWrite()) == set()
         proxy.cut_after(is_commit)
         await commit_in_vain(transaction)
         lazy.restart("immediate")
@@ -216,23 +217,23 @@ async def test_turn_without_events_whose_answer_was_lost_in_a_crash_happened(
         await store.close()
 
 
-async def test_commit_without_a_turn_stays_unknown_after_a_crash(lazy: PostgresServer, open_store: OpenStore) -> None:
+async def test_commit_without_a_turn_stays_unknown_after_a_crash(lazy: PostgresServer, make_store: OpenStore) -> None:
     with Proxy(lazy.url(schema="hf_crash")) as proxy:
-        store = await open_store(proxy.url)
+        store = await make_store(proxy.url)
         transaction = await write_loose(store)
         await crash_in_commit(lazy, proxy, transaction)
 
-        with pytest.raises(OutcomeUnknown, match="left no trace"):
+        with pytest.raises(OutcomeUnknown, match="left no evidence"):
             await store.was_committed(transaction)
 
         await store.close()
 
 
 async def test_commit_that_a_crash_forgot_did_not_happen_if_nobody_came_after_it(
-    lazy: PostgresServer, open_store: OpenStore
+    lazy: PostgresServer, make_store: OpenStore
 ) -> None:
     with Proxy(lazy.url(schema="hf_crash")) as proxy:
-        store = await open_store(proxy.url)
+        store = await make_store(proxy.url)
         transaction = await write_turn(store)
         await crash_in_commit(lazy, proxy, transaction)
 
@@ -240,10 +241,10 @@ async def test_commit_that_a_crash_forgot_did_not_happen_if_nobody_came_after_it
         await store.close()
 
 
-async def test_commit_that_was_on_disk_before_the_crash_happened(lazy: PostgresServer, open_store: OpenStore) -> None:
+async def test_commit_that_was_on_disk_before_the_crash_happened(lazy: PostgresServer, make_store: OpenStore) -> None:
     url = lazy.url(schema="hf_crash")
     with Proxy(url) as proxy:
-        store = await open_store(proxy.url)
+        store = await make_store(proxy.url)
         transaction = await write_turn(store)
         proxy.cut_after(is_commit)
         await commit_in_vain(transaction)

@@ -5,20 +5,28 @@ from __future__ import annotations
 import pytest
 
 from holdfast.errors import InvalidConfiguration
-from holdfast.store.postgres.urls import Address, parse_url
+from holdfast.store.postgres.urls import DatabaseAddress, parse_url
 
 GOOD = {
-    "postgresql://u:secret@h:5433/d": Address("postgresql://u:secret@h:5433/d", "postgresql://h:5433/d"),
-    "postgres://u@h/d": Address("postgresql://u@h/d", "postgresql://h/d"),
-    "postgresql:///d": Address("postgresql:///d", "postgresql://localhost/d"),
-    "postgresql:///d?host=/var/run": Address("postgresql:///d?host=%2Fvar%2Frun", "postgresql:///var/run/d"),
-    "postgresql://h/d?schema=mine": Address("postgresql://h/d", "postgresql://h/d", schema="mine"),
-    "postgresql://h/d?sslmode=require&schema=x": Address("postgresql://h/d?sslmode=require", "postgresql://h/d", schema="x"),
-    "postgresql://h/d?pooler=transaction": Address("postgresql://h/d", "postgresql://h/d", is_pooled=True),
-    "postgresql://h/d?pooler=session": Address("postgresql://h/d", "postgresql://h/d"),
-    "postgresql://h/d?wakeups=redis://r:6379/0": Address("postgresql://h/d", "postgresql://h/d", wakeups="redis://r:6379/0"),
-    "postgresql://h/d?lanes=1": Address("postgresql://h/d", "postgresql://h/d", lanes=1),
-    "postgresql://h/d?lanes=32": Address("postgresql://h/d", "postgresql://h/d", lanes=32),
+    "postgresql://u:secret@h:5433/d": DatabaseAddress("postgresql://u:secret@h:5433/d", "postgresql://h:5433/d"),
+    "postgres://u@h/d": DatabaseAddress("postgresql://u@h/d", "postgresql://h/d"),
+    "postgresql:///d": DatabaseAddress("postgresql:///d", "postgresql://localhost/d"),
+    "postgresql:///d?host=/var/run": DatabaseAddress("postgresql:///d?host=%2Fvar%2Frun", "postgresql:///var/run/d"),
+    "postgresql://h/d?schema=mine": DatabaseAddress("postgresql://h/d", "postgresql://h/d", schema="mine"),
+    "postgresql://h/d?sslmode=require&schema=x": DatabaseAddress(
+        "postgresql://h/d?sslmode=require", "postgresql://h/d", schema="x"
+    ),
+    "postgresql://h/d?pooler=transaction": DatabaseAddress("postgresql://h/d", "postgresql://h/d", is_pooled=True),
+    "postgresql://h/d?pooler=session": DatabaseAddress("postgresql://h/d", "postgresql://h/d"),
+    "postgresql://h/d?wakeups=redis://r:6379/0": DatabaseAddress(
+        "postgresql://h/d", "postgresql://h/d", wakeups="redis://r:6379/0"
+    ),
+    "postgresql://h/d?max_transactions=2": DatabaseAddress("postgresql://h/d", "postgresql://h/d", max_transactions=2),
+    "postgresql://h/d?max_transactions=2&lanes=1": DatabaseAddress(
+        "postgresql://h/d", "postgresql://h/d", max_transactions=2
+    ),
+    "postgresql://h/d?lanes=1": DatabaseAddress("postgresql://h/d", "postgresql://h/d", max_transactions=1),
+    "postgresql://h/d?lanes=32": DatabaseAddress("postgresql://h/d", "postgresql://h/d", max_transactions=32),
 }
 
 BAD = {
@@ -33,6 +41,7 @@ BAD = {
     f"postgresql://h/d?schema={'ä' * 32}": "which PostgreSQL does not take",
     "postgresql://h/d?pooler=statement": "pooler='statement' is neither",
     "postgresql://h/d?wakeups=http://r": "wakeups=… is no URL of a Redis",
+    "postgresql://h/d?max_transactions=0": "max_transactions='0' is no number from 1 to 32",
     "postgresql://h/d?lanes=0": "lanes='0' is no number from 1 to 32",
     "postgresql://h/d?lanes=33": "lanes='33' is no number",
     "postgresql://h/d?lanes=many": "lanes='many' is no number",

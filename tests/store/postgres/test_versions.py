@@ -6,7 +6,7 @@ import asyncio
 
 import pytest
 
-from holdfast.store.contract import Claim, LooseWrite
+from holdfast.store.contract import Claim, UnroutedWrite
 from holdfast.store.postgres.store import PostgresStore
 from tests.store.builders import (
     ORG,
@@ -34,10 +34,10 @@ async def test_turn_whose_version_moves_on_while_it_waits_is_lost_alone(
     await commit(left, *map(make_start, rows))
     quicker, slower = await left.begin(), await right.begin()
     newer = make_turn(rows[0])
-    await quicker.write([newer], LooseWrite())
+    await quicker.write([newer], UnroutedWrite())
 
     stale = make_turn(rows[0], outgoing=[make_signal("stale", 2)], timers=[make_timer(1, due=5)])
-    writing = asyncio.create_task(slower.write([stale, make_turn(rows[1])], LooseWrite()))
+    writing = asyncio.create_task(slower.write([stale, make_turn(rows[1])], UnroutedWrite()))
     await watch.until_waiting()
     await quicker.commit()
     lost = await writing
@@ -59,9 +59,9 @@ async def test_of_two_starts_at_once_the_second_waits_and_raises_nothing(
     first = make_row(1, workflow_id="order")
     second = make_row(1, workflow_id="another") if same == "execution id" else make_row(2, workflow_id="order")
     one, other = await left.begin(), await right.begin()
-    assert await one.write([make_start(first)], LooseWrite()) == set()
+    assert await one.write([make_start(first)], UnroutedWrite()) == set()
 
-    writing = asyncio.create_task(other.write([make_start(second), make_start(make_row(3))], LooseWrite()))
+    writing = asyncio.create_task(other.write([make_start(second), make_start(make_row(3))], UnroutedWrite()))
     await watch.until_waiting()
     await (one.commit() if wins else one.rollback())
     lost = await writing
@@ -82,9 +82,9 @@ async def test_closing_and_restart_in_one_batch_keep_the_workflow_id_from_others
     await commit(left, make_start(row))
     one, other = await left.begin(), await right.begin()
     following = make_row(2, workflow_id="order")
-    assert await one.write([make_start(following), make_closing(row)], LooseWrite()) == set()
+    assert await one.write([make_start(following), make_closing(row)], UnroutedWrite()) == set()
 
-    writing = asyncio.create_task(other.write([make_start(make_row(3, workflow_id="order"))], LooseWrite()))
+    writing = asyncio.create_task(other.write([make_start(make_row(3, workflow_id="order"))], UnroutedWrite()))
     await watch.until_waiting()
     await (one.commit() if wins else one.rollback())
     lost = await writing
@@ -103,7 +103,7 @@ async def test_starters_keep_clear_of_each_other_by_the_lock_on_the_workflow_id(
     claim = Claim(workflow_ids=[(ORG, "order")])
     one, first = await begin_with(left, claim)
     other, second = await begin_with(right, claim)
-    await one.write([make_start(make_row(1, workflow_id="order"))], LooseWrite())
+    await one.write([make_start(make_row(1, workflow_id="order"))], UnroutedWrite())
     await one.commit()
 
     again = await other.claim(claim)
@@ -130,7 +130,7 @@ async def test_a_batch_of_losers_commits_what_is_loose(left: PostgresStore, righ
     await commit(right, make_turn(row))
     transaction, _ = await begin_with(left, want(9))
 
-    lost = await transaction.write([make_turn(row)], LooseWrite(outgoing=[make_signal("loose", 1)]))
+    lost = await transaction.write([make_turn(row)], UnroutedWrite(outgoing=[make_signal("loose", 1)]))
     await transaction.commit()
 
     assert lost == {id_of(1)}

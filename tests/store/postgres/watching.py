@@ -2,34 +2,20 @@
 
 from __future__ import annotations
 
-import asyncio
-import time
-from collections.abc import Awaitable, Callable
-from typing import Any, Final, TypeAlias
+from typing import Any, TypeAlias
 
 import asyncpg
 
-from holdfast.store.postgres.urls import Address, parse_url
+from holdfast.store.postgres.urls import DatabaseAddress, parse_url
+from tests.eventually import eventually
 
 Plain: TypeAlias = "asyncpg.Connection[Any]"
-
-PATIENCE: Final = 20.0
-"""Seconds after which something that should happen is taken not to happen."""
-
-
-async def until(is_so: Callable[[], Awaitable[Any]], what: str) -> Any:
-    """Look again and again until it is so; what was found then."""
-    deadline = time.monotonic() + PATIENCE
-    while not (found := await is_so()):
-        assert time.monotonic() < deadline, f"Expected {what}, but it did not happen."
-        await asyncio.sleep(0.002)
-    return found
 
 
 class Watch:
     """A connection in autocommit, whose search path is the test's schema."""
 
-    def __init__(self, address: Address, connection: Plain) -> None:
+    def __init__(self, address: DatabaseAddress, connection: Plain) -> None:
         self.address = address
         self.connection = connection
 
@@ -59,7 +45,7 @@ class Watch:
         async def is_so() -> bool:
             return await self.count_waiting() == count
 
-        await until(is_so, f"{count} sessions to wait for a lock")
+        await eventually(is_so, f"{count} sessions to wait for a lock")
 
     async def list_locks(self, process: int) -> set[tuple[str, str | None, str]]:
         """What a session holds: (kind, table, mode)."""
@@ -74,6 +60,6 @@ class Watch:
         await self.connection.close()
 
 
-async def connect(address: Address) -> Plain:
+async def connect(address: DatabaseAddress) -> Plain:
     """A plain connection; it is the caller's."""
     return await asyncpg.connect(address.dsn, server_settings={"search_path": f'"{address.schema}"'})

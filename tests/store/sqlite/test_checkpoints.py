@@ -26,8 +26,8 @@ async def test_the_log_does_not_grow_for_ever(store: SqliteStore) -> None:
             assert await commit(store, *turns) == set()
             rows = [turn.row for turn in turns]
             await asyncio.sleep(0)
-        assert store._lane is not None
-        await store._lane._checkpoints.finish()
+        assert store._writer is not None
+        await store._writer._checkpoints.finish()
         sizes.append(size_of_log(store))
 
     assert sizes[-1] < 2 * sizes[0]
@@ -42,8 +42,8 @@ async def test_a_checkpoint_that_fails_is_logged_and_loses_nothing(
 
     monkeypatch.setattr(store._connections, "make_checkpoint", fail)
     await commit(store, make_start(make_row(1)))
-    assert store._lane is not None
-    checkpoints = store._lane._checkpoints
+    assert store._writer is not None
+    checkpoints = store._writer._checkpoints
 
     with caplog.at_level(logging.WARNING, logger="holdfast.store"):
         checkpoints.note(10 * EVERY)
@@ -55,8 +55,8 @@ async def test_a_checkpoint_that_fails_is_logged_and_loses_nothing(
 
 async def test_closing_waits_for_a_checkpoint(store: SqliteStore) -> None:
     await commit(store, make_start(make_row(1)))
-    assert store._lane is not None
-    store._lane._checkpoints.note(10 * EVERY)
+    assert store._writer is not None
+    store._writer._checkpoints.note(10 * EVERY)
 
     await store.close()
 

@@ -5,7 +5,7 @@ from collections.abc import Callable
 
 import pytest
 
-from holdfast.store.contract import LooseWrite
+from holdfast.store.contract import UnroutedWrite
 from holdfast.store.sqlite import SqliteStore
 from tests.store.builders import commit, id_of, make_closing, make_row, make_signal, make_start, make_timer, make_turn
 
@@ -19,7 +19,7 @@ async def store(store: SqliteStore) -> SqliteStore:
         third = (make_turn if number == 1 else make_closing)(second.row)
         for turn in (start, second, third):
             assert await commit(store, turn) == set()
-    await commit(store, loose=LooseWrite(outgoing=[make_signal("on")]))
+    await commit(store, loose=UnroutedWrite(outgoing=[make_signal("on")]))
     assert await store.check() == []
     return store
 
@@ -74,11 +74,11 @@ HARM = {
         ["it is failed, and its time of closing is None"],
     ),
     "a timer of nobody": (
-        harm("INSERT INTO timers VALUES ('nobody', 3, 'default', 1, 0, '')"),
+        harm("INSERT INTO timers VALUES ('nobody', 3, 'default', 1, 0, '', 'timer')"),
         ["timer 3 of execution nobody: there is no such execution"],
     ),
     "a timer of a closed one": (
-        harm(f"INSERT INTO timers VALUES ('{id_of(2)}', 3, 'default', 1, 0, '')"),
+        harm(f"INSERT INTO timers VALUES ('{id_of(2)}', 3, 'default', 1, 0, '', 'timer')"),
         [f"timer 3 of execution {id_of(2)}: the execution is completed"],
     ),
     "an offered activity of nobody": (

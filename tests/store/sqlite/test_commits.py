@@ -8,9 +8,9 @@ from typing import Any
 import pytest
 
 from holdfast.errors import OutcomeUnknown, StoreError, StoreUnavailable
-from holdfast.store.contract import LooseWrite
+from holdfast.store.contract import UnroutedWrite
 from holdfast.store.sqlite import SqliteStore
-from holdfast.store.sqlite import lane as lane_module
+from holdfast.store.sqlite import writer as writer_module
 from tests.store.builders import NOW, commit, make_row, make_start, make_turn, read_row
 
 
@@ -45,14 +45,14 @@ def watch(store: SqliteStore) -> WatchedConnection:
 
 
 def remember_commits_of(store: SqliteStore, seconds: float) -> None:
-    assert store._lane is not None
-    store._lane._average = seconds
+    assert store._writer is not None
+    store._writer._average = seconds
 
 
 async def begin_turn(store: SqliteStore) -> Any:
     await commit(store, make_start(make_row(1)))
     transaction = await store.begin()
-    await transaction.write([make_turn(make_row(1))], LooseWrite())
+    await transaction.write([make_turn(make_row(1))], UnroutedWrite())
     return transaction
 
 
@@ -85,12 +85,12 @@ async def test_slow_commits_do_not_hold_up_the_loop(store: SqliteStore) -> None:
 async def test_where_commits_are_made_follows_how_long_they_take(
     store: SqliteStore, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    lane = store._lane
+    lane = store._writer
     assert lane is not None
     assert lane.is_quick
 
     async def commit_in(milliseconds: float) -> bool:
-        monkeypatch.setattr(lane_module, "perf_counter", iter([1.0, 1.0 + milliseconds / 1000]).__next__)
+        monkeypatch.setattr(writer_module, "perf_counter", iter([1.0, 1.0 + milliseconds / 1000]).__next__)
         await commit(store)
         return lane.is_quick
 
@@ -220,7 +220,7 @@ async def test_another_program_that_writes_for_a_moment_is_waited_for(store: Sql
 
 
 async def test_another_program_that_keeps_writing_is_told_of(store: SqliteStore, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(lane_module, "_ATTEMPTS", 1)
+    monkeypatch.setattr(writer_module, "_ATTEMPTS", 1)
     other = sqlite3.connect(store.path, isolation_level=None)
     other.execute("BEGIN IMMEDIATE")
 

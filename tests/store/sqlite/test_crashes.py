@@ -4,7 +4,7 @@ from pathlib import Path
 
 import pytest
 
-from holdfast.store.contract import Claim, Filter
+from holdfast.store.contract import Claim, ExecutionFilter
 from holdfast.store.sqlite import SqliteStore
 from tests.store.builders import (
     NOW,
@@ -28,7 +28,7 @@ row = make_row(1)
 await commit(store, make_start(row))
 transaction = await store.begin()
 turn = make_turn(row, timers=[make_timer(1, due=-1)], outgoing=[make_signal("one"), make_signal("two")])
-await transaction.write([turn, make_start(make_row(2))], LooseWrite(dead_letters=[make_letter("poison")]))
+await transaction.write([turn, make_start(make_row(2))], UnroutedWrite(dead_letters=[make_letter("poison")]))
 """
 
 
@@ -39,8 +39,8 @@ async def test_what_was_written_and_not_committed_is_gone_after_a_crash(path: Pa
     await store.open()
     assert await read_row(store) == make_row(1)
     assert [turn.first for turn in await store.load_history(id_of(1))] == [1]
-    assert len(await store.list_executions(Filter(ORG))) == 1
-    assert (await look(store, Claim(limit=10, due_before=NOW))).due == []
+    assert len(await store.list_executions(ExecutionFilter(ORG))) == 1
+    assert (await look(store, Claim(limit=10, due_until=NOW))).due == []
     assert await read_inbox(store) == []
     assert await store.list_dead_letters(ORG) == []
     assert await commit(store, make_turn(make_row(1))) == set()
@@ -56,7 +56,7 @@ async def test_what_was_committed_is_all_there_after_a_crash(path: Path) -> None
     assert (await read_row(store)).state_version == 2
     assert [turn.first for turn in await store.load_history(id_of(1))] == [1, 2]
     assert (await read_row(store, 2)).state_version == 1
-    claimed = await look(store, Claim(limit=10, due_before=NOW))
+    claimed = await look(store, Claim(limit=10, due_until=NOW))
     assert [timer.number for timer in claimed.due] == [1]
     assert names_of(claimed.inbox) == ["one", "two"]
     assert names_of(await store.list_dead_letters(ORG)) == ["poison"]

@@ -5,7 +5,7 @@ from pathlib import Path
 import pytest
 
 from holdfast.errors import StoreUnavailable
-from holdfast.store.contract import LooseWrite
+from holdfast.store.contract import UnroutedWrite
 from holdfast.store.sqlite import SqliteStore
 from tests.store.builders import commit, id_of, make_row, make_signal, make_start, make_turn, read_inbox, read_row
 from tests.store.sqlite.processes import run
@@ -51,7 +51,7 @@ async def test_a_transaction_that_met_a_full_disk_has_ended(store: SqliteStore) 
     limit_pages(store, more=0)
     transaction = await store.begin()
     with pytest.raises(StoreUnavailable):
-        await transaction.write([make_start(make_row(number)) for number in range(300)], LooseWrite())
+        await transaction.write([make_start(make_row(number)) for number in range(300)], UnroutedWrite())
 
     await transaction.rollback()
 
@@ -69,7 +69,7 @@ turns = [make_turn(row, outgoing=[make_signal("on")]) for row in rows]
 log = path.with_name(path.name + "-wal")
 resource.setrlimit(resource.RLIMIT_FSIZE, (log.stat().st_size + 10_000, resource.RLIM_INFINITY))
 transaction = await store.begin()
-await transaction.write(turns, LooseWrite())
+await transaction.write(turns, UnroutedWrite())
 try:
     await transaction.commit()
 except OutcomeUnknown as error:

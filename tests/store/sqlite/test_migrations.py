@@ -8,9 +8,12 @@ from pathlib import Path
 
 import pytest
 
+from holdfast.core.execution import AttemptState
 from holdfast.core.instants import SECOND
 from holdfast.core.lifecycle import Status
-from holdfast.store.contract import Claim, NodeRow
+from holdfast.engine.rows import from_row
+from holdfast.store.contract import Claim
+from holdfast.store.rows import NodeRow
 from holdfast.store.sqlite import SqliteStore
 from holdfast.store.sqlite.opening import list_migrations
 from tests.store.builders import (
@@ -23,6 +26,8 @@ from tests.store.builders import (
     make_closing,
     make_history,
     make_offer,
+    make_offer_timer,
+    make_retry,
     make_row,
     make_signal,
     make_start,
@@ -33,6 +38,16 @@ from tests.store.builders import (
 )
 
 CLOSED_AT = NOW + 2 * SECOND
+OLD_DETAILS = (
+    b'{"metadata":{"said":"\\u0000 \\"node\\":\\",offered\\""},'
+    b'"attempts":{"4":{"node":",offered"},"5":{"attempt":2,"node":",offered","lost":1},"6":{"node":"two"}}}'
+)
+"""As they were when an offered activity named a node that cannot be."""
+NEW_ATTEMPTS = {
+    4: AttemptState(offered=True),
+    5: AttemptState(attempt=2, lost=1, offered=True),
+    6: AttemptState(node="two"),
+}
 
 
 def write_version_1(path: Path) -> None:
@@ -60,6 +75,41 @@ def write_version_1(path: Path) -> None:
         database.commit()
 
 
+def write_version_2(path: Path) -> None:
+    """Execution 1 has a timer of each kind, activities that are offered, and others on two nodes; execution 2 names one."""
+    with closing(sqlite3.connect(path)) as database:
+        for _, script in list_migrations()[:2]:
+            database.executescript(script)
+        database.execute("PRAGMA journal_mode = WAL")
+        for number, node, details in ((1, "one,two", OLD_DETAILS), (2, 'th"ree', b"{}"), (3, None, b"{}")):
+            row: tuple[object, ...] = (number, ORG, id_of(number), f"order-{number}", "order", "1", "default", "running")
+            row += (1, 1, node, None, NOW, NOW, None, details, number, "some")
+            database.execute(f"INSERT INTO executions VALUES ({', '.join('?' * len(row))})", row)
+            turn = make_history(id_of(number))
+            values = (number, number, 0, turn.first, turn.count, turn.at, turn.schema, turn.body)
+            database.execute("INSERT INTO events VALUES (?, ?, ?, ?, ?, ?, ?, ?)", values)
+        for number, attempt in ((1, 0), (2, 3), (3, -2)):
+            timer = (id_of(1), number, ORG, NOW + number * SECOND, attempt)
+            database.execute("INSERT INTO timers VALUES (?, ?, ?, ?, ?, '')", timer)
+        database.commit()
+
+
+async def test_kinds_of_timers_and_lists_of_nodes_come_out_of_their_disguise(tmp_path: Path) -> None:
+    path = tmp_path / "older.db"
+    write_version_2(path)
+    store = SqliteStore(path)
+    await store.open()
+
+    claimed = await look(store, Claim(limit=10, due_until=NOW + 5 * SECOND))
+
+    assert claimed.due == [make_timer(1, due=1), make_retry(2, due=2, attempt=3), make_offer_timer(3, due=3, attempt=2)]
+    assert [(await read_row(store, number)).nodes for number in (1, 2, 3)] == [("one", "two"), ('th"ree',), ()]
+    assert await store.list_orphans(["one", "two"], 10) == [await read_row(store, 2)]
+    assert from_row(await read_row(store, 1)).details.attempts == NEW_ATTEMPTS
+    assert await store.check() == []
+    await store.close()
+
+
 @pytest.fixture
 def path(path: Path) -> Path:
     write_version_1(path)
@@ -67,7 +117,7 @@ def path(path: Path) -> Path:
 
 
 async def test_everything_is_there_for_anybody(store: SqliteStore) -> None:
-    claimed = await look(store, Claim(limit=10, due_before=NOW + 5 * SECOND, routes=["some"]))
+    claimed = await look(store, Claim(limit=10, due_until=NOW + 5 * SECOND, routes=["some"]))
 
     assert claimed.held == {id_of(1)}
     assert claimed.rows[id_of(1)].route == ""

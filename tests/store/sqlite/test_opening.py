@@ -12,7 +12,7 @@ from pathlib import Path
 import pytest
 
 from holdfast.errors import CorruptStore, InvalidConfiguration, NewerDatabase, NotOurDatabase, StoreUnavailable
-from holdfast.store.contract import Filter, LooseWrite, Store
+from holdfast.store.contract import ExecutionFilter, Store, UnroutedWrite
 from holdfast.store.sqlite import SqliteStore
 from holdfast.store.sqlite.opening import APPLICATION_ID, connect_writer, list_migrations, read_schema
 from tests.store.builders import ORG, commit, make_row, make_start, make_turn, read_row
@@ -89,12 +89,12 @@ async def test_an_open_transaction_is_rolled_back_by_closing(path: Path) -> None
     store = SqliteStore(path)
     await store.open()
     transaction = await store.begin()
-    await transaction.write([make_start(make_row(1))], LooseWrite())
+    await transaction.write([make_start(make_row(1))], UnroutedWrite())
 
     await store.close()
 
     await store.open()
-    assert await store.list_executions(Filter(ORG)) == []
+    assert await store.list_executions(ExecutionFilter(ORG)) == []
     await store.close()
 
 

@@ -28,6 +28,7 @@ MAY_SCAN = {
     "has_waiting_on_routes": "inbox",  # until there is one
     "list_executions": "executions",  # downwards by id, until the page is full
     "list_nodes": "nodes",
+    "purge_dead_letters": "dead_letters",  # by id, as many as it says
     "read_counters": "inbox activities",  # once, when the database is opened
 }
 SETTINGS = re.compile(r"^(BEGIN|COMMIT|ROLLBACK|PRAGMA)")

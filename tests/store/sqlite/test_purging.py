@@ -10,7 +10,7 @@ from pathlib import Path
 import pytest
 
 from holdfast.core.lifecycle import Status
-from holdfast.store.contract import ExecutionRow
+from holdfast.store.rows import ExecutionRow
 from holdfast.store.sqlite import SqliteStore, purging
 from tests.store.builders import NOW, commit, id_of, make_closing, make_row, make_start, make_turn
 

@@ -11,12 +11,12 @@ from typing import Any
 import pytest
 
 from holdfast.errors import OutcomeUnknown, StoreUnavailable
-from holdfast.store.contract import LooseWrite
+from holdfast.store.contract import UnroutedWrite
 from holdfast.store.sqlite import SqliteStore
 from tests.store.builders import (
     ORG,
     commit,
-    commit_loose,
+    commit_unrouted,
     make_closing,
     make_letter,
     make_offer,
@@ -58,14 +58,14 @@ def trouble(store: SqliteStore, *, takes_place: bool, code: int = sqlite3.SQLITE
     connections._writer = TroubledConnection(connections._writer, takes_place=takes_place, code=code)
 
 
-WRITES: dict[str, Callable[[], tuple[list[Any], LooseWrite]]] = {
-    "a turn": lambda: ([make_turn(make_row(1))], LooseWrite()),
-    "a closing": lambda: ([make_closing(make_row(1), consumed=[1])], LooseWrite()),
-    "a start": lambda: ([make_start(make_row(2))], LooseWrite()),
-    "a start that closes": lambda: ([make_start(make_row(2, status="completed", closed_at=1))], LooseWrite()),
-    "an envelope": lambda: ([], LooseWrite(outgoing=[make_signal("more")])),
-    "a taken envelope": lambda: ([], LooseWrite(consumed=[1])),
-    "a dead letter": lambda: ([], LooseWrite(dead_letters=[make_letter("poison")])),
+WRITES: dict[str, Callable[[], tuple[list[Any], UnroutedWrite]]] = {
+    "a turn": lambda: ([make_turn(make_row(1))], UnroutedWrite()),
+    "a closing": lambda: ([make_closing(make_row(1), consumed=[1])], UnroutedWrite()),
+    "a start": lambda: ([make_start(make_row(2))], UnroutedWrite()),
+    "a start that closes": lambda: ([make_start(make_row(2, status="completed", closed_at=1))], UnroutedWrite()),
+    "an envelope": lambda: ([], UnroutedWrite(outgoing=[make_signal("more")])),
+    "a taken envelope": lambda: ([], UnroutedWrite(consumed=[1])),
+    "a dead letter": lambda: ([], UnroutedWrite(dead_letters=[make_letter("poison")])),
 }
 
 
@@ -94,7 +94,7 @@ async def test_the_database_tells_whether_it_was_committed(store: SqliteStore, w
 @pytest.mark.parametrize("takes_place", [True, False])
 async def test_the_next_transaction_finds_what_is_committed(store: SqliteStore, takes_place: bool) -> None:
     transaction = await store.begin()
-    await transaction.write([make_turn(make_row(1), consumed=[1], outgoing=[make_signal("second")])], LooseWrite())
+    await transaction.write([make_turn(make_row(1), consumed=[1], outgoing=[make_signal("second")])], UnroutedWrite())
     trouble(store, takes_place=takes_place)
     with pytest.raises(OutcomeUnknown):
         await transaction.commit()
@@ -108,20 +108,20 @@ async def test_the_next_transaction_finds_what_is_committed(store: SqliteStore, 
 
 async def test_an_answer_is_the_same_later_on(store: SqliteStore) -> None:
     transaction = await store.begin()
-    await transaction.write([], LooseWrite(outgoing=[make_signal("second")]))
+    await transaction.write([], UnroutedWrite(outgoing=[make_signal("second")]))
     trouble(store, takes_place=True)
     with pytest.raises(OutcomeUnknown):
         await transaction.commit()
 
     rows = await read_inbox(store)
-    await commit_loose(store, consumed=[row.id for row in rows])
+    await commit_unrouted(store, consumed=[row.id for row in rows])
 
     assert await store.was_committed(transaction)
 
 
 async def test_a_commit_that_fails_on_a_full_disk_certainly_did_not_take_place(store: SqliteStore) -> None:
     transaction = await store.begin()
-    await transaction.write([make_turn(make_row(1))], LooseWrite())
+    await transaction.write([make_turn(make_row(1))], UnroutedWrite())
     trouble(store, takes_place=False, code=sqlite3.SQLITE_FULL)
 
     with pytest.raises(StoreUnavailable) as caught:
@@ -144,7 +144,7 @@ async def test_what_is_written_outside_of_batches_may_be_unknown_too(store: Sqli
 
 async def test_whoever_asks_waits_until_the_database_can_tell(store: SqliteStore) -> None:
     transaction = await store.begin()
-    await transaction.write([make_turn(make_row(1))], LooseWrite())
+    await transaction.write([make_turn(make_row(1))], UnroutedWrite())
     trouble(store, takes_place=True)
     with pytest.raises(OutcomeUnknown):
         await transaction.commit()
@@ -163,7 +163,7 @@ async def test_whoever_asks_waits_until_the_database_can_tell(store: SqliteStore
 
 async def test_a_store_that_was_closed_since_cannot_tell(store: SqliteStore) -> None:
     transaction = await store.begin()
-    await transaction.write([make_turn(make_row(1))], LooseWrite())
+    await transaction.write([make_turn(make_row(1))], UnroutedWrite())
     trouble(store, takes_place=True)
     with pytest.raises(OutcomeUnknown):
         await transaction.commit()
@@ -178,7 +178,7 @@ async def test_a_store_that_was_closed_since_cannot_tell(store: SqliteStore) -> 
 
 async def test_a_reader_in_the_way_is_waited_for_before_anything_is_told(store: SqliteStore) -> None:
     transaction = await store.begin()
-    await transaction.write([make_turn(make_row(1))], LooseWrite())
+    await transaction.write([make_turn(make_row(1))], UnroutedWrite())
     with closing(sqlite3.connect(store.path, isolation_level=None)) as other:
         other.execute("BEGIN")
         other.execute("SELECT count(*) FROM executions").fetchall()

@@ -1,0 +1,1 @@
+"""Activities: functions with side effects that programs of every kind call. Pure values; the engine runs them."""

@@ -1,0 +1,299 @@
+"""What the code of one program asks for: numbered commands, and the futures of those that have a result.
+
+The context calls it while workflow code runs. The program collects the commands once the code rests, and hands in the events
+that resolve the futures.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from typing import TYPE_CHECKING, Any, Final, NoReturn, TypeVar
+
+from holdfast.code import guard
+from holdfast.code.exceptions import make_exception
+from holdfast.code.loop import WorkflowFuture, WorkflowLoop
+from holdfast.code.source_locations import find_caller
+from holdfast.core import commands, events, payloads
+from holdfast.core.commands import AnyCommand
+from holdfast.core.events import AnyEvent
+from holdfast.core.failures import describe_exception
+from holdfast.core.ids import derive_execution_id, seed_of
+from holdfast.core.instants import Instant
+from holdfast.core.options import ActivityOptions, ParentClose
+from holdfast.core.payloads import Payload
+from holdfast.core.program_limits import ProgramLimits
+from holdfast.errors import HoldfastError, TurnTooLarge
+
+if TYPE_CHECKING:
+    from types import CodeType
+
+    from holdfast.code.definitions import Workflow
+
+T = TypeVar("T")
+_STARTING: Final = (commands.RunActivity, commands.StartTimer, commands.StartChild)
+
+
+class ContinueRequested(BaseException):
+    """Unwinds the stack of workflow code that called `continue_as`, carrying what to continue with."""
+
+    def __init__(self, workflow: str, encoded: Payload) -> None:
+        super().__init__()
+        self.workflow = workflow
+        self.input = encoded
+
+
+class StepFuture(WorkflowFuture[Any]):
+    """The result of something asked for. Cancelling it withdraws the request."""
+
+    def __init__(self, issuer: CommandIssuer, number: int, label: str, hint: Any, withdraw: type[Any] | None) -> None:
+        super().__init__(issuer.loop)
+        self.issuer = issuer
+        self.number = number
+        self.label = label
+        self.hint = hint
+        self.withdraw = withdraw
+
+    def cancel(self, msg: Any | None = None) -> bool:
+        """Cancel the wait at once, and withdraw what it waits for."""
+        if not super().cancel(msg):
+            return False
+        self.issuer.withdraw(self)
+        return True
+
+
+class CommandIssuer:
+    """Numbers and collects the commands of one execution's code. `boundary`: the function of ours that runs user code."""
+
+    def __init__(self, definition: Workflow[..., Any], execution_id: str, limits: ProgramLimits, boundary: CodeType) -> None:
+        self._definition = definition
+        self._execution_id = execution_id
+        self._boundary = boundary
+        self.payload_limit = limits.payload_bytes
+        self._turn_bytes = limits.turn_bytes
+        self._count = 0
+        self.asked_bytes = 0
+        """How many bytes of values the code has asked to be recorded since the last event."""
+        self.too_large: TurnTooLarge | None = None
+        """Set once the code has asked for too much, whatever it did about the exception."""
+        self.is_replaying = False
+        self.state: Payload | None = None
+        """What the code has set as its state since the last event."""
+        self.recorded: Sequence[AnyEvent] = ()
+        """On replay: what was recorded after the event that the code is being given."""
+        self.commands: list[AnyCommand] = []
+        """What was asked for since the last event."""
+        self.places: dict[int, str] = {}
+        """On replay: where in the code each command was asked for, by the command's identity."""
+        self._steps: dict[int, StepFuture] = {}
+        self._patches: dict[str, bool] = {}
+        self.loop = WorkflowLoop(  # type: ignore[abstract]  # the rest is set below the class
+            definition.name, seed_of(execution_id), self._start_loop_timer, self._cancel_loop_timer
+        )
+
+    # --- commands ---
+
+    def issue(self, command: AnyCommand) -> None:
+        """Ask for something; it is carried out when the turn is committed."""
+        if self.loop.dead:
+            return
+        self.commands.append(command)
+        if self.is_replaying:
+            self.places[id(command)] = find_caller(self._boundary)
+
+    def take_commands(self) -> list[AnyCommand]:
+        """What was asked for since the last event, which is done with then."""
+        taken, self.commands = self.commands, []
+        if self.state is not None:
+            taken.insert(0, commands.SetState(value=self.state))
+            self.state = None
+        return taken
+
+    def next_number(self, value: Payload = payloads.NULL) -> int:
+        """Count one more command; its number identifies what it asks for, for good. `value`: what it is to record.
+
+        Raises TurnTooLarge once the code has asked for more than one turn may record; catching that does not help.
+        """
+        self._count += 1
+        self.asked_bytes += len(value.data)
+        if self.asked_bytes > self._turn_bytes:
+            self._refuse_size()
+        return self._count
+
+    def _refuse_size(self) -> None:
+        if self.is_replaying:
+            return  # it was recorded when the limit was another
+        place = find_caller(self._boundary)
+        self.too_large = TurnTooLarge(
+            f"Expected workflow '{self._definition.name}' to ask for at most {self._turn_bytes:,} bytes of values before "
+            f"it waits, but it asked for more{' at ' if place else ''}{place}. Start fewer activities at once, pass "
+            "references instead of large values, or raise the engine's max_turn_bytes."
+        )
+        raise self.too_large
+
+    # --- what the context asks for ---
+
+    def run_activity(self, name: str, encoded: Payload, options: ActivityOptions, hint: Any) -> StepFuture:
+        """Ask for an activity; the future is done when its end is recorded."""
+        number = self.next_number(encoded)
+        self.issue(commands.RunActivity(number=number, name=name, input=encoded, options=options))
+        return self._step(number, f"activity '{name}'", hint, commands.CancelActivity)
+
+    def start_child(
+        self, workflow: str, encoded: Payload, workflow_id: str | None, policy: ParentClose, hint: Any
+    ) -> tuple[str, StepFuture]:
+        """Ask for a child; its execution id, and the future of its result."""
+        number = self.next_number(encoded)
+        self.issue(
+            commands.StartChild(number=number, workflow=workflow, input=encoded, workflow_id=workflow_id, policy=policy)
+        )
+        child_id = derive_execution_id(self.loop.now, self._execution_id, number)
+        return child_id, self._step(number, f"child workflow '{workflow}'", hint, commands.CancelChild)
+
+    def start_sleep(self, due: Instant) -> StepFuture:
+        """Ask for a timer; one that is due already is over at once."""
+        number = self.next_number()
+        future = self._step(number, "a sleep", None, commands.CancelTimer)
+        if due <= self.loop.now and not self.loop.dead:
+            del self._steps[number]
+            future.set_result(None)
+        else:
+            self.issue(commands.StartTimer(number=number, due=due))
+        return future
+
+    def signal_external(self, workflow_id: str, name: str, value: Payload) -> StepFuture:
+        """Ask for a signal to another workflow; the future is done when that has accepted it."""
+        number = self.next_number(value)
+        self.issue(commands.SignalExternal(number=number, workflow_id=workflow_id, name=name, value=value))
+        return self._step(number, f"signal '{name}' to '{workflow_id}'", None, None)
+
+    def side_effect(self, function: Callable[[], T]) -> T:
+        """Call `function` and keep its value, or how it failed; on replay give what was kept."""
+        if self.loop.dead:
+            raise GeneratorExit  # there is no value to give
+        number = self.next_number()
+        kept = self._find_side_effect(number) or self._take_side_effect(function, number)
+        self.asked_bytes += len(kept.value.data)
+        if self.asked_bytes > self._turn_bytes:
+            self._refuse_size()
+        self.issue(kept)
+        if kept.failure is not None:
+            raise make_exception(kept, f"the side effect in {self._definition.signature.what}")
+        # What is given must be what replay will give: through JSON and back.
+        given: T = payloads.decode(kept.value, Any, "a side effect")
+        return given
+
+    def _find_side_effect(self, number: int) -> commands.RecordSideEffect | None:
+        for event in self.recorded:
+            if type(event) is events.SideEffectRecorded and event.number == number:
+                return commands.RecordSideEffect(number=number, value=event.value, failure=event.failure)
+        return None
+
+    def _take_side_effect(self, function: Callable[[], Any], number: int) -> commands.RecordSideEffect:
+        try:
+            with guard.allow():
+                value = function()
+        except Exception as error:  # noqa: BLE001 - whatever user code raises is recorded
+            return commands.RecordSideEffect(number=number, failure=describe_exception(error))
+        what = f"the side effect in {self._definition.signature.what}"
+        return commands.RecordSideEffect(number=number, value=payloads.encode(value, what, self.payload_limit))
+
+    def patched(self, patch: str) -> bool:
+        """Whether this execution takes the patch's new path; decided where it first comes by."""
+        known = self._patches.get(patch)
+        if known is None:
+            known = not self.is_replaying or any(
+                type(event) is events.PatchRecorded and event.patch == patch for event in self.recorded
+            )
+            self._patches[patch] = known
+            if known:
+                self.issue(commands.RecordPatch(patch=patch))
+        return known
+
+    def continue_as(self, workflow: str, encoded: Payload) -> NoReturn:
+        """End this run and let the next begin: unwinds the code by an exception, never returns."""
+        raise ContinueRequested(workflow, encoded)
+
+    def set_state(self, value: Payload) -> None:
+        """Set what `query_status` and `holdfast show` tell of the execution; of several in one turn the last counts."""
+        if not self.loop.dead:
+            self.state = value
+
+    def withdraw(self, future: StepFuture) -> None:
+        """A future was cancelled: what it stood for is wanted no longer."""
+        self._steps.pop(future.number, None)
+        if future.withdraw is None or self.loop.dead:
+            return
+        self._take_back_or(future.number, future.withdraw)
+
+    # --- what the events bring ---
+
+    def resolve(self, event: events.ActivityCompleted | events.ChildCompleted) -> None:
+        """An activity or a child completed: its future gets the result, or an exception if that does not fit its hint."""
+        future = self._steps.pop(event.number, None)
+        if future is None or future.done():
+            return
+        try:
+            future.set_result(payloads.decode(event.result, future.hint, f"the result of {future.label}"))
+        except HoldfastError as error:
+            future.set_exception(error)
+
+    def resolve_signal(self, event: events.ExternalSignalCompleted) -> None:
+        """Another workflow has accepted a signal."""
+        future = self._steps.pop(event.number, None)
+        if future is not None and not future.done():
+            future.set_result(None)
+
+    def reject(self, event: Any) -> None:
+        """What a future stood for did not succeed: awaiting it raises the exception that the event means."""
+        future = self._steps.pop(event.number, None)
+        if future is not None and not future.done():
+            future.set_exception(make_exception(event, future.label))
+
+    def fire(self, event: events.TimerFired) -> None:
+        """A timer is over: one of the loop, or a sleep."""
+        if not self.loop.fire_timer(event.number):
+            future = self._steps.pop(event.number, None)
+            if future is not None and not future.done():
+                future.set_result(None)
+
+    def release(self) -> None:
+        """Let go of the futures, whose program is closed."""
+        self._steps.clear()
+
+    # --- parts ---
+
+    def _step(self, number: int, label: str, hint: Any, withdraw: type[Any] | None) -> StepFuture:
+        future = self._steps[number] = StepFuture(self, number, label, hint, withdraw)
+        return future
+
+    def _start_loop_timer(self, due: Instant) -> int:
+        number = self.next_number()
+        self.issue(commands.StartTimer(number=number, due=due))
+        return number
+
+    def _cancel_loop_timer(self, number: int) -> None:
+        self._take_back_or(number, commands.CancelTimer)
+
+    def _take_back_or(self, number: int, withdraw: type[Any]) -> None:
+        """What was asked for since the last event is taken back as if it never was; older requests are withdrawn."""
+        for index, command in enumerate(self.commands):
+            if getattr(command, "number", None) == number and isinstance(command, _STARTING):
+                del self.commands[index]
+                return
+        self.issue(withdraw(number=number))
+
+
+RESOLVE: Final[dict[type[events.Event], Callable[[CommandIssuer, Any], None]]] = {
+    events.ActivityCompleted: CommandIssuer.resolve,
+    events.ActivityFailed: CommandIssuer.reject,
+    events.ActivityTimedOut: CommandIssuer.reject,
+    events.ActivityCancelled: CommandIssuer.reject,
+    events.TimerFired: CommandIssuer.fire,
+    events.ChildCompleted: CommandIssuer.resolve,
+    events.ChildFailed: CommandIssuer.reject,
+    events.ChildCancelled: CommandIssuer.reject,
+    events.ChildTerminated: CommandIssuer.reject,
+    events.ExternalSignalCompleted: CommandIssuer.resolve_signal,
+    events.ExternalSignalFailed: CommandIssuer.reject,
+}
+"""What an event does to the future of what the code asked for."""

@@ -1,0 +1,345 @@
+"""One execution of an async function: gives it events, lets it run to rest, and collects what it asks for.
+
+Live and on replay the same code runs. The only difference: on replay the commands are compared with the recorded ones, and
+the values of side effects and patches are taken from there.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import contextvars
+import sys
+from collections.abc import Callable, Iterable, Sequence
+from typing import TYPE_CHECKING, Any, Final
+
+from holdfast.code import guard
+from holdfast.code.command_issuer import RESOLVE, CommandIssuer, ContinueRequested
+from holdfast.code.context import Context, Info, Winner
+from holdfast.code.loop import WorkflowTask, close_coroutine
+from holdfast.code.matching import compare, unasked
+from holdfast.code.signals import SignalQueues
+from holdfast.code.source_locations import find_waiting
+from holdfast.code.wait_any import Wait, start_race
+from holdfast.core import commands, events, payloads
+from holdfast.core.events import GIVEN, AnyEvent, Given, HistoryTurn
+from holdfast.core.failures import Failure, describe_exception
+from holdfast.core.instants import Instant
+from holdfast.core.program import Step
+from holdfast.core.program_limits import NO_PROGRAM_LIMITS, ProgramLimits, RunLimit
+from holdfast.errors import DeterminismError, HoldfastError, TurnTooLong
+
+if TYPE_CHECKING:
+    from holdfast.code.definitions import Workflow
+
+NOTHING: Final = Step()
+NO_BEHAVIOURS: Final[frozenset[str]] = frozenset()
+MOST_CALLBACKS: Final = 100_000
+"""How many callbacks one event may cause before the program counts as one that never rests."""
+
+
+class _Escaped(Exception):
+    """What user code raised where nobody catches it: in a hook of a type, or in a method that asyncio calls."""
+
+    def __init__(self, failure: Failure) -> None:
+        super().__init__(failure.message)
+        self.failure = failure
+
+
+class CodeProgram:
+    """The program of one execution of an async function."""
+
+    def __init__(
+        self,
+        definition: Workflow[..., Any],
+        org: str,
+        execution_id: str,
+        limits: ProgramLimits = NO_PROGRAM_LIMITS,
+    ) -> None:
+        self.definition = definition
+        self.code_version = definition.version
+        self.org = org
+        self.execution_id = execution_id
+        self._run_limit: RunLimit = limits.run
+        self.issuer = CommandIssuer(definition, execution_id, limits, CodeProgram._give.__code__)
+        self.loop = self.issuer.loop
+        self.signals = SignalQueues(self.issuer)
+        self.behaviours: frozenset[str] = NO_BEHAVIOURS
+        """The behaviours that the execution recorded when it began (see `core.behaviours`), whatever is present now."""
+        self._main: WorkflowTask[Any] | None = None
+        self._held_start: events.WorkflowStarted | None = None
+        self._never_runs = self._ended = self._cancel_requested = self._closes_slowly = False
+
+    # --- the two verbs ---
+
+    def advance(self, event: Given, now: Instant) -> Step:
+        """Take one event, run to rest, and say what is wanted. Never raises."""
+        issuer = self.issuer
+        self.loop.now = now
+        issuer.asked_bytes = 0
+        try:
+            self._give(event)
+        except (DeterminismError, _Escaped) as error:
+            return self._block(error)
+        if issuer.too_large is not None:
+            return self._block(issuer.too_large)
+        if not issuer.commands and issuer.state is None:
+            return NOTHING
+        return Step(issuer.take_commands())
+
+    def apply(self, turns: Iterable[HistoryTurn]) -> Step:
+        """Replay what happened, comparing each command with the recorded one. A step with a Block if they differ."""
+        self.issuer.is_replaying = True
+        try:
+            for turn in turns:
+                self.loop.now = turn.at
+                self._replay_turn(turn)
+        except (DeterminismError, _Escaped) as error:
+            return self._block(error)
+        finally:
+            self.issuer.is_replaying = False
+            self.issuer.recorded = ()
+            self.issuer.places.clear()
+        return NOTHING
+
+    def waiting_signals(self) -> tuple[str, ...]:
+        """The names of the signals it waits for."""
+        return self.signals.waiting()
+
+    def close(self) -> None:
+        """End the coroutines; nothing that user code does on the way out has an effect."""
+        if self.loop.dead:
+            return
+        if self.loop.is_at_end():
+            self.loop.dead = True
+        else:
+            outer, hooks = asyncio._get_running_loop(), sys.get_asyncgen_hooks()
+            self._enter()
+            try:
+                self.loop.close_tasks(self._close_coroutine)
+            finally:
+                _leave(outer, hooks)
+        try:
+            self._run_limit.call(self.definition.name, self.execution_id, CodeProgram._release, self)
+        except TurnTooLong:
+            pass  # something that is freed has a finalizer that does not end
+
+    def _release(self) -> None:
+        """Cut the cycles, so that what a program held is freed at once and the collector has nothing to find."""
+        self.loop.release()
+        self.signals.release()
+        self.issuer.release()
+        self._main = None
+
+    @property
+    def is_silent(self) -> bool:
+        """Whether what the code says was said before, or is said only because it is being unloaded."""
+        return self.issuer.is_replaying or self.loop.dead
+
+    # --- giving events ---
+
+    def _give(self, event: AnyEvent) -> None:
+        """Give the code one event and let it run to rest. Raises DeterminismError, after which the program is of no use.
+
+        All that may run user code (types that are decoded and encoded too) runs under the limit, which may interrupt it
+        anywhere; what belongs to the thread is put back outside of that.
+        """
+        call, name = self._run_limit.call, self.definition.name
+        outer, hooks = asyncio._get_running_loop(), sys.get_asyncgen_hooks()
+        try:
+            call(name, self.execution_id, self._run_event, event)
+        finally:
+            _leave(outer, hooks)
+        if self._main is not None and not self._ended and self._main.done():
+            call(name, self.execution_id, self._run_end, self._main)
+
+    def _run_event(self, event: AnyEvent) -> None:
+        """Let the code run to rest. Raises DeterminismError, and _Escaped for whatever else user code raises.
+
+        That is described here, where it can be interrupted, and freed here too. KeyboardInterrupt passes: it ends the
+        process, or the turn.
+        """
+        try:
+            is_held = getattr(event, "held", False)
+            if self._held_start is not None and not is_held:
+                self._begin(self._held_start)
+            resolve = RESOLVE.get(type(event))
+            if resolve is not None:
+                resolve(self.issuer, event)
+            else:
+                GIVE[type(event)](self, event)
+            if not is_held:
+                self._enter()
+                self.loop.run_ready(MOST_CALLBACKS)
+            return
+        except (HoldfastError, KeyboardInterrupt):
+            raise
+        except BaseException as error:  # noqa: BLE001 - whatever user code raises may hit its own execution alone
+            failure = describe_exception(error)
+        raise _Escaped(failure)
+
+    def _enter(self) -> None:
+        """From here on this thread runs workflow code."""
+        asyncio._set_running_loop(self.loop)
+        sys.set_asyncgen_hooks(None, self.loop.close_generator)
+        guard.enter(self.definition.name)
+
+    def _close_coroutine(self, coro: Any) -> bool:
+        """End a coroutine where it stands; whether it is ended. After one that took too long the others are left alone."""
+        if self._closes_slowly:
+            return False
+        try:
+            return self._run_limit.call(self.definition.name, self.execution_id, close_coroutine, coro)
+        except TurnTooLong:
+            self._closes_slowly = True
+            return getattr(coro, "cr_frame", None) is None
+
+    def _start(self, event: events.WorkflowStarted) -> None:
+        if event.behaviours:
+            self.behaviours = frozenset(event.behaviours)
+        if event.cancelled:
+            self._never_runs = True
+        elif event.held:
+            self._held_start = event  # no coroutine is made that may never be run
+        else:
+            self._begin(event)
+
+    def _begin(self, event: events.WorkflowStarted) -> None:
+        self._held_start = None
+        info = Info(
+            org=self.org,
+            workflow=event.workflow,
+            workflow_id=event.workflow_id,
+            execution_id=self.execution_id,
+            code_version=event.code_version,
+            parent_execution_id=event.parent.execution_id if event.parent else None,
+            continued_from=event.continued_from,
+        )
+        try:
+            args = self.definition.signature.decode_arguments(event.input)
+        except HoldfastError as error:
+            coro: Any = _raise(error)
+        else:
+            coro = self.definition.function(Context(self, info), *args)
+        self._main = self.loop.create_task(coro, context=contextvars.Context())
+
+    def _receive(self, event: events.SignalReceived) -> None:
+        self.signals.receive(event.name, event.value)
+
+    def _cancel(self, _event: events.CancelRequested) -> None:
+        self._cancel_requested = True
+        if self._main is not None:
+            self._main.cancel()
+        elif self._never_runs:
+            self._ended = True
+            self.issuer.issue(commands.EndCancelled())
+
+    def _run_end(self, main: WorkflowTask[Any]) -> None:
+        """Issue the last command of code that has ended. Raises DeterminismError and _Escaped, as `_run_event` does."""
+        try:
+            self._end(main)
+            return
+        except (HoldfastError, KeyboardInterrupt):
+            raise
+        except BaseException as error:  # noqa: BLE001 - as above
+            failure = describe_exception(error)
+        raise _Escaped(failure)
+
+    def _end(self, main: WorkflowTask[Any]) -> None:
+        """The function returned, raised, or let its cancellation through: that is the last command."""
+        self._ended = True
+        if main.cancelled():
+            if self._cancel_requested:
+                self.issuer.issue(commands.EndCancelled())
+            else:
+                self.issuer.issue(commands.Fail(failure=Failure(type="CancelledError", message="cancelled from within")))
+            return
+        error = _unwrap(main.exception())
+        if error is None:
+            try:
+                result = payloads.encode(
+                    main.result(), f"the result of {self.definition.signature.what}", self.issuer.payload_limit
+                )
+            except HoldfastError as refused:
+                self.issuer.issue(commands.Fail(failure=describe_exception(refused)))
+            else:
+                self.issuer.issue(commands.Complete(result=result))
+        elif isinstance(error, ContinueRequested):
+            self.issuer.issue(
+                commands.ContinueAs(workflow=error.workflow, input=error.input, signals=self.signals.untaken())
+            )
+        elif isinstance(error, DeterminismError):
+            raise error
+        else:
+            self.issuer.issue(commands.Fail(failure=describe_exception(error)))
+
+    # --- replay ---
+
+    def _replay_turn(self, turn: HistoryTurn) -> None:
+        history, index = turn.events, 0
+        while index < len(history):
+            event = history[index]
+            index += 1
+            if type(event) is events.WorkflowTerminated:
+                return
+            if type(event) not in GIVEN:
+                raise unasked(self._name(), event, turn.first + index - 1, self._waiting_place())
+            begin = index
+            while index < len(history) and type(history[index]) not in GIVEN:
+                index += 1
+            self.issuer.recorded = history[begin:index]
+            self._give(event)
+            issued = self.issuer.take_commands()
+            compare(self._name(), issued, self.issuer.recorded, turn.first + begin, self._place, self._waiting_place)
+
+    def _name(self) -> str:
+        return f"workflow '{self.definition.name}' (execution {self.execution_id})"
+
+    def _place(self, command: commands.Command) -> str:
+        place = self.issuer.places.get(id(command))
+        code = self.definition.function.__code__
+        return f" at {place}" if place else f" in {code.co_qualname} ({code.co_filename}:{code.co_firstlineno})"
+
+    def _waiting_place(self) -> str:
+        return find_waiting(self._main.get_coro()) if self._main is not None else ""
+
+    def _block(self, error: DeterminismError | _Escaped) -> Step:
+        self.issuer.take_commands()
+        failure = error.failure if isinstance(error, _Escaped) else describe_exception(error)
+        return Step([commands.Block(error=failure)])
+
+    # --- what the context asks for ---
+
+    def wait_any(self, waits: Sequence[Wait]) -> asyncio.Future[Winner]:
+        """A future of the first of several waits that is over."""
+        return start_race(self.issuer, self.signals, waits)
+
+
+async def _raise(error: Exception) -> None:
+    raise error
+
+
+def _leave(outer: Any, hooks: Any) -> None:
+    """Make this thread run ordinary code again. Does no harm where it does so already."""
+    guard.leave()
+    sys.set_asyncgen_hooks(*hooks)
+    asyncio._set_running_loop(outer)
+
+
+GIVE: Final[dict[type[events.Event], Callable[[CodeProgram, Any], None]]] = {
+    events.WorkflowStarted: CodeProgram._start,
+    events.SignalReceived: CodeProgram._receive,
+    events.CancelRequested: CodeProgram._cancel,
+}
+"""What a program does with the events that are given to it; those that end something it asked for are in `RESOLVE`."""
+
+
+def _unwrap(error: BaseException | None) -> BaseException | None:
+    """What a group of exceptions means for the workflow: a `continue_as` or a refusal keeps its meaning in a TaskGroup."""
+    if not isinstance(error, BaseExceptionGroup):
+        return error
+    refused = error.subgroup(DeterminismError)
+    continued, others = error.split(ContinueRequested)
+    found: BaseException | None = refused or (continued if others is None else error)
+    while found is not error and isinstance(found, BaseExceptionGroup):
+        found = found.exceptions[0]
+    return found

@@ -1,0 +1,72 @@
+"""The first of several waits: signals, timers, and whatever was already asked for."""
+
+from __future__ import annotations
+
+import asyncio
+import functools
+from collections.abc import Sequence
+from typing import TYPE_CHECKING, Any, TypeAlias
+
+from holdfast.code.context import ChildHandle, SignalWait, TimerWait, Winner
+from holdfast.code.loop import WorkflowFuture
+from holdfast.code.signals import Race
+from holdfast.core.instants import to_micros
+
+if TYPE_CHECKING:
+    from holdfast.code.command_issuer import CommandIssuer
+    from holdfast.code.signals import SignalQueues
+
+Wait: TypeAlias = SignalWait | TimerWait | asyncio.Future[Any] | ChildHandle[Any]
+
+
+def start_race(issuer: CommandIssuer, signals: SignalQueues, waits: Sequence[Wait]) -> asyncio.Future[Winner]:
+    """The first of several waits; those that were begun for this and lose are withdrawn."""
+    winner: WorkflowFuture[Winner] = WorkflowFuture(issuer.loop)
+    if _settle_at_once(signals, waits, winner):
+        return winner
+    begun: list[asyncio.Future[Any]] = []
+    for index, wait in enumerate(waits):
+        settle = functools.partial(_settle, winner, index)
+        future: asyncio.Future[Any]
+        if isinstance(wait, SignalWait):
+            future = signals.wait(wait.name, wait.type, None, Race(winner, settle))
+            begun.append(future)
+        elif isinstance(wait, TimerWait):
+            future = issuer.start_sleep(issuer.loop.now + to_micros(wait.duration))
+            begun.append(future)
+        else:
+            future = _future_of(wait)
+        future.add_done_callback(settle)
+    winner.add_done_callback(lambda _: [one.cancel() for one in begun])
+    return winner
+
+
+def _settle_at_once(signals: SignalQueues, waits: Sequence[Wait], winner: asyncio.Future[Winner]) -> bool:
+    """What is there already wins, in the order given, and nothing else is taken."""
+    for index, wait in enumerate(waits):
+        if isinstance(wait, SignalWait):
+            value = signals.take(wait.name, wait.type)
+            if not signals.is_missing(value):
+                winner.set_result(Winner(index, value))
+                return True
+        elif not isinstance(wait, TimerWait):
+            future = _future_of(wait)
+            if future.done():
+                _settle(winner, index, future)
+                return True
+    return False
+
+
+def _future_of(wait: asyncio.Future[Any] | ChildHandle[Any]) -> asyncio.Future[Any]:
+    return wait.result() if isinstance(wait, ChildHandle) else wait
+
+
+def _settle(winner: asyncio.Future[Winner], index: int, done: asyncio.Future[Any]) -> None:
+    if winner.done():
+        return
+    if done.cancelled():
+        winner.cancel()
+    elif (error := done.exception()) is not None:
+        winner.set_exception(error)
+    else:
+        winner.set_result(Winner(index, done.result()))

@@ -1,0 +1,38 @@
+"""Named behaviours: what an event means to executions that began after its meaning changed.
+
+Theory of operation
+-------------------
+A history is replayed for as long as its execution is open, by whatever code runs then. So when code is to treat an event
+otherwise from now on, old executions must not notice. The change gets a name, and the name goes into `PRESENT`. An
+execution records the names that are present when it takes its first turn, in `WorkflowStarted.behaviours`, and keeps exactly
+those: the code asks what was *recorded*, never what is present.
+
+    if "close-children-first" in execution.behaviours:   # in core: a turn has its execution, `turn.execution`
+    if "close-children-first" in self.behaviours:        # in a program
+
+An execution without the name takes the old way, on every replay; one with it the new way. A continued run is a new
+execution and records anew. A name is never used for two things, and stays here, with both ways in the code, until no open
+execution can be without it.
+
+An execution that records a name which this code does not know was begun by a newer Holdfast. Its history cannot be
+understood here, however well it decodes: `check_known` raises NewerFormat, and the node leaves the execution alone.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Collection
+
+from holdfast.errors import NewerFormat
+
+PRESENT: tuple[str, ...] = ()
+"""The behaviours that executions record which begin now, sorted. None has been needed yet."""
+
+
+def check_known(recorded: Collection[str]) -> None:
+    """Raises NewerFormat if an execution records a behaviour that this code does not have."""
+    unknown = sorted(set(recorded).difference(PRESENT))
+    if unknown:
+        raise NewerFormat(
+            f"Expected to know every behaviour that an execution records, but a newer Holdfast began it with "
+            f"{', '.join(map(repr, unknown))}. Upgrade this node; nodes that can read it go on."
+        )

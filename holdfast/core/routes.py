@@ -1,0 +1,39 @@
+"""Routes: texts that say who may take something. Stores compare them whole, and nobody takes them apart.
+
+The route of an execution is made of its queue and its workflow, and of the version of its code where it is pinned to that.
+The route of an activity is made of its queue and its name. Queues and names are identifiers, which have no tab.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Final
+
+if TYPE_CHECKING:
+    from holdfast.core.envelopes import Start
+    from holdfast.core.execution import Execution
+
+_SEPARATOR: Final = "\t"
+
+
+def make_route(queue: str, name: str) -> str:
+    """The route of an activity, or of a start or execution that every version of its workflow may take."""
+    return f"{queue}{_SEPARATOR}{name}"
+
+
+def make_pinned_route(queue: str, workflow: str, version: str) -> str:
+    """The route of a start or execution that only one version of its workflow may take."""
+    return f"{queue}{_SEPARATOR}{workflow}{_SEPARATOR}{version}"
+
+
+def find_route(execution: Execution) -> str:
+    """The route of an execution as it now is."""
+    if execution.details.pinned:
+        return make_pinned_route(execution.queue, execution.workflow, execution.code_version)
+    return f"{execution.queue}\t{execution.workflow}"  # as make_route does, once for each turn
+
+
+def find_start_route(start: Start) -> str:
+    """The route on which a start waits for whoever takes the first turn."""
+    if start.pinned:
+        return make_pinned_route(start.queue, start.workflow, start.code_version)
+    return make_route(start.queue, start.workflow)

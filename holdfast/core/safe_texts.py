@@ -1,0 +1,31 @@
+"""Texts of users' values and exceptions, whatever their own methods do: raise, return something else, or misbehave."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Final
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
+
+LONGEST_SHOWN: Final = 200
+"""Characters of a refused value that a message shows."""
+
+
+def show(value: object, describe: Callable[[object], str] = str, most: int | None = None) -> str:
+    """The value as plain text of at most `most` characters that UTF-8 can hold. Raises nothing but KeyboardInterrupt."""
+    try:
+        text = describe(value)
+        if most is not None:
+            text = str.__getitem__(text, slice(most))
+        # By the methods of `str` itself: the text may be of a subclass, which has its own.
+        return str.encode(text, "utf-8", "backslashreplace").decode("utf-8")
+    except KeyboardInterrupt:
+        raise
+    except BaseException as error:  # noqa: BLE001 - what cannot describe itself must still be recorded
+        return f"<{name_type(value)} that cannot be shown: {name_type(error)}>"
+
+
+def name_type(value: object) -> str:
+    """The name of a value's type, by which failures are told apart."""
+    name: str = type.__dict__["__name__"].__get__(type(value))  # a metaclass may have its own idea of it
+    return name.encode("utf-8", "backslashreplace").decode("utf-8")

@@ -1,0 +1,85 @@
+"""Attempts of activities that run on this node, and the alarms that end them when they take too long."""
+
+from __future__ import annotations
+
+import asyncio
+import functools
+from collections.abc import Callable
+from typing import TYPE_CHECKING, Any
+
+from holdfast.core.options import TimeoutKind
+from holdfast.engine.activities.limits import is_suspect
+
+if TYPE_CHECKING:
+    from holdfast.activities.definitions import Activity
+    from holdfast.core.payloads import Payload
+    from holdfast.engine.activities.attempt import ActivityAttempt
+    from holdfast.engine.clock import Alarm, Clock
+
+
+class RunningAttempt:
+    """An attempt that runs, with its task, its alarms and what it reported."""
+
+    __slots__ = ("activity", "alarms", "attempt", "beat_alarm", "future", "has_beaten", "has_begun", "is_alone", "saved")
+
+    def __init__(self, activity: Activity[..., Any], attempt: ActivityAttempt) -> None:
+        self.activity = activity
+        self.attempt = attempt
+        self.future: asyncio.Task[None] | None = None
+        self.alarms: list[Alarm] = []
+        self.beat_alarm: Alarm | None = None
+        self.has_begun = False
+        """Whether its task has taken its first step: one that is cancelled before never runs, not even to free its slot."""
+        self.has_beaten = False
+        """Whether the function sent a heartbeat that is still to be noted in the loop."""
+        self.is_alone = attempt.task.lost > 0 and is_suspect(attempt.task)
+        """Whether it holds the slot for suspects."""
+        self.saved: Payload | None = attempt.reported
+        """The heartbeat details that were sent last."""
+
+    @property
+    def is_current(self) -> bool:
+        """Whether the loop runs its task at this moment: not if the task's coroutine is being closed from elsewhere."""
+        try:
+            return asyncio.current_task() is self.future
+        except RuntimeError:  # no loop runs
+            return False
+
+    def cancel_alarms(self) -> None:
+        """Let none of its alarms ring any more: it has ended."""
+        for alarm in self.alarms:
+            alarm.cancel()
+        if self.beat_alarm is not None:
+            self.beat_alarm.cancel()
+
+
+class AttemptTimeouts:
+    """Arms the alarms of running attempts; `expire` is called for one that took too long, with what it exceeded."""
+
+    def __init__(self, clock: Clock, expire: Callable[[RunningAttempt, TimeoutKind], None]) -> None:
+        self._clock = clock
+        self._expire = expire
+
+    def arm(self, running: RunningAttempt) -> None:
+        """Arm every timeout of an attempt that starts now."""
+        task = running.attempt.task
+        options = task.event.options
+        if options.start_to_close_us is not None:
+            self._arm(running, self._clock.now() + options.start_to_close_us, TimeoutKind.START_TO_CLOSE)
+        if options.schedule_to_close_us is not None:
+            self._arm(running, task.scheduled_at + options.schedule_to_close_us, TimeoutKind.SCHEDULE_TO_CLOSE)
+        if options.heartbeat_us is not None:
+            self.arm_beat(running)
+
+    def arm_beat(self, running: RunningAttempt) -> None:
+        """Let the time for the next heartbeat begin anew, if the activity is to send any."""
+        limit = running.attempt.task.event.options.heartbeat_us
+        if limit is None:
+            return
+        if running.beat_alarm is not None:
+            running.beat_alarm.cancel()
+        expire = functools.partial(self._expire, running, TimeoutKind.HEARTBEAT)
+        running.beat_alarm = self._clock.call_at(self._clock.now() + limit, expire)
+
+    def _arm(self, running: RunningAttempt, when: int, kind: TimeoutKind) -> None:
+        running.alarms.append(self._clock.call_at(when, functools.partial(self._expire, running, kind)))

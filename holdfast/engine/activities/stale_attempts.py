@@ -1,0 +1,96 @@
+"""Stale attempts: they run on this node, while a turn that another node took has ended their activity. They are stopped.
+
+What this node's own turns end is stopped at once. Only attempts that have been running since the last heartbeat are checked,
+so short ones cost nothing.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, TypeAlias
+
+from holdfast.core.activities import has_ended
+from holdfast.engine.rows import from_row, to_turns
+from holdfast.errors import CorruptStore, NewerFormat, StoreError
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable
+
+    from holdfast.core.effects import ActivityTask
+    from holdfast.engine.activities.runner import ActivityRunner
+    from holdfast.store.contract import Store
+    from holdfast.store.rows import ExecutionRow
+
+Key: TypeAlias = tuple[str, int, int]
+"""An attempt: (execution id, number, attempt)."""
+
+
+class StaleAttempts:
+    """Finds and stops the stale attempts of one node."""
+
+    def __init__(self, store: Store, runner: ActivityRunner, node: str) -> None:
+        self._store = store
+        self._runner = runner
+        self._node = node
+        self._known: dict[Key, int] = {}
+        """Attempts that ran at the last check, and up to which event their execution's history was read by then."""
+        self._is_busy = False
+
+    def take_from_cache(self) -> list[ActivityTask]:
+        """Attempts that have been running since the last call; without taken offers, which the store withdraws."""
+        tasks = [task for task in self._runner.tasks if not task.is_offered]
+        old = [task for task in tasks if key_of(task) in self._known]
+        self._known = {key_of(task): self._known.get(key_of(task), task.sequence) for task in tasks}
+        return old
+
+    async def stop(self, tasks: Iterable[ActivityTask]) -> None:
+        """Stop those of these attempts that their execution does not wait for any more."""
+        if self._is_busy:
+            return
+        self._is_busy = True
+        try:
+            await self._stop(list(tasks))
+        except StoreError:
+            return  # the next heartbeat checks again
+        finally:
+            self._is_busy = False
+
+    async def _stop(self, tasks: list[ActivityTask]) -> None:
+        transaction = await self._store.begin()
+        try:
+            rows = await transaction.read_rows(dict.fromkeys(task.execution_id for task in tasks))
+        finally:
+            await transaction.rollback()
+        for task in tasks:
+            row = rows.get(task.execution_id)
+            if row is None or await self._is_stale(row, task):
+                self._runner.stop(task.execution_id, task.event.number, task.attempt)
+
+    async def _is_stale(self, row: ExecutionRow, task: ActivityTask) -> bool:
+        if row.closed_at is not None:
+            return True
+        number = task.event.number
+        try:
+            execution = from_row(row)
+            attempt = execution.attempt_of(number)
+            if attempt.attempt != task.attempt or attempt.retry_at is not None:
+                return True
+            if execution.runner_of(number) != self._node:
+                return True
+            return await self._has_ended(row, task)
+        except (CorruptStore, NewerFormat):
+            return False  # its next turn reports it
+
+    async def _has_ended(self, row: ExecutionRow, task: ActivityTask) -> bool:
+        """Whether an event since the last check ended the activity."""
+        read = self._known.get(key_of(task), task.sequence)
+        if row.sequence <= read:
+            return False
+        turns = to_turns(await self._store.load_history(row.execution_id, read))
+        if key_of(task) in self._known:
+            self._known[key_of(task)] = row.sequence
+        return any(has_ended(turn.events, task.event.number) for turn in turns)
+
+
+def key_of(task: ActivityTask) -> Key:
+    """What an attempt is known by: its execution, number and attempt."""
+    return task.execution_id, task.event.number, task.attempt

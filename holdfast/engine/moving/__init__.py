@@ -1,1 +1,0 @@
-"""Everything, or some executions, from one database to another."""

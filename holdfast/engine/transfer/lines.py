@@ -1,0 +1,274 @@
+"""The format of exports: one execution, with everything that belongs to it, as one readable line of JSON."""
+
+from __future__ import annotations
+
+from base64 import b64decode, b64encode
+from binascii import Error as Base64Error
+from collections.abc import Sequence
+from datetime import datetime
+from typing import Annotated, Any, Final, Literal, TypeAlias
+
+import msgspec
+from msgspec import Meta, Raw, Struct
+
+from holdfast.core import codec
+from holdfast.core.effects import TimerKind
+from holdfast.core.instants import from_datetime, to_datetime
+from holdfast.core.lifecycle import Status
+from holdfast.engine.rows import to_turns
+from holdfast.engine.transfer.older_lines import upcast_line
+from holdfast.errors import CorruptStore, NewerFormat
+from holdfast.store.rows import ActivityRow, ExecutionRow, HistoryRow, InboxRow, RequestRow, TimerRow
+from holdfast.store.transfer import ExecutionCopy
+
+VERSION: Final = 2
+"""The version of the format that this code writes."""
+
+Time: TypeAlias = Annotated[datetime, Meta(tz=True)]
+Text: TypeAlias = Annotated[str, Meta(pattern=r"^[^\x00]*$")]
+Name: TypeAlias = Annotated[str, Meta(pattern=r"^[^\x00]+$")]
+Uuid: TypeAlias = Annotated[str, Meta(pattern=r"^[0-9a-f]{8}(-[0-9a-f]{4}){3}-[0-9a-f]{12}$")]
+Number: TypeAlias = Annotated[int, Meta(ge=-(2**63), le=2**63 - 1)]
+Count: TypeAlias = Annotated[int, Meta(ge=0, le=2**63 - 1)]
+AttemptNumber: TypeAlias = Annotated[int, Meta(ge=-(2**31), le=2**31 - 1)]
+
+
+class _StrictStruct(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
+    """Decodes only objects that have all of its fields and no others."""
+
+
+class Head(Struct, frozen=True):
+    """The fields that every version of the format has."""
+
+    holdfast: Literal["execution"]
+    version: Annotated[int, Meta(ge=1)]
+
+
+class ExecutionFields(_StrictStruct, frozen=True, kw_only=True):
+    """The row of the execution, without its details."""
+
+    org: Name
+    execution_id: Uuid
+    workflow_id: Name
+    workflow: Name
+    code_version: Text
+    queue: Name
+    status: Status
+    state_version: Count
+    sequence: Count
+    nodes: Sequence[Name]
+    parent_id: Text | None
+    created_at: Time
+    updated_at: Time
+    closed_at: Time | None
+    route: Text
+
+
+class TimerFields(_StrictStruct, frozen=True, kw_only=True):
+    """An open timer of the execution."""
+
+    number: Number
+    due: Time
+    kind: TimerKind
+    attempt: AttemptNumber
+    route: Text
+
+
+class EnvelopeFields(_StrictStruct, frozen=True, kw_only=True):
+    """An envelope in the inbox, addressed to the execution or to its workflow id."""
+
+    execution_id: Text
+    workflow_id: Text
+    attempts: AttemptNumber
+    route: Text
+    body: Raw
+    """The envelope; an unreadable one as its bytes in base64."""
+
+
+class ActivityFields(_StrictStruct, frozen=True, kw_only=True):
+    """An activity of the execution that is offered to other nodes."""
+
+    number: Number
+    attempt: AttemptNumber
+    route: Text
+    node: Text | None
+    body: Raw
+
+
+class RequestFields(_StrictStruct, frozen=True, kw_only=True):
+    """The remembered answer to a request with an idempotency key or request id."""
+
+    kind: Name
+    key: Name
+    sequence: Count | None
+    expires_at: Time
+
+
+class Line(_StrictStruct, frozen=True, kw_only=True):
+    """One exported execution: the whole line."""
+
+    holdfast: str = "execution"
+    version: int = VERSION
+    schema: Annotated[int, Meta(ge=1, le=2**31 - 1)]
+    """The schema version of the events."""
+    row: ExecutionFields
+    details: Raw
+    history: Sequence[dict[str, Any]]
+    timers: Sequence[TimerFields]
+    inbox: Sequence[EnvelopeFields]
+    activities: Sequence[ActivityFields]
+    requests: Sequence[RequestFields]
+
+
+# --- writing --------------------------------------------------------------------------------------------------------------
+
+
+def write_line(copy: ExecutionCopy) -> bytes:
+    """Encode an execution as one line of JSON. Raises CorruptStore if its history or details cannot be read."""
+    row = copy.row
+    codec.decode_details(row.details)
+    line = Line(
+        schema=codec.SCHEMA,
+        row=ExecutionFields(
+            org=row.org,
+            execution_id=row.execution_id,
+            workflow_id=row.workflow_id,
+            workflow=row.workflow,
+            code_version=row.code_version,
+            queue=row.queue,
+            status=Status(row.status),
+            state_version=row.state_version,
+            sequence=row.sequence,
+            nodes=row.nodes,
+            parent_id=row.parent_id,
+            created_at=to_datetime(row.created_at),
+            updated_at=to_datetime(row.updated_at),
+            closed_at=None if row.closed_at is None else to_datetime(row.closed_at),
+            route=row.route,
+        ),
+        details=Raw(row.details),
+        history=codec.export_history(to_turns(copy.history)),
+        timers=[
+            TimerFields(number=one.number, due=to_datetime(one.due), kind=one.kind, attempt=one.attempt, route=one.route)
+            for one in copy.timers
+        ],
+        inbox=[
+            EnvelopeFields(
+                execution_id=one.execution_id,
+                workflow_id=one.workflow_id,
+                attempts=one.attempts,
+                route=one.route,
+                body=_write_body(one.body, codec.decode_envelope),
+            )
+            for one in copy.inbox
+        ],
+        activities=[
+            ActivityFields(
+                number=one.number,
+                attempt=one.attempt,
+                route=one.route,
+                node=one.node,
+                body=_write_body(one.body, codec.decode_task),
+            )
+            for one in copy.activities
+        ],
+        requests=[
+            RequestFields(kind=one.kind, key=one.key, sequence=one.sequence, expires_at=to_datetime(one.expires_at))
+            for one in copy.requests
+        ],
+    )
+    return codec.encode(line)
+
+
+def _write_body(body: bytes, decode: Any) -> Raw:
+    """A stored body as JSON on one line; in base64 if it cannot be decoded, so that nothing is lost."""
+    try:
+        decode(body)
+    except (CorruptStore, NewerFormat):
+        return Raw(codec.encode(b64encode(body).decode()))
+    return Raw(body if b"\n" not in body and b"\r" not in body else codec.encode(msgspec.json.decode(body)))
+
+
+# --- reading --------------------------------------------------------------------------------------------------------------
+
+_HEAD: Final = msgspec.json.Decoder(Head)
+_LINE: Final = msgspec.json.Decoder(Line)
+
+
+def read_line(text: bytes) -> ExecutionCopy:
+    """Decode one line; types are checked, agreement between the parts is not. Raises ValueError that names the field."""
+    try:
+        version = _HEAD.decode(text).version
+        if version > VERSION:
+            raise ValueError(f"it has version {version}, of a newer Holdfast - at `$.version`")
+        line = _LINE.decode(text if version == VERSION else upcast_line(text))
+    except msgspec.MsgspecError as error:
+        raise ValueError(str(error)) from error
+    except RecursionError as error:
+        raise ValueError("it is nested too deeply") from error
+    row = line.row
+    org, execution_id = row.org, row.execution_id
+    return ExecutionCopy(
+        row=ExecutionRow(
+            org,
+            execution_id,
+            row.workflow_id,
+            row.workflow,
+            row.code_version,
+            row.queue,
+            row.status.value,
+            row.state_version,
+            row.sequence,
+            tuple(row.nodes),
+            row.parent_id,
+            from_datetime(row.created_at),
+            from_datetime(row.updated_at),
+            None if row.closed_at is None else from_datetime(row.closed_at),
+            bytes(line.details),
+            row.route,
+        ),
+        history=_read_history(line, execution_id),
+        timers=[
+            TimerRow(org, execution_id, one.number, from_datetime(one.due), one.kind, one.attempt, one.route)
+            for one in line.timers
+        ],
+        inbox=[
+            InboxRow(org, one.execution_id, one.workflow_id, _read_body(one.body), 0, one.attempts, one.route)
+            for one in line.inbox
+        ],
+        activities=[
+            ActivityRow(org, execution_id, one.number, one.attempt, one.route, _read_body(one.body), one.node)
+            for one in line.activities
+        ],
+        requests=[
+            RequestRow(org, one.kind, one.key, execution_id, one.sequence, from_datetime(one.expires_at))
+            for one in line.requests
+        ],
+    )
+
+
+def _read_history(line: Line, execution_id: str) -> list[HistoryRow]:
+    try:
+        turns = codec.import_history(list(line.history), line.schema)
+    except (CorruptStore, NewerFormat) as error:
+        raise ValueError(f"{error.message} - at `$.history`") from error
+    rows = [
+        HistoryRow(execution_id, turn.first, len(turn.events), turn.at, codec.SCHEMA, codec.encode(turn.events))
+        for turn in turns
+    ]
+    expected = 1
+    for row in rows:
+        if row.first != expected:
+            raise ValueError(f"turn {row.first} of the history begins with event {expected} - at `$.history`")
+        expected += row.count
+    return rows
+
+
+def _read_body(raw: Raw) -> bytes:
+    body = bytes(raw)
+    if not body.startswith(b'"'):
+        return body
+    try:
+        return b64decode(msgspec.json.decode(body), validate=True)
+    except (Base64Error, ValueError) as error:
+        raise ValueError(f"a body is neither an object nor base64 ({error})") from error

@@ -1,0 +1,348 @@
+"""One batch: lock, plan, take the turns in memory, write, commit once; what follows is the commit outcome.
+
+Nothing is visible before it is durable, no answer leaves before its commit. A turn that is lost is taken again; a batch that
+fails leaves everything as it was, but for the marks of what was in flight.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Collection, Sequence
+from typing import TYPE_CHECKING
+
+from holdfast.core.execution import Execution
+from holdfast.core.failures import Failure, describe_exception
+from holdfast.core.instants import Instant
+from holdfast.core.lifecycle import Status
+from holdfast.engine.quarantine import make_reason, undo_note
+from holdfast.engine.rows import from_row, to_row
+from holdfast.engine.turns.admission import Admission, make_row_change
+from holdfast.engine.turns.batch_effects import BatchEffects
+from holdfast.engine.turns.claims import BatchOrder, Claimer, Claims, ClaimTarget
+from holdfast.engine.turns.commit_outcome import CommitOutcome, make_outcome
+from holdfast.engine.turns.inline_children import InlineChildren
+from holdfast.engine.turns.loading import Loader
+from holdfast.engine.turns.outside_task import call_outside_task
+from holdfast.engine.turns.pending_turns import PendingTurn
+from holdfast.engine.turns.plan import Plan
+from holdfast.engine.turns.program_cache import LiveExecution
+from holdfast.engine.turns.routing import route
+from holdfast.engine.turns.turn_taking import TurnTaker, as_answer
+from holdfast.engine.turns.unrouted import BurialRules, UnroutedWrites
+from holdfast.errors import NewerFormat, OutcomeUnknown, StoreUnavailable, UnknownWorkflow
+from holdfast.store.contract import UnroutedWrite
+from holdfast.store.rows import ExecutionRow
+
+if TYPE_CHECKING:
+    from holdfast.core.placing import MayKeep
+    from holdfast.engine.requests import Request
+    from holdfast.engine.turns.prefetch import HistoryPrefetch
+    from holdfast.engine.turns.services import TurnServices
+    from holdfast.store.contract import Transaction
+
+
+class BatchSetting:
+    """How one batch is run: when, in which slot of this process, whom it tries, and which activities may stay here."""
+
+    __slots__ = ("inlines_children", "may_keep", "now", "slot", "trial")
+
+    def __init__(self, now: Instant, slot: int = 0, trial: Collection[str] = (), may_keep: MayKeep | None = None) -> None:
+        self.now = now
+        self.slot = slot
+        self.trial = trial
+        """Suspects that were noted: this batch is for them alone."""
+        self.may_keep = may_keep
+        """Says which activities this node can run itself; None: all."""
+        self.inlines_children = not trial
+
+
+class Batch:
+    """Takes one batch through its transaction."""
+
+    def __init__(
+        self,
+        services: TurnServices,
+        prefetch: HistoryPrefetch,
+        setting: BatchSetting,
+        on_claimed: Callable[[Claims], None] | None = None,
+    ) -> None:
+        self._services = services
+        self._prefetch = prefetch
+        self._setting = setting
+        self._now = setting.now
+        self._on_claimed = on_claimed
+        """Called once it is known what the batch holds."""
+        self._claims = Claims()
+        self._plan: Plan | None = None
+        self._rules = BurialRules(services.node, setting.now, services.config.max_attempts)
+        self._effects = BatchEffects(UnroutedWrites(self._rules))
+        self._pending: list[PendingTurn] = []
+        room = services.config.batch_size if setting.inlines_children else 0
+        self._children = InlineChildren(services.routes, room)
+        self._admission = Admission(services, self._effects, setting.now, setting.trial)
+        self._taker = TurnTaker(services, self._effects, setting.now, self._children, setting.may_keep)
+
+    @property
+    def members(self) -> list[tuple[ClaimTarget, Sequence[Request]]]:
+        """The executions that were to take turns, with the requests for each: for whoever splits a batch that failed."""
+        turns = () if self._plan is None else self._plan.turns.values()
+        found: list[tuple[ClaimTarget, Sequence[Request]]] = []
+        for one in turns:
+            row = self._claims.rows.get(one.execution_id)
+            workflow_id = one.start.workflow_id if one.start is not None else "" if row is None else row.workflow_id
+            requests = [arrival.request for arrival in one.arrivals if arrival.request is not None]
+            found.append((ClaimTarget(one.org, one.execution_id, workflow_id), requests))
+        return found
+
+    async def run(self, order: BatchOrder) -> CommitOutcome:
+        """Run the batch in one transaction: claim, plan, take turns, write, commit. If it raises, nothing was committed."""
+        transaction = await self._services.store.begin()
+        try:
+            plan = await self._make_plan(transaction, order)
+            todo = self._pending = _make_pending(plan)
+            if self._services.turn_order.matters:
+                self._services.turn_order.arrange(todo, self._find_workflow)
+            loader = Loader(self._services, self._claims, self._admission, self._prefetch, self._effects)
+            is_first = True
+            while todo:
+                await self._load(transaction, loader, todo, marks=is_first)
+                is_first = False
+                todo = call_outside_task(self._taker.take_all, todo)
+            if self._setting.trial:
+                await self._undo_notes(transaction)
+            lost = await self._write(transaction)
+            await self._commit(transaction)
+        except BaseException:
+            await transaction.rollback()
+            self._discard()
+            raise
+        return make_outcome(plan, self._claims, self._effects, lost, self._services.cache)
+
+    async def note_failure(self, order: BatchOrder, error: Exception) -> CommitOutcome:
+        """Take no turn: note in the row of an execution that its turn fails, or block it; callers are told.
+
+        Inbox rows for one that does not exist yet are counted as failed.
+        """
+        transaction = await self._services.store.begin()
+        try:
+            plan = await self._make_plan(transaction, order)
+            for pending in _make_pending(plan):
+                await self._note_failure(transaction, pending, error)
+            lost = await self._write(transaction)
+            await self._commit(transaction)
+        except BaseException:
+            await transaction.rollback()
+            raise
+        return make_outcome(plan, self._claims, self._effects, lost, self._services.cache)
+
+    # --- planning ---
+
+    async def _make_plan(self, transaction: Transaction, order: BatchOrder) -> Plan:
+        services, exclusive = self._services, self._services.store.exclusive
+        claimer = Claimer(transaction, services.cache, self._now, exclusive=exclusive)
+        claims = self._claims
+        await claimer.claim(claims, order, services.routes.takes)
+        plan = self._plan = route(claims, order.requests, self._rules, exclusive=exclusive)
+        while plan.lookups:
+            await claimer.look_up(claims, plan.lookups)
+            plan = self._plan = route(claims, order.requests, self._rules, exclusive=exclusive)
+        self._effects.unrouted.write = plan.unrouted
+        if self._on_claimed is not None:
+            self._on_claimed(claims)
+        return plan
+
+    def _find_workflow(self, pending: PendingTurn) -> str:
+        """The name of the workflow of which an execution is one, before it is loaded."""
+        if pending.start is not None:
+            return pending.start.workflow
+        if (row := self._claims.rows.get(pending.execution_id)) is not None:
+            return row.workflow
+        live = self._services.cache.get(pending.execution_id)
+        return "" if live is None else live.execution.workflow
+
+    # --- loading ---
+
+    async def _load(self, transaction: Transaction, loader: Loader, turns: Sequence[PendingTurn], *, marks: bool) -> None:
+        """Give each execution its program. It is marked before any code runs: a replay may end the process as well."""
+        stored: dict[str, PendingTurn] = {}
+        for pending in turns:
+            if pending.start is not None:
+                self._make_new(pending, loader)
+            else:
+                stored[pending.execution_id] = pending
+        old = await loader.take_from_cache(transaction, stored) if stored else stored
+        if marks:
+            await self._mark(transaction, turns)
+            old = {execution_id: pending for execution_id, pending in old.items() if pending.arrivals}
+        for pending, error in await loader.catch_up(transaction, old) if old else ():
+            if isinstance(error, Failure):
+                self._taker.block(pending, error)
+            elif isinstance(error, NewerFormat):
+                self._leave_alone(pending, self._claims.rows[pending.execution_id], error)
+            else:
+                self._effects.parked.append(pending.execution_id)
+                self._taker.set_aside(pending, error)
+
+    def _leave_alone(self, pending: PendingTurn, row: ExecutionRow, error: NewerFormat) -> None:
+        """A newer Holdfast wrote an execution: what has arrived for it waits in its inbox for a node that can read it."""
+        self._effects.newer[pending.execution_id] = error.message
+        self._effects.park(pending, row.route)
+
+    def _make_new(self, pending: PendingTurn, loader: Loader) -> None:
+        assert pending.start is not None  # noqa: S101 - asked only for new ones
+        if pending.live is not None or not self._admission.admit_new(pending):
+            return
+        execution = Execution.register(pending.org, pending.start, self._now)
+        try:
+            program = self._services.make_program(execution)
+        except UnknownWorkflow as error:
+            self._refuse_new(pending, error)
+            return
+        except Exception as error:  # noqa: BLE001 - one poison envelope must not stop the others
+            self._taker.set_aside(pending, error)
+            return
+        loader.note_version(execution, program)
+        pending.live = LiveExecution(execution, program, None, 0)
+
+    def _refuse_new(self, pending: PendingTurn, error: UnknownWorkflow) -> None:
+        """A start whose workflow is not known here: callers were told before; a parent hears of it now."""
+        assert pending.start is not None  # noqa: S101 - asked only for new ones
+        self._effects.unrouted.refuse_child(pending.start, pending.org, describe_exception(error))
+        for arrival in pending.arrivals:
+            if arrival.request is not None:
+                self._effects.answers.append((arrival.request, error))
+            else:
+                self._effects.unrouted.refuse(arrival, error)
+        pending.clear()
+
+    # --- quarantine ---
+
+    async def _mark(self, transaction: Transaction, turns: Sequence[PendingTurn]) -> None:
+        """Leave a trace of what is in flight, should the process end; and find out whose process did.
+
+        On a shared store only for what other nodes would take next: all else is lost with this process anyway.
+        """
+        is_exclusive = self._services.store.exclusive
+        rows, versions = self._claims.rows, dict[str, int]()
+        for pending in turns:
+            if not pending.arrivals or not (is_exclusive or pending.comes_from_store):
+                continue
+            if (row := rows.get(pending.execution_id)) is not None:
+                versions[pending.execution_id] = row.state_version
+            elif pending.live is not None:
+                versions[pending.execution_id] = pending.live.execution.state_version
+        if not versions:
+            return
+        marked = await transaction.mark_in_flight(self._services.process, self._setting.slot, versions)
+        for pending in turns if marked else ():
+            if pending.execution_id in marked:
+                row = rows.get(pending.execution_id)
+                self._admission.admit_marked(pending, row if row is not None or pending.live is None else pending.live.row)
+
+    async def _undo_notes(self, transaction: Transaction) -> None:
+        """Take the notes back of suspects that had nothing to take after all, or whose program did not run.
+
+        They stay suspects: nothing shows that they are innocent.
+        """
+        process = self._services.process
+        written: set[str] = set()
+        for one in self._effects.taken:
+            if one.write is None:
+                continue
+            written.add(one.pending.execution_id)
+            is_tried = one.pending.execution_id in self._setting.trial and one.live.execution.status != Status.BLOCKED
+            if is_tried and one.write.history is None and undo_note(one.live.execution, process):
+                one.write.row = to_row(one.live.execution, one.write.row.route)
+        idle = [execution_id for execution_id in self._setting.trial if execution_id not in written]
+        idle = [execution_id for execution_id in idle if execution_id in self._claims.held]
+        for execution_id, row in (await transaction.read_rows(idle)).items() if idle else ():
+            try:
+                execution = from_row(row)
+            except NewerFormat:
+                continue  # a newer Holdfast wrote it meanwhile: the note is no longer this node's to take back
+            if undo_note(execution, process):
+                pending = PendingTurn(row.org, execution_id, None, [])
+                self._effects.taken.append(make_row_change(pending, execution, row, self._now, self._services.limits))
+
+    async def _note_failure(self, transaction: Transaction, pending: PendingTurn, error: Exception) -> None:
+        self._effects.answers += [(request, as_answer(error)) for request in pending.requests if request.future is not None]
+        waiting = [request for request in pending.requests if request.future is None]
+        if pending.start is not None:
+            self._effects.unrouted.fail(pending.arrivals, error)
+            return
+        row = self._claims.rows.get(pending.execution_id)
+        if row is None:
+            row = (await transaction.read_rows([pending.execution_id])).get(pending.execution_id)
+        if row is None:
+            return
+        try:
+            execution = from_row(row)
+        except NewerFormat as newer:
+            self._leave_alone(pending, row, newer)
+            return
+        details = execution.details
+        details.last_error = describe_exception(error)
+        if details.trying != self._services.process:  # else this try is counted already
+            details.tries += 1
+        details.trying, details.suspect = "", False
+        pending.arrivals = [arrival for arrival in pending.arrivals if arrival.request in waiting]
+        if details.tries >= self._services.config.max_lost:
+            execution.block(make_reason(execution), self._services.routes.version_for(execution) or "")
+            self._effects.park(pending, row.route)
+        self._effects.retries += pending.requests
+        pending.clear()
+        self._effects.taken.append(make_row_change(pending, execution, row, self._now, self._services.limits))
+
+    # --- the end ---
+
+    async def _write(self, transaction: Transaction) -> set[str]:
+        """Write the turns, parents before the children that they started in this batch. Which of them are lost."""
+        taken, unrouted = self._effects.taken, self._effects.unrouted
+        if self._services.config.dead_letter_policy == "discard":
+            unrouted.discard_dead_letters()
+        writes = [(one.pending, one.write) for one in taken if one.write is not None]
+        turns = [write for pending, write in writes if not pending.generation]
+        lost = await transaction.write(turns, unrouted.write)
+        for generation in range(1, self._children.generations + 1):
+            born = [(pending, write) for pending, write in writes if pending.generation == generation]
+            lost.update(pending.execution_id for pending, _ in born if pending.parent in lost)
+            turns = [write for pending, write in born if pending.execution_id not in lost]
+            lost |= await transaction.write(turns, UnroutedWrite())
+        if lost:
+            await self._drop_repeated_starts(transaction, lost)
+        return lost
+
+    async def _drop_repeated_starts(self, transaction: Transaction, lost: set[str]) -> None:
+        """A start that came by the inbox and whose execution exists was handled before: it is taken away."""
+        starts = {
+            one.pending.execution_id: one.pending.arrivals[0].row
+            for one in self._effects.taken
+            if one.pending.start is not None and one.pending.arrivals and one.pending.execution_id in lost
+        }
+        if starts:
+            known = await transaction.read_rows(starts)
+            rows = [row.id for execution_id, row in starts.items() if execution_id in known and row is not None]
+            await transaction.write([], UnroutedWrite(consumed=rows))
+
+    async def _commit(self, transaction: Transaction) -> None:
+        try:
+            await transaction.commit()
+        except OutcomeUnknown as error:
+            if not await self._services.store.was_committed(transaction):
+                raise StoreUnavailable(
+                    "Expected to commit, but the connection broke and nothing was stored. Try again."
+                ) from error
+
+    def _discard(self) -> None:
+        """Nothing was committed: every program that may have moved is thrown away."""
+        for pending in self._pending:
+            pending.unload()
+        self._effects.close_programs()
+
+
+def _make_pending(plan: Plan) -> list[PendingTurn]:
+    """The turns that a plan asks for. What has arrived is copied: a turn may do without it, and the plan stays as it is."""
+    turns = [PendingTurn(one.org, one.execution_id, one.start, [*one.arrivals]) for one in plan.turns.values()]
+    if plan.runs_before:
+        for pending in turns:
+            pending.runs_before = plan.runs_before.get(pending.execution_id, 0)
+    return turns

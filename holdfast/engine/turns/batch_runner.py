@@ -1,0 +1,379 @@
+"""Runs batches and trials for the workers of a pump, and does what follows from each: commit outcome or failure.
+
+The pump says when; see there for the theory of operation.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import functools
+import logging
+import time
+from collections.abc import Awaitable, Callable, Collection, Sequence
+from typing import TYPE_CHECKING, Final
+
+from holdfast.core.instants import SECOND, Instant
+from holdfast.core.placing import MayKeep
+from holdfast.core.retry import retry_delay
+from holdfast.engine.requests import AnyRequest, Request
+from holdfast.engine.turns.batch import Batch, BatchSetting
+from holdfast.engine.turns.claims import BatchOrder, Claims, WorkflowKey
+from holdfast.engine.turns.commit_outcome import CommitOutcome
+from holdfast.engine.turns.plan import NOTHING_NEWER, LeaveAlone
+from holdfast.engine.turns.prefetch import HistoryPrefetch
+from holdfast.engine.turns.trials import Trial, Trials
+from holdfast.engine.turns.turn_taking import as_answer
+from holdfast.engine.turns.work_watch import SHORTEST_PAUSE, WorkWatch
+from holdfast.engine.turns.workers import BatchWorker, BatchWorkers
+from holdfast.errors import OutcomeUnknown, StoreError, StoreUnavailable
+
+if TYPE_CHECKING:
+    from holdfast.engine.turns.services import TurnServices
+
+log = logging.getLogger("holdfast.engine")
+
+LONGEST_PATIENCE: Final = SECOND // 20
+"""How long a worker waits at most for what other nodes or workers hold."""
+RETRY_PAUSE: Final = SECOND // 2
+"""How long an execution rests whose turn failed alone, before it is tried again."""
+
+
+class BatchRunner:
+    """Takes work from the queue, the store and the trials, a batch at a time."""
+
+    def __init__(
+        self,
+        services: TurnServices,
+        workers: BatchWorkers,
+        watch: WorkWatch,
+        on_outcome: Callable[[CommitOutcome], None],
+        make_may_keep: Callable[[], MayKeep | None],
+        pause: Callable[[BatchWorker, int], Awaitable[None]],
+    ) -> None:
+        self._services = services
+        self._workers = workers
+        self._watch = watch
+        self._on_outcome = on_outcome
+        self._make_may_keep = make_may_keep
+        """For each batch: says which activities this node can run itself; None: all."""
+        self._pause = pause
+        """Lets a worker rest for a while."""
+        self.queue: list[AnyRequest] = []
+        self.skip: set[str] = set()
+        """Executions that are left out of claims: they cannot take turns here, or not now."""
+        self.skip_workflow_ids: set[WorkflowKey] = set()
+        """Workflow ids of which what is addressed by them alone is left out of claims."""
+        self._reported: set[str | WorkflowKey] = set()
+        """What the log says to be left to a newer Holdfast."""
+        self.is_draining = False
+        """Whether nothing more is taken from the store."""
+        self.is_stopping = False
+        """Whether only what is queued is still done."""
+        self.prefetch = HistoryPrefetch(services, self._on_prefetched)
+        self._trials = Trials(services.quarantine)
+        self._batch_size = services.config.batch_size
+        """How much a batch takes: less after an outage, since a large one may be more than the store can take."""
+        self._postponed: set[str] = set()
+        """Suspects that wait until no other is noted."""
+        self._look_later = False
+        """Whether to look once a worker is done: it may hold what was skipped."""
+        self._committed = 0
+        """How many batches were committed."""
+        self._failures = 0
+        """How many batches in a row the store did not take."""
+
+    @property
+    def has_work(self) -> bool:
+        """Whether there is anything left to do of what was handed in here."""
+        return bool(self.queue) or self.prefetch.is_busy or self._trials.is_busy
+
+    def unskip(self, execution_ids: Collection[str] | None) -> None:
+        """Let executions take turns again that could not: these, or all of them."""
+        if execution_ids is None:
+            self.skip.clear()
+            self.skip_workflow_ids.clear()
+        else:
+            self.skip.difference_update(execution_ids)
+        self._watch.look()
+
+    # --- batches ---
+
+    async def run_next(self, worker: BatchWorker) -> bool:
+        """Run one trial or batch of what there is; False if there is nothing that this worker can do now."""
+        if self._trials.is_due:
+            await self._run_trial(worker)
+            return True
+        size, watch = self._batch_size, self._watch
+        requests, self.queue = self._workers.take(worker, self.queue, size)
+        looks = watch.may_have_work and not self.is_draining and not self.is_stopping
+        if not requests and not looks:
+            return False
+        if looks:
+            watch.may_have_work = False
+        now, committed = self._services.clock.now(), self._committed
+        batch = self._make_batch(worker, now)
+        worker.busy_since = time.monotonic()
+        try:
+            order = BatchOrder(
+                requests,
+                (),
+                size if looks else 0,
+                self.skip,
+                self.skip_workflow_ids,
+            )
+            outcome = await batch.run(order)
+        except Exception as error:  # noqa: BLE001 - the pump must outlive whatever a batch meets
+            watch.may_have_work = watch.may_have_work or looks or self._look_later
+            worker.holds.clear()
+            await self._recover(worker, batch, requests, error)
+            return True
+        finally:
+            worker.busy_since = None
+        self._failures = 0
+        self._batch_size = min(2 * size, self._services.config.batch_size)
+        self._follow(worker, outcome, looked=looks)
+        if outcome.skipped and self._committed > committed:
+            watch.may_have_work = True  # another worker may have held it, and is done since
+        elif outcome.skipped and (self._workers.busy_since is not None or self.prefetch.busy_since is not None):
+            self._look_later = True
+        self._committed += 1
+        if looks and not watch.may_have_work:
+            await self._find_next_due(worker, now, skipped=outcome.skipped)
+        if outcome.next_due is not None:
+            watch.note_due(outcome.next_due)
+        await self._give_way(worker, outcome)
+        return True
+
+    def _make_batch(self, worker: BatchWorker, now: Instant, trial: Collection[str] = ()) -> Batch:
+        setting = BatchSetting(now, worker.slot, trial, self._make_may_keep())
+        on_claimed = None if self._workers.is_single else functools.partial(self._on_claimed, worker)
+        return Batch(self._services, self.prefetch, setting, on_claimed)
+
+    def _on_claimed(self, worker: BatchWorker, claims: Claims) -> None:
+        """A batch holds what it holds: others keep away from it, and look for what it left."""
+        worker.holds |= claims.names
+        if claims.found_work:
+            self._watch.may_have_work = True
+            self._workers.wake()
+
+    def _follow(self, worker: BatchWorker, outcome: CommitOutcome, *, looked: bool) -> None:
+        """A batch is committed: what it put off comes next, and the engine does the rest."""
+        self.skip.update(outcome.parked)
+        if outcome.newer is not NOTHING_NEWER:
+            self._leave_to_newer(outcome.newer)
+        if self.skip:
+            self.skip.difference_update(outcome.terminated)
+            # What still arrives for those that closed is to be answered.
+            self.skip.difference_update(execution.execution_id for execution, _ in outcome.closed)
+        worker.holds.clear()
+        if outcome.forwards:
+            own = [one for one in outcome.forwards if self._workers.is_held_elsewhere(worker, one.execution_id)]
+            outcome.retries.extend(one.request for one in own)
+            outcome.forwards = [one for one in outcome.forwards if one not in own]
+        for one in outcome.prefetches:
+            self.skip.add(one.execution_id)
+            self.prefetch.begin(one.org, one.execution_id, list(one.requests))
+        if outcome.postponed:
+            self.skip.update(outcome.postponed)
+            self._postponed.update(outcome.postponed)
+        if outcome.noted:
+            self.skip.update(one.target.execution_id for one in outcome.noted)
+            self._trials.note(outcome.noted)
+        self._let_postponed_go()
+        for execution_id, requests in outcome.awaiting_trial:
+            if not self._trials.add(execution_id, requests):
+                outcome.retries.extend(requests)
+        if outcome.retries:
+            self.queue = outcome.retries + self.queue
+        turn_order = self._services.turn_order
+        if outcome.overtaken or turn_order.overtaken:
+            turn_order.follow(outcome)
+            if looked and not outcome.found_work and not self.queue:
+                turn_order.forget_ranks()
+        if (looked and outcome.found_work) or outcome.has_sent or outcome.has_put_off or self._look_later:
+            self._watch.may_have_work, self._look_later = True, False
+        self._on_outcome(outcome)
+        if not self._workers.is_single and (self.queue or self._watch.may_have_work or self._trials.is_due):
+            self._workers.wake()
+
+    def _leave_to_newer(self, newer: LeaveAlone) -> None:
+        """Leave out of claims what only a newer Holdfast can read; the log says so, once for each."""
+        self.skip.update(newer.executions)
+        self.skip_workflow_ids.update(newer.workflow_ids)
+        for execution_id, reason in newer.executions.items():
+            if execution_id not in self._reported:
+                self._reported.add(execution_id)
+                log.warning("execution %s is left to nodes of a newer Holdfast: %s", execution_id, reason)
+        for key, reason in newer.workflow_ids.items():
+            if key not in self._reported:
+                self._reported.add(key)
+                log.warning("workflow id '%s' of org '%s' is left to nodes of a newer Holdfast: %s", key[1], key[0], reason)
+
+    def _on_prefetched(self, execution_id: str, requests: Sequence[Request]) -> None:
+        """An execution was replayed, or cannot be: what was put off for it is due."""
+        self.queue = [*requests, *self.queue]
+        self.unskip([execution_id])
+
+    async def _give_way(self, worker: BatchWorker, outcome: CommitOutcome) -> None:
+        """What another node, or another worker, is at right now is worth a little patience."""
+        if self._services.store.exclusive or not outcome.retries:
+            worker.pause = 0
+            return
+        worker.pause = min(max(SHORTEST_PAUSE, 2 * worker.pause), LONGEST_PATIENCE)
+        await asyncio.sleep(worker.pause / SECOND)  # by the loop's own time: this is no rest, there is work to do
+
+    # --- trials ---
+
+    async def _run_trial(self, worker: BatchWorker) -> None:
+        trial = self._trials.begin()
+        worker.holds.update(trial.execution_ids)
+        batch = self._make_batch(worker, self._services.clock.now(), trial.execution_ids)
+        worker.busy_since = time.monotonic()
+        try:
+            outcome = await batch.run(trial.make_order())
+        except Exception as error:  # noqa: BLE001 - the pump must outlive whatever a batch meets
+            worker.holds.clear()
+            await self._recover_trial(worker, trial, error)
+            return
+        finally:
+            worker.busy_since = None
+        busy = set[str]() if self.is_stopping else set(trial.execution_ids) & outcome.busy
+        untried = outcome.lost | busy
+        again = trial.keep(untried)
+        if again is not None:  # another transaction was faster, or looks at it: that was no try
+            kept = set(again.requests)
+            outcome.retries = [request for request in outcome.retries if request not in kept]
+            outcome.forwards = [one for one in outcome.forwards if one.request not in kept]
+        if not busy:
+            self._trials.end(again)
+        tried = [execution_id for execution_id in trial.execution_ids if execution_id not in untried]
+        self._services.quarantine.forget(tried)
+        self.skip.difference_update(tried)
+        self._let_postponed_go()
+        self._watch.may_have_work = True
+        self._committed += 1
+        self._follow(worker, outcome, looked=False)
+        if outcome.next_due is not None:
+            self._watch.note_due(outcome.next_due)
+        if busy:
+            await asyncio.sleep(LONGEST_PATIENCE / SECOND)  # it is still under way: other workers do all else meanwhile
+            self._trials.end(again)
+        elif again is not None:
+            await self._give_way(worker, outcome)
+
+    def _let_postponed_go(self) -> None:
+        """Once no trial is under way or to come, the next suspects may be noted."""
+        if self._postponed and not self._trials.is_busy:
+            self.skip.difference_update(self._postponed)
+            self._postponed.clear()
+            self._watch.may_have_work = True
+
+    async def _recover_trial(self, worker: BatchWorker, trial: Trial, error: Exception) -> None:
+        """Nothing of a trial was committed: it is tried again after an outage; else split, or noted if it was of one."""
+        if isinstance(error, StoreUnavailable):
+            self._trials.end(trial)
+            await self._wait_out(worker, error, len(trial))
+        elif len(trial) > 1:
+            log.warning("a batch of %d suspects failed and is split: %s", len(trial), error)
+            self._trials.end(*trial.split())
+        else:
+            await self._note_failure(worker, trial, error)
+
+    async def _note_failure(self, worker: BatchWorker, trial: Trial, error: Exception) -> None:
+        """One execution alone cannot take its turn: its row says so, and after some tries it is blocked."""
+        (execution_id,) = trial.execution_ids
+        log.error("the turn of execution %s cannot be committed", execution_id, exc_info=error)
+        batch = self._make_batch(worker, self._services.clock.now(), trial.execution_ids)
+        retries: list[AnyRequest] = []
+        try:
+            outcome = await batch.note_failure(trial.make_order(), error)
+        except StoreUnavailable as outage:
+            self._trials.end(trial)
+            await self._wait_out(worker, outage, 1)
+            return
+        except Exception:
+            log.exception(
+                "the failed turn of execution %s could not be noted; it is tried again in %.1f s",
+                execution_id,
+                RETRY_PAUSE / SECOND,
+            )
+            for request in trial.requests:
+                request.resolve(as_answer(error))
+            retries = [request for request in trial.requests if request.future is None]
+        else:
+            retries, outcome.retries = outcome.retries, []
+            self._follow(worker, outcome, looked=False)
+        self._trials.end()
+        self._services.quarantine.forget([execution_id])
+        self.skip.add(execution_id)
+        self._let_postponed_go()
+        if not self.is_stopping:
+            again = functools.partial(self._try_again, execution_id, retries)
+            self._services.clock.call_at(self._services.clock.now() + RETRY_PAUSE, again)
+
+    def _try_again(self, execution_id: str, requests: Sequence[AnyRequest]) -> None:
+        self.queue = [*requests, *self.queue]
+        self.unskip([execution_id])
+
+    # --- failures ---
+
+    async def _recover(self, worker: BatchWorker, batch: Batch, requests: Sequence[AnyRequest], error: Exception) -> None:
+        """Nothing of a batch was committed."""
+        members = batch.members
+        if isinstance(error, StoreUnavailable) or not members:
+            self.queue = [*self._keep_or_refuse(requests, error), *self.queue]
+            self._batch_size = max(1, self._batch_size // 2)
+            await self._wait_out(worker, error, len(requests))
+            return
+        planned = {id(request) for _, own in members for request in own}
+        self.queue = [*(request for request in requests if id(request) not in planned), *self.queue]
+        if len(members) > 1:
+            log.warning("a batch of %d executions failed and is split: %s", len(members), error)
+            self.skip.update(target.execution_id for target, _ in members)
+            self._trials.isolate(members)
+        else:
+            await self._note_failure(worker, Trial(members), error)
+
+    def _keep_or_refuse(self, requests: Sequence[AnyRequest], error: Exception) -> list[AnyRequest]:
+        """After an outage: what the engine itself fed in is kept, and what callers asked for as often as they may wait."""
+        kept: list[AnyRequest] = []
+        most = self._services.config.storage_retry.max_attempts
+        may_repeat = isinstance(error, StoreUnavailable) and not isinstance(error, OutcomeUnknown)
+        for request in requests:
+            request.attempts += 1
+            if request.future is None or (may_repeat and (most is None or request.attempts < most)):
+                kept.append(request)
+            else:
+                request.resolve(as_answer(error))
+        return kept
+
+    async def _wait_out(self, worker: BatchWorker, error: Exception, count: int) -> None:
+        """Pause before the next batch; longer each time in a row."""
+        self._failures += 1
+        pause = retry_delay(self._services.config.storage_retry, self._failures, self._services.node)
+        log.error("a batch of %d failed and is tried again in %.2f s: %s", count, pause / SECOND, error)
+        if not isinstance(error, StoreError):
+            log.error("the failure did not come from the store", exc_info=error)
+        if self.is_stopping:
+            abandoned, self.queue = [*self.queue, *self._trials.abandon()], []
+            for request in abandoned:
+                request.resolve(as_answer(error))
+            return
+        await self._pause(worker, pause)
+
+    async def _find_next_due(self, worker: BatchWorker, claimed_at: Instant, *, skipped: bool) -> None:
+        """Arm for the next timer. What was there at the last claim and not had is held by another: look again soon."""
+        watch = self._watch
+        changes = watch.due_changes
+        try:
+            found = await self._services.store.find_next_due(self.skip, self._services.routes.takes)
+        except StoreError as error:
+            watch.may_have_work = True
+            await self._wait_out(worker, error, 0)
+            return
+        watch.set_next_due(found, changes)
+        if watch.next_due is not None and watch.next_due <= claimed_at:
+            watch.forget_next_due()
+            skipped = True  # held by another, or set since
+        if not self._look_later:  # else it looks as soon as the other worker is done
+            watch.look_soon(is_worth_it=skipped)

@@ -1,0 +1,266 @@
+"""What the transaction of a batch holds, and what it has read: the facts on which the batch's plan rests.
+
+Everything here only grows: a claim or a look-up adds facts, nothing is taken back before the transaction ends.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Collection, Sequence
+from typing import TYPE_CHECKING, TypeAlias
+
+import msgspec
+
+from holdfast.core import codec
+from holdfast.core.instants import Instant
+from holdfast.engine.requests import AnyRequest, Request, WorkflowIdLookup
+from holdfast.engine.turns.arrivals import Arrival
+from holdfast.errors import CorruptStore, NewerFormat
+from holdfast.store.contract import Claim, Claimed, Wanted
+from holdfast.store.rows import ExecutionRow, InboxRow, RequestKeyId, RequestRow, Route, TimerRow
+
+if TYPE_CHECKING:
+    from holdfast.core.envelopes import RequestKey
+    from holdfast.engine.turns.program_cache import ProgramCache
+    from holdfast.store.contract import Transaction
+
+WorkflowKey: TypeAlias = tuple[str, str]
+"""(org, workflow id)."""
+ExecutionName: TypeAlias = str | WorkflowKey
+"""What an execution goes by: its execution id, or its org and workflow id."""
+
+
+class ClaimTarget(msgspec.Struct, frozen=True, gc=False):
+    """An execution whose inbox and due timers a batch takes; also what waits under its workflow id, where that is given."""
+
+    org: str
+    execution_id: str
+    workflow_id: str = ""
+
+
+class BatchOrder(msgspec.Struct, frozen=True):
+    """What one batch is to do."""
+
+    requests: Sequence[AnyRequest]
+    targets: Sequence[ClaimTarget] = ()
+    """Executions to take beside those that the requests are for."""
+    limit: int = 0
+    """How many executions to take beyond those: whichever have inbox rows or due timers on this node's routes."""
+    skip: Collection[str] = ()
+    """Executions to leave alone when looking for such."""
+    skip_workflow_ids: Collection[WorkflowKey] = ()
+    """Workflow ids of which to leave alone what is addressed by them alone."""
+
+
+class Lookups(msgspec.Struct):
+    """Facts that a plan needs and the claims do not have: a step of the plan. Once they are read, the plan is made anew.
+
+    Dicts serve as sets that keep their order, so that a simulated run can be repeated.
+    """
+
+    workflow_ids: dict[WorkflowKey, None] = msgspec.field(default_factory=dict)
+    """Workflow ids to hold, with what waits under them."""
+    request_keys: dict[RequestKeyId, None] = msgspec.field(default_factory=dict)
+    """Keys of requests to hold against other nodes."""
+    rows: dict[str, None] = msgspec.field(default_factory=dict)
+    """Executions that are not held, to be read as they are."""
+    latest: dict[WorkflowKey, None] = msgspec.field(default_factory=dict)
+    """Workflow ids whose newest execution is to be read, open or closed."""
+    remembered: dict[RequestKeyId, None] = msgspec.field(default_factory=dict)
+    """Keys of requests of which the answer may be remembered."""
+
+    def __bool__(self) -> bool:
+        return bool(self.workflow_ids or self.request_keys or self.rows or self.latest or self.remembered)
+
+
+class Claims:
+    """What one transaction holds, and what was read in it."""
+
+    def __init__(self) -> None:
+        self.held: set[str] = set()
+        """Open executions that are locked."""
+        self.busy: set[str] = set()
+        """Executions that were wanted and another transaction holds."""
+        self.rows: dict[str, ExecutionRow] = {}
+        """The rows of held executions, read after the lock; those whose version the cache knows may be missing."""
+        self.open_ids: dict[WorkflowKey, str | None] = {}
+        """Workflow ids that are held, with the open execution of each, if there is one."""
+        self.asked_ids: set[WorkflowKey] = set()
+        """Workflow ids that were asked for. One that is not in `open_ids` is held by another node."""
+        self.held_keys: set[RequestKeyId] = set()
+        """Keys of requests that are held."""
+        self.asked_keys: set[RequestKeyId] = set()
+        """Keys of requests that were asked for. One that is not in `held_keys` is held by another node."""
+        self.inbox: list[Arrival] = []
+        """Inbox rows that are this batch's to handle, in the order of their arrival."""
+        self.undecodable: list[tuple[InboxRow, str]] = []
+        """Inbox rows that are damaged, and why."""
+        self.newer: list[tuple[InboxRow, str]] = []
+        """Inbox rows that only a newer Holdfast can read, and why."""
+        self.due: list[TimerRow] = []
+        """Due timers of held executions, in due order."""
+        self.found_work = False
+        """Whether anything waited in an inbox, or was due: there may be more."""
+        self.skipped = False
+        """Whether other nodes hold executions that have pending work."""
+        self.wanted: dict[str, Wanted] = {}
+        self.others: dict[str, ExecutionRow | None] = {}
+        """Executions that were read without being held; None: there is no such execution."""
+        self.latest: dict[WorkflowKey, ExecutionRow | None] = {}
+        self.remembered: dict[RequestKeyId, RequestRow | None] = {}
+        self._row_ids: set[int] = set()
+
+    def absorb(self, claimed: Claimed) -> None:
+        """Add what one call of the store has locked and read."""
+        self.held |= claimed.held
+        self.busy |= claimed.busy
+        self.rows.update(claimed.rows)
+        self.open_ids.update(claimed.open_ids)
+        self.due.extend(claimed.due)
+        if claimed.inbox:
+            self._absorb_inbox(claimed.inbox)
+
+    def _absorb_inbox(self, rows: Sequence[InboxRow]) -> None:
+        had_some = bool(self.inbox)
+        for row in rows:
+            if row.id in self._row_ids:
+                continue
+            self._row_ids.add(row.id)
+            try:
+                self.inbox.append(Arrival(codec.decode_envelope(row.body), None, row))
+            except CorruptStore as error:
+                self.undecodable.append((row, error.message))
+            except NewerFormat as error:
+                self.newer.append((row, error.message))
+        if had_some:
+            self.inbox.sort(key=_by_arrival)
+
+    def version_of(self, execution_id: str) -> int | None:
+        """The state version of a held execution; None if that has to be read.
+
+        The store leaves out the rows of executions that it has in the version which the cache knows.
+        """
+        row = self.rows.get(execution_id)
+        if row is not None:
+            return row.state_version
+        wanted = self.wanted.get(execution_id)
+        return None if wanted is None else wanted.known_version
+
+    @property
+    def names(self) -> set[ExecutionName]:
+        """All ids (execution and workflow) of the locked executions."""
+        names: set[ExecutionName] = set(self.held)
+        names.update((row.org, row.workflow_id) for row in self.rows.values())
+        return names
+
+
+class Claimer:
+    """Fills the claims of one batch from its transaction."""
+
+    def __init__(self, transaction: Transaction, cache: ProgramCache, now: Instant, *, exclusive: bool) -> None:
+        self._transaction = transaction
+        self._cache = cache
+        self._now = now
+        self._exclusive = exclusive
+
+    async def claim(self, claims: Claims, order: BatchOrder, routes: Collection[Route] | None) -> None:
+        """Hold what the requests of an order are for, and as many others that have work as it allows."""
+        wanted, ids, keys = claims.wanted, dict[WorkflowKey, None](), dict[RequestKeyId, None]()
+        guesses: dict[WorkflowKey, str] = {}
+        for target in order.targets:
+            wanted[target.execution_id] = Wanted(target.org, target.execution_id, None, target.workflow_id)
+            if target.workflow_id:
+                ids[target.org, target.workflow_id] = None
+        for request in order.requests:
+            if isinstance(request, WorkflowIdLookup):
+                ids[request.org, request.workflow_id] = None
+            elif request.execution_id:
+                self._want(wanted, request.org, request.execution_id)
+            elif not request.has_own_id:
+                self._resolve_locally((request.org, request.workflow_id), wanted, ids, guesses)
+            if not self._exclusive and isinstance(request, Request) and request.key and request.is_start:
+                keys[key_id_of(request.org, request.key)] = None
+        if self._exclusive:
+            claims.open_ids.update(guesses)
+        claimed = await self._take(claims, ids, keys, list(wanted.values()), order, routes)
+        claims.found_work, claims.skipped = bool(claimed.inbox or claimed.due), claimed.skipped
+        if guesses and not self._exclusive:
+            await self._check_guesses(claims, guesses)
+
+    async def look_up(self, claims: Claims, lookups: Lookups) -> None:
+        """Read the facts that a plan asks for, and add them to the claims."""
+        if lookups.workflow_ids or lookups.request_keys:
+            await self._take(claims, lookups.workflow_ids, lookups.request_keys)
+        if lookups.rows:
+            rows = await self._transaction.read_rows(lookups.rows)
+            claims.others.update({execution_id: rows.get(execution_id) for execution_id in lookups.rows})
+        for key in lookups.latest:
+            claims.latest[key] = await self._transaction.read_latest(*key)
+        for key_id in lookups.remembered:
+            claims.remembered[key_id] = await self._transaction.read_request(*key_id, self._now)
+
+    async def _take(
+        self,
+        claims: Claims,
+        ids: Collection[WorkflowKey],
+        keys: Collection[RequestKeyId],
+        wanted: Sequence[Wanted] = (),
+        order: BatchOrder | None = None,
+        routes: Collection[Route] | None = None,
+    ) -> Claimed:
+        claim = Claim(
+            wanted,
+            list(ids),
+            self._now if order is not None else 0,
+            0 if order is None else order.limit,
+            routes,
+            () if order is None else order.skip,
+            list(keys),
+            () if order is None else order.skip_workflow_ids,
+        )
+        claimed = await self._transaction.claim(claim)
+        claims.held_keys |= claimed.held_keys
+        claims.asked_ids.update(ids)
+        claims.asked_keys.update(keys)
+        claims.absorb(claimed)
+        return claimed
+
+    def _want(self, wanted: dict[str, Wanted], org: str, execution_id: str) -> None:
+        if execution_id not in wanted:
+            live = self._cache.get(execution_id)
+            wanted[execution_id] = Wanted(org, execution_id, None if live is None else live.execution.state_version)
+
+    def _resolve_locally(
+        self,
+        key: WorkflowKey,
+        wanted: dict[str, Wanted],
+        ids: dict[WorkflowKey, None],
+        guesses: dict[WorkflowKey, str],
+    ) -> None:
+        """On a store of our own the cache knows. On a shared one it guesses: who is open and has the id is the only one."""
+        execution_id = self._cache.find_open(key)
+        if execution_id is None:
+            ids[key] = None
+            return
+        guesses[key] = execution_id
+        live = self._cache.get(execution_id)
+        version = None if live is None else live.execution.state_version
+        wanted[execution_id] = Wanted(key[0], execution_id, version, key[1])
+
+    async def _check_guesses(self, claims: Claims, guesses: dict[WorkflowKey, str]) -> None:
+        """Those that are held are open, so they are right. The others may have closed meanwhile: the database knows.
+
+        Who holds the execution, but not its id, does not see what waits under that: whatever comes by the id goes behind it.
+        """
+        wrong = [key for key, execution_id in guesses.items() if execution_id not in claims.held]
+        claims.asked_ids.update(guesses)
+        if wrong:
+            await self._take(claims, wrong, ())
+
+
+def key_id_of(org: str, key: RequestKey) -> RequestKeyId:
+    """Where a request's key is looked up."""
+    return org, key.kind, key.key
+
+
+def _by_arrival(arrival: Arrival) -> int:
+    return 0 if arrival.row is None else arrival.row.id

@@ -1,0 +1,229 @@
+"""What follows from the commit of a batch: answers, activities to start and stop, who closed, what comes due."""
+
+from __future__ import annotations
+
+from collections.abc import Collection, Sequence
+from collections.abc import Set as AbstractSet
+from typing import TYPE_CHECKING
+
+from holdfast.core.effects import (
+    Acknowledged,
+    ActivityTask,
+    CarriedOver,
+    Refused,
+    SignalRecorded,
+    Turn,
+    TurnAnswer,
+    make_task,
+)
+from holdfast.core.envelopes import Signal, Start, Terminate
+from holdfast.core.events import AnyEvent
+from holdfast.core.execution import Execution
+from holdfast.core.instants import Instant
+from holdfast.engine.requests import Accepted, Answer, AnyRequest, Handled, Opened, Request
+from holdfast.engine.turns.null_programs import NoProgram
+from holdfast.engine.turns.plan import NOTHING_NEWER, LeaveAlone
+from holdfast.errors import ExecutionClosed
+
+if TYPE_CHECKING:
+    from holdfast.engine.turns.batch_effects import BatchEffects, Noted, Prefetch
+    from holdfast.engine.turns.claims import Claims
+    from holdfast.engine.turns.pending_turns import PendingTurn
+    from holdfast.engine.turns.plan import Forward, Plan
+    from holdfast.engine.turns.program_cache import ProgramCache
+    from holdfast.engine.turns.taken_turns import TakenTurn
+
+
+class CommitOutcome:
+    """Everything that has to happen now that a batch is committed."""
+
+    __slots__ = (
+        "answers",
+        "awaiting_trial",
+        "busy",
+        "closed",
+        "dispatched",
+        "forwards",
+        "found_work",
+        "has_dead_letters",
+        "has_offers",
+        "has_put_off",
+        "has_sent",
+        "lost",
+        "newer",
+        "next_due",
+        "noted",
+        "overtaken",
+        "parked",
+        "planned",
+        "postponed",
+        "prefetches",
+        "retries",
+        "skipped",
+        "stopped",
+        "terminated",
+    )
+
+    def __init__(self) -> None:
+        self.answers: list[tuple[AnyRequest, Answer]] = []
+        self.dispatched: list[ActivityTask] = []
+        """Attempts of activities that begin on this node."""
+        self.stopped: list[tuple[str, int]] = []
+        """(execution id, number) of activities whose functions are told to stop."""
+        self.has_offers = False
+        """Whether activities were offered to whichever node can take them."""
+        self.closed: list[tuple[Execution, AnyEvent]] = []
+        """Executions that closed, with the event that closed each."""
+        self.has_dead_letters = False
+        """Whether dead letters were written."""
+        self.has_sent = False
+        """Whether envelopes went to inboxes."""
+        self.next_due: Instant | None = None
+        """When the earliest of the timers comes due that were started."""
+        self.found_work = False
+        """Whether anything waited in an inbox, or was due: there may be more."""
+        self.skipped = False
+        """Whether other nodes hold executions that have pending work."""
+        self.retries: list[AnyRequest] = []
+        """Requests for the next batch: their turn was lost, put off, or has to wait for another node."""
+        self.planned: Collection[str] = ()
+        """Executions that were to take turns."""
+        self.overtaken: Sequence[str] = ()
+        """Those of them that were put off, and whose kind got no turn: see `turn_order`."""
+        self.has_put_off = False
+        """Whether something waits for the next batch, since this one has computed for long."""
+        self.forwards: Sequence[Forward] = ()
+        self.prefetches: Sequence[Prefetch] = ()
+        self.parked: Sequence[str] = ()
+        """Executions that cannot take turns here until somebody retries them."""
+        self.newer = NOTHING_NEWER
+        """Executions and workflow ids that are left to a newer Holdfast."""
+        self.terminated: list[str] = []
+        """Executions that were sent an order to terminate, for which no program is needed."""
+        self.postponed: Sequence[str] = ()
+        """Suspects that wait until others have been tried."""
+        self.noted: Sequence[Noted] = ()
+        """Suspects that take their turns in trials now."""
+        self.awaiting_trial: Sequence[tuple[str, Sequence[Request]]] = ()
+        self.lost: set[str] = set()
+        """Executions whose turn was not written, since another transaction was faster."""
+        self.busy: AbstractSet[str] = frozenset()
+        """Executions that were wanted, and that another transaction held."""
+
+
+def make_outcome(plan: Plan, claims: Claims, effects: BatchEffects, lost: set[str], cache: ProgramCache) -> CommitOutcome:
+    """What follows from a committed batch, of which the turns in `lost` were not written."""
+    outcome = CommitOutcome()
+    outcome.answers = [(one.request, one.answer) for one in plan.answers]
+    outcome.answers += effects.answers
+    outcome.forwards = plan.forwards
+    outcome.retries = [*plan.retries, *effects.retries]
+    outcome.prefetches = effects.prefetches
+    outcome.parked = effects.parked
+    outcome.postponed = effects.postponed
+    if effects.newer or plan.newer is not NOTHING_NEWER:
+        outcome.newer = LeaveAlone({**plan.newer.executions, **effects.newer}, plan.newer.workflow_ids)
+    outcome.found_work = claims.found_work
+    outcome.skipped = claims.skipped
+    outcome.has_sent = bool(effects.unrouted.write.outgoing)
+    outcome.planned = plan.turns.keys()
+    outcome.overtaken = effects.overtaken
+    outcome.has_put_off = effects.has_put_off
+    outcome.has_dead_letters = bool(effects.unrouted.write.dead_letters)
+    outcome.noted = [one for one in effects.noted if one.target.execution_id not in lost]
+    outcome.awaiting_trial = effects.awaiting_trial
+    outcome.lost = lost
+    outcome.busy = claims.busy
+    for one in effects.noted:
+        if one.target.execution_id in lost:
+            outcome.retries += one.requests
+    for taken in effects.taken:
+        if taken.write is not None and taken.pending.execution_id in lost:
+            taken.live.program.close()
+            outcome.retries += taken.pending.requests
+            continue
+        _follow_turn(taken, outcome, cache)
+    outcome.retries += effects.unfinished  # behind those of a lost turn, which came before them
+    if plan.answers_like:
+        _answer_repeated(plan, outcome)
+    if outcome.retries:
+        outcome.retries = list(dict.fromkeys(outcome.retries))  # a lost turn and that of its next run share their requests
+    return outcome
+
+
+def _answer_repeated(plan: Plan, outcome: CommitOutcome) -> None:
+    answered = {id(request): answer for request, answer in outcome.answers}
+    for one in plan.answers_like:
+        answer = answered.get(id(one.first))
+        if answer is None:
+            outcome.retries.append(one.request)
+            continue
+        if isinstance(answer, Opened):
+            answer = Opened(answer.execution_id, created=False, signal_sequence=answer.signal_sequence)
+        outcome.answers.append((one.request, answer))
+
+
+def _follow_turn(taken: TakenTurn, outcome: CommitOutcome, cache: ProgramCache) -> None:
+    pending, live, turn, execution = taken.pending, taken.live, taken.turn, taken.live.execution
+    for index, arrival in enumerate(pending.arrivals):
+        if arrival.request is not None and arrival.request.future is not None:
+            _answer(pending, turn, index, arrival.request, outcome)
+    write = taken.write
+    if write is None:
+        if type(live.program) is not NoProgram:
+            cache.put(live)
+        return
+    live.row = write.row
+    if write.history is not None:
+        live.weight += len(write.history.body)
+    if turn.dispatched:
+        route = write.row.route
+        for number in turn.dispatched:
+            outcome.dispatched.append(make_task(execution, number, route))
+    if turn.offered:
+        outcome.has_offers = True
+    if turn.stopped:
+        outcome.stopped.extend((execution.execution_id, number) for number in turn.stopped)
+    for timer in turn.started_timers:
+        if outcome.next_due is None or timer.due < outcome.next_due:
+            outcome.next_due = timer.due
+    if write.outgoing:
+        outcome.has_sent = True
+        outcome.terminated.extend(one.execution_id for one in turn.outgoing if type(one.envelope) is Terminate)
+    if turn.dead_letters:
+        outcome.has_dead_letters = True
+    if execution.closed_at is not None:
+        outcome.closed.append((execution, turn.events[-1]))
+    if type(live.program) is not NoProgram:
+        cache.put(live)
+
+
+def _answer(pending: PendingTurn, turn: Turn, index: int, request: Request, outcome: CommitOutcome) -> None:
+    answer = turn.answers.get(index)
+    if type(answer) is CarriedOver:
+        return  # the next run answers
+    if type(answer) is Refused:
+        if isinstance(answer.error, ExecutionClosed) and request.is_start:
+            outcome.retries.append(request)  # it was terminated beside: a closed execution is none, another is started
+        else:
+            outcome.answers.append((request, answer.error))
+        return
+    kind = type(pending.arrivals[index].envelope)
+    if kind is Start:
+        if request.signal is None:
+            outcome.answers.append((request, Opened(pending.execution_id, created=True)))
+    elif request.is_start:
+        created = pending.start is not None and pending.arrivals[0].request is request
+        outcome.answers.append((request, Opened(pending.execution_id, created, _sequence_of(answer))))
+    elif kind is Signal:
+        outcome.answers.append((request, Accepted(pending.execution_id, _sequence_of(answer))))
+    else:
+        outcome.answers.append((request, Handled() if answer is None else Handled(_is_done(answer))))
+
+
+def _sequence_of(answer: TurnAnswer | None) -> int | None:
+    return answer.sequence if type(answer) is SignalRecorded else None
+
+
+def _is_done(answer: TurnAnswer) -> bool:
+    return answer.is_done if type(answer) is Acknowledged else True

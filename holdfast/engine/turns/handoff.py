@@ -1,0 +1,103 @@
+"""What this node cannot take is left to nodes that can, or waits: on the route of its execution, in its inbox."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+import msgspec
+
+from holdfast.core import codec
+from holdfast.core.effects import DONE, Limits, Turn
+from holdfast.core.envelopes import AnyEnvelope, Cancel, InternalContinue, Signal, Start, Terminate
+from holdfast.core.execution import Execution
+from holdfast.core.instants import Instant
+from holdfast.engine.requests import Accepted, Answer, Handled, Opened, Request
+from holdfast.engine.rows import to_row
+from holdfast.engine.turns.arrivals import Arrival
+from holdfast.engine.turns.null_programs import NoProgram
+from holdfast.engine.turns.pending_turns import PendingTurn
+from holdfast.engine.turns.program_cache import LiveExecution
+from holdfast.engine.turns.taken_turns import TakenTurn
+from holdfast.engine.turns.unrouted import UnroutedWrites
+from holdfast.engine.turns.writing import note_arrivals
+from holdfast.store.contract import TurnWrite
+from holdfast.store.rows import InboxRow, Route
+
+
+def keep_requests(turn: PendingTurn, route: Route, unrouted: UnroutedWrites) -> list[tuple[Request, Answer]]:
+    """Put this node's own requests for an execution into its inbox; what the callers are told. Inbox rows stay there."""
+    answers: list[tuple[Request, Answer]] = []
+    for arrival in turn.arrivals:
+        request = arrival.request
+        if request is None:
+            continue
+        envelope = request.keyed_envelope if type(arrival.envelope) is Signal else arrival.envelope
+        unrouted.send(turn.org, turn.execution_id, envelope, route)
+        if isinstance(arrival.envelope, Cancel | Terminate):
+            answers.append((request, Handled()))
+        elif request.is_start:
+            answers.append((request, Opened(turn.execution_id, created=False)))
+        else:
+            answers.append((request, Accepted(turn.execution_id, None)))
+    return answers
+
+
+def keep_rows(turn: PendingTurn, route: Route, unrouted: UnroutedWrites) -> None:
+    """Let inbox rows wait for an execution that takes no turn now. None waits by workflow id: so it can be skipped."""
+    for arrival in turn.arrivals:
+        if arrival.row is not None and not arrival.row.execution_id:
+            unrouted.readdress(arrival.row, turn.execution_id, arrival.envelope, route)
+
+
+def leave_to_others(turn: PendingTurn, route: Route, unrouted: UnroutedWrites) -> list[tuple[Request, Answer]]:
+    """Leave everything that has arrived for an execution to the nodes on its route; what callers are told."""
+    for arrival in turn.arrivals:
+        if arrival.row is not None:
+            unrouted.reroute(arrival.row, route)
+    return keep_requests(turn, route, unrouted)
+
+
+def register(turn: PendingTurn, now: Instant, limits: Limits, *, process: str = "") -> TakenTurn:
+    """Make an execution whose first turn is taken later: it has its workflow id, and its inbox holds what has arrived.
+
+    If `process` is given, that one is about to try its first turn.
+    """
+    assert turn.start is not None  # noqa: S101 - only new executions are registered
+    execution = Execution.register(turn.org, turn.start, now)
+    if process:
+        execution.details.tries, execution.details.trying = 1, process
+    return _register(turn, execution, now, limits, turn.arrivals)
+
+
+def register_next_run(turn: PendingTurn, now: Instant, limits: Limits) -> TakenTurn:
+    """Make the next run of an execution that continued too often for one transaction: it begins from its inbox."""
+    assert turn.start is not None  # noqa: S101 - a next run begins with a start
+    execution = Execution.register(turn.org, turn.start, now)
+    first, *others = turn.arrivals
+    begin = Arrival(InternalContinue(start=turn.start, runs=turn.runs_before), first.request, first.row)
+    return _register(turn, execution, now, limits, [begin, *others])
+
+
+def _register(
+    pending: PendingTurn, execution: Execution, now: Instant, limits: Limits, arrivals: Sequence[Arrival]
+) -> TakenTurn:
+    execution.state_version = 1
+    turn = Turn(execution, now, limits)
+    turn.answers = {
+        index: DONE for index, arrival in enumerate(pending.arrivals) if isinstance(arrival.envelope, Cancel | Terminate)
+    }
+    row = to_row(execution)
+    write = TurnWrite(row=row, expected_version=None)
+    note_arrivals(write, pending, turn)
+    write.outgoing = [
+        InboxRow(pending.org, pending.execution_id, "", codec.encode(_without_key(arrival.envelope)), route=row.route)
+        for arrival in arrivals
+    ]
+    return TakenTurn(pending, LiveExecution(execution, NoProgram(), None, 0), turn, write)
+
+
+def _without_key(envelope: AnyEnvelope) -> AnyEnvelope:
+    """The key of its request is remembered from now on: with it, it would be taken for a repetition."""
+    if isinstance(envelope, Signal | Start) and envelope.request is not None:
+        return msgspec.structs.replace(envelope, request=None)
+    return envelope

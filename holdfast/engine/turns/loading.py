@@ -1,0 +1,202 @@
+"""How executions get their programs: from the cache, caught up with what other nodes did since, or by replay."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import TYPE_CHECKING
+
+from holdfast.core.behaviours import check_known
+from holdfast.core.envelopes import Terminate
+from holdfast.core.failures import Failure, describe_exception
+from holdfast.core.turn import fold
+from holdfast.engine.rows import from_row, to_turns
+from holdfast.engine.turns.batch_effects import Prefetch
+from holdfast.engine.turns.handoff import keep_rows
+from holdfast.engine.turns.null_programs import NoProgram
+from holdfast.engine.turns.outside_task import call_outside_task
+from holdfast.engine.turns.program_cache import LiveExecution
+from holdfast.errors import CorruptStore, HoldfastError, NewerFormat, UnknownWorkflow
+
+if TYPE_CHECKING:
+    from holdfast.core.execution import Execution
+    from holdfast.core.program import Program
+    from holdfast.engine.turns.admission import Admission
+    from holdfast.engine.turns.batch_effects import BatchEffects
+    from holdfast.engine.turns.claims import Claims
+    from holdfast.engine.turns.pending_turns import PendingTurn
+    from holdfast.engine.turns.prefetch import HistoryPrefetch
+    from holdfast.engine.turns.services import TurnServices
+    from holdfast.store.contract import Transaction
+    from holdfast.store.rows import ExecutionRow, HistoryRow
+
+Unloadable = tuple["PendingTurn", Failure | Exception]
+"""An execution that cannot take its turn: its code does not fit its history, or it cannot be loaded at all."""
+
+
+class Loader:
+    """Loads the executions of one batch, which are locked; those with long histories are left to the prefetch."""
+
+    def __init__(
+        self, services: TurnServices, claims: Claims, admission: Admission, prefetch: HistoryPrefetch, effects: BatchEffects
+    ) -> None:
+        self._services = services
+        self._claims = claims
+        self._admission = admission
+        self._prefetch = prefetch
+        self._effects = effects
+
+    async def take_from_cache(self, transaction: Transaction, turns: dict[str, PendingTurn]) -> dict[str, PendingTurn]:
+        """Take from memory what is there, and decide who takes a turn now. Who has to be replayed; no code runs yet."""
+        cache, claims = self._services.cache, self._claims
+        old: dict[str, PendingTurn] = {}
+        for execution_id, turn in turns.items():
+            live = turn.live = None if turn.retaken else cache.take(execution_id)
+            if live is None or live.execution.state_version != claims.version_of(execution_id):
+                old[execution_id] = turn
+            elif live.execution.details.tries or live.execution.details.suspect:
+                old[execution_id] = turn  # it is in quarantine: though it is in memory, it may not go on like others
+        self._prefetch.forget(execution_id for execution_id, turn in turns.items() if turn.live is not None)
+        if not old:
+            return old
+        missing = [execution_id for execution_id in old if execution_id not in claims.rows]
+        if missing:
+            claims.rows.update(await transaction.read_rows(missing))
+        for turn in old.values():
+            self._keep_if_it_can_catch_up(turn, claims.rows.get(turn.execution_id))
+        self._admit(old)
+        self._leave_long_ones(old)
+        return old
+
+    async def catch_up(self, transaction: Transaction, old: dict[str, PendingTurn]) -> list[Unloadable]:
+        """Bring each execution to the version that is locked, by replay: that runs its code."""
+        after = {execution_id: _sequence_of(turn) for execution_id, turn in old.items()}
+        histories = await transaction.read_history(after)
+        return call_outside_task(self._catch_up_all, old, histories)
+
+    def _keep_if_it_can_catch_up(self, turn: PendingTurn, row: ExecutionRow | None) -> None:
+        """What is in memory is good for catching up if it is behind, and the code here still is what is to go on."""
+        live = turn.live
+        if live is None:
+            return
+        try:
+            is_good = (
+                row is not None
+                and row.sequence >= live.execution.sequence
+                and row.state_version >= live.execution.state_version
+                and self._fits(from_row(row), turn)
+            )
+        except (CorruptStore, NewerFormat):
+            is_good = False  # found again where it is handled
+        if not is_good:
+            turn.unload()
+
+    def _admit(self, old: dict[str, PendingTurn]) -> None:
+        """Leave those in `old` that take their turns now; the others need no program."""
+        for execution_id, turn in list(old.items()):
+            row = self._claims.rows.get(execution_id)
+            if row is not None and not self._admission.admit(turn, row):
+                del old[execution_id]
+                turn.unload()
+
+    def _leave_long_ones(self, old: dict[str, PendingTurn]) -> None:
+        for execution_id, turn in list(old.items()):
+            row = self._claims.rows.get(execution_id)
+            if row is None or not self._is_long(turn, row):
+                continue
+            if self._prefetch.wants(execution_id):
+                del old[execution_id]
+                self._effects.prefetches.append(Prefetch(turn.org, execution_id, turn.requests))
+                keep_rows(turn, row.route, self._effects.unrouted)
+                turn.clear()
+                turn.unload()
+
+    def _is_long(self, turn: PendingTurn, row: ExecutionRow) -> bool:
+        """Whether too much has to be replayed under the lock.
+
+        What is terminated is so at once, though: another execution may be about to take its workflow id. And a suspect is
+        replayed where it was noted that it may end the process.
+        """
+        if row.sequence - _sequence_of(turn) < self._services.config.replay_ahead or turn.retaken or turn.needs_no_program:
+            return False
+        if self._admission.is_tried(turn.execution_id):
+            return False
+        return not any(type(arrival.envelope) is Terminate for arrival in turn.arrivals)
+
+    def _catch_up_all(self, old: dict[str, PendingTurn], histories: dict[str, list[HistoryRow]]) -> list[Unloadable]:
+        unloadable: list[Unloadable] = []
+        with self._services.cpu_timer:
+            for execution_id, turn in old.items():
+                row = self._claims.rows.get(execution_id)
+                if row is None:
+                    continue
+                try:
+                    blocked = self._catch_up(turn, row, histories.get(execution_id, []))
+                except Exception as error:  # noqa: BLE001 - one damaged row must not stop the others
+                    turn.unload()
+                    unloadable.append((turn, error))
+                    continue
+                if blocked is not None and not self._end_without_program(turn):
+                    unloadable.append((turn, blocked))
+        return unloadable
+
+    def _catch_up(self, turn: PendingTurn, row: ExecutionRow, history: Sequence[HistoryRow]) -> Failure | None:
+        """Bring an execution to its row, from what is in memory or from its beginning. The failure, if its code differs."""
+        execution = from_row(row)
+        if turn.live is None:
+            program, weight = self._find_program(execution, turn), 0
+            if row.sequence == 0 and type(program) is not NoProgram:
+                self.note_version(execution, program)
+        else:
+            program, weight = turn.live.program, turn.live.weight
+            execution.take_open_from(turn.live.execution)
+        turn.live = LiveExecution(execution, program, row, weight + sum(len(one.body) for one in history))
+        try:
+            blocked = replay(execution, program, history)
+        except NewerFormat:
+            raise  # a node that can read it takes its turn, also if it is to be terminated
+        except HoldfastError as error:  # a history that cannot be decoded
+            blocked = describe_exception(error)
+        return None if type(program) is NoProgram else blocked
+
+    def _end_without_program(self, turn: PendingTurn) -> bool:
+        """Whether it is to be terminated: for that, no program is needed."""
+        live = turn.live
+        if live is None or not turn.put_terminate_first():
+            return False
+        live.program.close()
+        turn.live = LiveExecution(live.execution, NoProgram(), live.row, 0)
+        return True
+
+    def _find_program(self, execution: Execution, turn: PendingTurn) -> Program:
+        if self._fits(execution, turn):
+            try:
+                return self._services.make_program(execution)
+            except UnknownWorkflow:
+                pass  # another node may know it
+        return NoProgram()
+
+    def _fits(self, execution: Execution, turn: PendingTurn) -> bool:
+        return execution.status != "blocked" and not turn.needs_no_program and self._services.routes.fits(execution)
+
+    def note_version(self, execution: Execution, program: Program) -> None:
+        """Note in an execution that takes its first turn which version of the code takes it."""
+        execution.code_version = program.code_version
+        if program.definition is not None and program.definition.is_pinned:
+            execution.details.pinned = True
+
+
+def replay(execution: Execution, program: Program, history: Sequence[HistoryRow]) -> Failure | None:
+    """Let an execution and its program go through what happened. The failure, if the program does not agree with it.
+
+    Raises CorruptStore or NewerFormat if the history cannot be read.
+    """
+    turns = to_turns(history)
+    fold(execution, turns)
+    if execution.behaviours:
+        check_known(execution.behaviours)
+    step = program.apply(turns)
+    return step.commands[0].error if step.commands else None  # type: ignore[union-attr]  # it is a Block
+
+
+def _sequence_of(turn: PendingTurn) -> int:
+    return 0 if turn.live is None else turn.live.execution.sequence

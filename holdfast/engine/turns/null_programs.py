@@ -1,0 +1,56 @@
+"""Programs for executions whose own cannot run."""
+
+from __future__ import annotations
+
+from holdfast.core.commands import Fail
+from holdfast.core.events import AnyEvent
+from holdfast.core.failures import Failure
+from holdfast.core.instants import Instant
+from holdfast.core.program import Step
+
+
+class FailingProgram:
+    """Fails once it runs: for code that did not survive its first turn."""
+
+    definition = None
+    code_version = ""
+
+    def __init__(self, error: Failure) -> None:
+        self._error = error
+
+    def advance(self, event: AnyEvent, _now: Instant) -> Step:
+        """The failure, at the first event that is not held."""
+        return Step() if getattr(event, "held", False) else Step([Fail(failure=self._error)])
+
+    def apply(self, _turns: object) -> Step:
+        """Nothing to compare: it fails before anything is recorded."""
+        return Step()
+
+    def waiting_signals(self) -> tuple[str, ...]:
+        """No signal is waited for, since no code runs."""
+        return ()
+
+    def close(self) -> None:
+        """Nothing to free: there are no coroutines."""
+
+
+class NoProgram:
+    """Stands in for a program that cannot run: blocked, or of an unknown workflow."""
+
+    definition = None
+    code_version = ""
+
+    def advance(self, _event: object, _now: Instant) -> Step:
+        """Only ever asked about what needs no program."""
+        return Step()
+
+    def apply(self, _turns: object) -> Step:
+        """Agrees with every history, since no code is compared with it."""
+        return Step()
+
+    def waiting_signals(self) -> tuple[str, ...]:
+        """No signal is waited for, since no code runs."""
+        return ()
+
+    def close(self) -> None:
+        """Nothing to free: there are no coroutines."""

@@ -1,0 +1,71 @@
+"""An execution on its way through a batch: what has arrived for it, and how far its turn has come."""
+
+from __future__ import annotations
+
+from typing import Final
+
+import msgspec
+
+from holdfast.core.envelopes import AnyEnvelope, InternalContinue, Redispatch, Start, Terminate
+from holdfast.engine.requests import Request
+from holdfast.engine.turns.arrivals import Arrival
+from holdfast.engine.turns.program_cache import LiveExecution
+
+_ENDING_RANKS: Final[dict[type[AnyEnvelope], int]] = {Start: 0, InternalContinue: 0, Terminate: 1}
+
+
+class PendingTurn(msgspec.Struct, eq=False, gc=False):
+    """A turn that a batch is about to take, or has to do without."""
+
+    org: str
+    execution_id: str
+    start: Start | None
+    """The start that makes the execution, if it does not exist yet."""
+    arrivals: list[Arrival]
+    live: LiveExecution | None = None
+    """The execution with its program, once it is loaded."""
+    retaken: bool = False
+    """Whether the turn is taken once more because the program ended before it was given all signals."""
+    runs_before: int = 0
+    """How many runs it continues that began and ended without coming to rest."""
+    parent: str = ""
+    """The execution that started it in the same batch: if that one's turn is lost, so is this one."""
+    generation: int = 0
+    """How many such parents it has, one above the other."""
+    needs_no_program: bool = False
+    """Whether it is terminated without its program, which does not fit or may end the process."""
+
+    @property
+    def is_planned(self) -> bool:
+        """Whether the batch's plan asks for it, and not another turn of the same batch."""
+        return not self.generation and not self.runs_before and not self.retaken
+
+    @property
+    def envelopes(self) -> list[AnyEnvelope]:
+        """What has arrived, without where it came from."""
+        return [arrival.envelope for arrival in self.arrivals]
+
+    @property
+    def requests(self) -> list[Request]:
+        """This node's own requests among what has arrived."""
+        return [arrival.request for arrival in self.arrivals if arrival.request is not None]
+
+    @property
+    def comes_from_store(self) -> bool:
+        """Whether any of it would be found by another node if this one ended: an inbox row, a due timer, or an orphan."""
+        return any(arrival.request is None or type(arrival.envelope) is Redispatch for arrival in self.arrivals)
+
+    def put_terminate_first(self) -> bool:
+        """Put an order to terminate before all else but the start; whether there is one. It needs no program."""
+        self.arrivals.sort(key=lambda arrival: _ENDING_RANKS.get(type(arrival.envelope), 2))
+        return any(type(arrival.envelope) is Terminate for arrival in self.arrivals[:2])
+
+    def unload(self) -> None:
+        """Close its program: it is not needed, or of no use."""
+        if self.live is not None:
+            self.live.program.close()
+            self.live = None
+
+    def clear(self) -> None:
+        """Give it nothing of what has arrived: it takes no turn in this batch."""
+        self.arrivals.clear()

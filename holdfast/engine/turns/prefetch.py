@@ -1,0 +1,192 @@
+"""Long histories are replayed before their executions are locked: under the lock only what happened since is missing."""
+
+from __future__ import annotations
+
+import asyncio
+import logging
+import time
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from typing import TYPE_CHECKING, Final
+
+from holdfast.core.failures import Failure
+from holdfast.core.lifecycle import Status
+from holdfast.engine.rows import from_row
+from holdfast.engine.turns.loading import replay
+from holdfast.engine.turns.outside_task import call_outside_task
+from holdfast.engine.turns.program_cache import LiveExecution
+from holdfast.errors import HoldfastError
+
+if TYPE_CHECKING:
+    from holdfast.engine.requests import Request
+    from holdfast.engine.turns.services import TurnServices
+    from holdfast.store.rows import ExecutionRow, HistoryRow
+
+log = logging.getLogger("holdfast.engine")
+
+SLICE: Final = 100
+"""How many events are replayed, or some more, before others get their turn on the loop."""
+MOST_AT_ONCE: Final = 4
+"""How many histories are in memory for that."""
+MOST_READY: Final = 1_000
+FIRST_SLOT: Final = 1_000
+"""Of the slots by which replays are marked as in flight: workers of the pump have lower ones."""
+
+
+class HistoryPrefetch:
+    """Replays executions that a batch put off, and says when each is `ready`, with what waits for it."""
+
+    def __init__(self, services: TurnServices, on_ready: Callable[[str, list[Request]], None]) -> None:
+        self._store = services.store
+        self._cache = services.cache
+        self._make_program = services.make_program
+        self._routes = services.routes
+        self._cpu_timer = services.cpu_timer
+        self._process = services.process
+        self._slots = list(range(FIRST_SLOT, FIRST_SLOT + MOST_AT_ONCE))
+        """In-flight slots that are free."""
+        self._on_ready = on_ready
+        self._waiting: dict[str, list[Request]] = {}
+        """What arrived here for executions that are being replayed."""
+        self._tasks: set[asyncio.Task[None]] = set()
+        self._is_stopped = False
+        self._places = asyncio.Semaphore(MOST_AT_ONCE)
+        self.busy_since: float | None = None
+        """Since when a part of a replay has been under way, by the monotonic clock."""
+        self._ready: dict[str, None] = {}
+        """Executions that were replayed ahead: one whose program is not in the cache even so is replayed under its lock."""
+
+    @property
+    def is_busy(self) -> bool:
+        """Whether any history is being replayed ahead of its turn."""
+        return bool(self._waiting)
+
+    def wants(self, execution_id: str) -> bool:
+        """Whether an execution is to be put off until it is replayed."""
+        if self._is_stopped or execution_id in self._ready:
+            self._ready.pop(execution_id, None)
+            return False
+        return True
+
+    def forget(self, execution_ids: Iterable[str]) -> None:
+        """These found their programs: the next time, they may be put off again."""
+        if self._ready:
+            for execution_id in execution_ids:
+                self._ready.pop(execution_id, None)
+
+    def begin(self, org: str, execution_id: str, requests: list[Request]) -> None:
+        """Replay an execution; `requests` wait until it is ready."""
+        waiting = self._waiting.get(execution_id)
+        if waiting is not None:
+            waiting.extend(requests)
+            return
+        self._waiting[execution_id] = requests
+        if self._is_stopped:
+            self._finish(execution_id)
+            return
+        task = asyncio.get_running_loop().create_task(
+            self._replay_ahead(org, execution_id), name=f"holdfast-replay-{execution_id}"
+        )
+        self._tasks.add(task)
+        task.add_done_callback(self._tasks.discard)
+
+    async def stop(self) -> None:
+        """Replay no further. What waits goes on as if everything were ready."""
+        await self.kill()
+        for execution_id in list(self._waiting):
+            self._finish(execution_id)
+
+    async def kill(self) -> None:
+        """Stop at once, as a crash would: replays are abandoned where they are."""
+        self._is_stopped = True
+        tasks = list(self._tasks)
+        for task in tasks:
+            task.cancel()
+        if tasks:
+            await asyncio.wait(tasks)
+
+    async def _replay_ahead(self, org: str, execution_id: str) -> None:
+        try:
+            async with self._places:
+                slot = self._slots.pop()
+                try:
+                    live = await self._replay(org, execution_id, slot)
+                finally:
+                    self._slots.append(slot)
+                if live is not None:
+                    await self._keep(live)
+        except HoldfastError as error:
+            log.warning("execution %s is replayed under its lock: %s", execution_id, error)
+        except Exception:
+            log.exception("execution %s could not be replayed ahead", execution_id)
+        self._finish(execution_id)
+
+    def _finish(self, execution_id: str) -> None:
+        self._ready[execution_id] = None
+        if len(self._ready) > MOST_READY:  # those that other nodes took
+            del self._ready[next(iter(self._ready))]
+        self._on_ready(execution_id, self._waiting.pop(execution_id))
+
+    async def _keep(self, live: LiveExecution) -> None:
+        """Unless a batch took its turn all the same, meanwhile: what is open by the cache must be."""
+        execution, row = live.execution, None
+        try:
+            row = await self._store.find_execution(execution.org, execution.execution_id)
+        finally:
+            if row is not None and row.closed_at is None and self._cache.get(execution.execution_id) is None:
+                self._cache.put(live)
+            else:
+                live.program.close()
+
+    async def _was_in_flight(self, row: ExecutionRow, slot: int) -> bool:
+        """Leave a trace, should the process end in the replay; whether another process ended while it had this one."""
+        transaction = await self._store.begin()
+        try:
+            return bool(await transaction.mark_in_flight(self._process, slot, {row.execution_id: row.state_version}))
+        finally:
+            await transaction.rollback()
+
+    async def _replay(self, org: str, execution_id: str, slot: int = FIRST_SLOT) -> LiveExecution | None:
+        """The program at a committed version; None if it takes no turns here, does not fit, or is suspect."""
+        row = await self._store.find_execution(org, execution_id)
+        if row is None or row.closed_at is not None or row.status == Status.BLOCKED:
+            return None
+        execution = from_row(row)
+        if not self._routes.fits(execution):
+            return None
+        if await self._was_in_flight(row, slot):
+            return None  # the batch that finds it not replayed finds the same, and tries it apart from others
+        history = [one for one in await self._store.load_history(execution_id) if one.first <= row.sequence]
+        live = LiveExecution(execution, self._make_program(execution), row, sum(len(one.body) for one in history))
+        is_done = False
+        try:
+            for turns in _slice(history):
+                if call_outside_task(self._replay_part, live, turns) is not None:
+                    return None
+                await asyncio.sleep(0)  # others come between two parts
+            is_done = True
+        finally:
+            if not is_done:
+                live.program.close()
+        return live
+
+    def _replay_part(self, live: LiveExecution, turns: Sequence[HistoryRow]) -> Failure | None:
+        self.busy_since = time.monotonic()
+        try:
+            with self._cpu_timer:
+                return replay(live.execution, live.program, turns)
+        finally:
+            self.busy_since = None
+
+
+def _slice(history: Sequence[HistoryRow]) -> Iterator[list[HistoryRow]]:
+    """The turns of a history, in parts of about the same length."""
+    part: list[HistoryRow] = []
+    count = 0
+    for turn in history:
+        part.append(turn)
+        count += turn.count
+        if count >= SLICE:
+            yield part
+            part, count = [], 0
+    if part:
+        yield part

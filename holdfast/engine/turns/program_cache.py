@@ -1,0 +1,97 @@
+"""The programs that are alive in this process: an LRU, bounded by number and by the history they stand for.
+
+A program is only kept when what advanced it is committed. Losing one costs a replay, never more.
+"""
+
+from __future__ import annotations
+
+from collections import OrderedDict
+from collections.abc import Callable
+
+import msgspec
+
+from holdfast.core.execution import Execution
+from holdfast.core.program import Program
+from holdfast.store.rows import ExecutionRow
+
+MakeProgram = Callable[[Execution], Program]
+"""Makes the program of an execution. Raises UnknownWorkflow if this node does not have it."""
+
+
+class LiveExecution(msgspec.Struct, eq=False, gc=False):
+    """An execution with its program, at a committed version."""
+
+    execution: Execution
+    program: Program
+    row: ExecutionRow | None
+    """The row as it was committed last; None before the first commit."""
+    weight: int
+    """Bytes of history behind it."""
+
+
+class ProgramCache:
+    """Live programs by execution id, and open executions by workflow id among them."""
+
+    def __init__(self, most: int, most_bytes: int, is_outdated: Callable[[LiveExecution], bool]) -> None:
+        self._most = most
+        self._most_bytes = most_bytes
+        self._bytes = 0
+        self._live: OrderedDict[str, LiveExecution] = OrderedDict()
+        self._by_key: dict[tuple[str, str], str] = {}
+        self._is_outdated = is_outdated
+        """Tells whether a program is of a definition that was replaced or removed."""
+        self._may_be_outdated = False
+        """Whether definitions were ever replaced or removed: else nobody is asked."""
+
+    def __len__(self) -> int:
+        return len(self._live)
+
+    def get(self, execution_id: str) -> LiveExecution | None:
+        """The live program of an execution, if it is here."""
+        return self._live.get(execution_id)
+
+    def find_open(self, key: tuple[str, str]) -> str | None:
+        """The execution id of a live open execution, by org and workflow id."""
+        return self._by_key.get(key)
+
+    def take(self, execution_id: str) -> LiveExecution | None:
+        """Remove a live program for the length of a turn: it is provisional until `put` back."""
+        live = self._live.pop(execution_id, None)
+        if live is not None:
+            self._bytes -= live.weight
+            key = (live.execution.org, live.execution.workflow_id)
+            if self._by_key.get(key) == execution_id:  # another node may have closed it, and another run have the id by now
+                del self._by_key[key]
+        return live
+
+    def put(self, live: LiveExecution) -> None:
+        """Keep a program whose turn is committed; the least recently used ones make room."""
+        execution = live.execution
+        earlier = self.take(execution.execution_id)
+        if earlier is not None and earlier is not live:
+            earlier.program.close()
+        if execution.closed_at is not None or (self._may_be_outdated and self._is_outdated(live)):
+            live.program.close()
+            return
+        self._live[execution.execution_id] = live
+        self._by_key[execution.org, execution.workflow_id] = execution.execution_id
+        self._bytes += live.weight
+        while len(self._live) > self._most or (self._bytes > self._most_bytes and len(self._live) > 1):
+            self.drop(next(iter(self._live)))
+
+    def drop(self, execution_id: str) -> None:
+        """Close the program of an execution, if it is here: its next turn costs a replay."""
+        live = self.take(execution_id)
+        if live is not None:
+            live.program.close()
+
+    def drop_outdated(self) -> None:
+        """Close every program of a definition that was replaced or removed; one that takes a turn now, after it."""
+        self._may_be_outdated = True
+        for live in [one for one in self._live.values() if self._is_outdated(one)]:
+            self.drop(live.execution.execution_id)
+
+    def clear(self) -> None:
+        """Close every program: the engine ends."""
+        for execution_id in list(self._live):
+            self.drop(execution_id)

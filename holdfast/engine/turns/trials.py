@@ -1,0 +1,112 @@
+"""Batches of their own for suspects and for the parts of a failing batch: run before all other work, one at a time."""
+
+from __future__ import annotations
+
+from collections import deque
+from collections.abc import Iterable, Sequence
+from typing import TYPE_CHECKING
+
+from holdfast.engine.turns.claims import BatchOrder, ClaimTarget
+
+if TYPE_CHECKING:
+    from holdfast.engine.quarantine import Quarantine
+    from holdfast.engine.requests import AnyRequest, Request
+    from holdfast.engine.turns.batch_effects import Noted
+
+
+class Trial:
+    """Some executions that take their turns in a batch of their own, with the requests for each of them."""
+
+    __slots__ = ("_members",)
+
+    def __init__(self, members: Iterable[tuple[ClaimTarget, Sequence[AnyRequest]]]) -> None:
+        self._members: dict[str, tuple[ClaimTarget, list[AnyRequest]]] = {
+            target.execution_id: (target, list(requests)) for target, requests in members
+        }
+
+    def __len__(self) -> int:
+        return len(self._members)
+
+    @property
+    def execution_ids(self) -> list[str]:
+        """The suspects whose turns this trial takes."""
+        return list(self._members)
+
+    @property
+    def requests(self) -> list[AnyRequest]:
+        """This node's own requests for its members; each once, though two members may share one."""
+        return list(dict.fromkeys(request for _, requests in self._members.values() for request in requests))
+
+    def make_order(self) -> BatchOrder:
+        """What its batch is to do."""
+        return BatchOrder(self.requests, [target for target, _ in self._members.values()])
+
+    def add(self, execution_id: str, requests: Iterable[Request]) -> None:
+        """Requests that came for one of its members meanwhile."""
+        self._members[execution_id][1].extend(requests)
+
+    def split(self) -> list[Trial]:
+        """Two trials of half the suspects each, to find out which of them fails."""
+        members = list(self._members.values())
+        middle = len(members) // 2
+        return [Trial(members[:middle]), Trial(members[middle:])]
+
+    def keep(self, execution_ids: Iterable[str]) -> Trial | None:
+        """A trial of these members alone; None if none of them is one."""
+        members = [self._members[execution_id] for execution_id in execution_ids if execution_id in self._members]
+        return Trial(members) if members else None
+
+
+class Trials:
+    """The trials that are to come, and the one that is under way."""
+
+    def __init__(self, quarantine: Quarantine) -> None:
+        self._quarantine = quarantine
+        self._coming: deque[Trial] = deque()
+        self._present: Trial | None = None
+
+    @property
+    def is_due(self) -> bool:
+        """Whether a trial waits to begin: only one is under way at a time."""
+        return bool(self._coming) and self._present is None
+
+    @property
+    def is_busy(self) -> bool:
+        """Whether any trial is under way or waits to begin."""
+        return bool(self._coming) or self._present is not None
+
+    def begin(self) -> Trial:
+        """The next one, which is under way from now on."""
+        self._present = self._coming.popleft()
+        return self._present
+
+    def end(self, *following: Trial | None) -> None:
+        """The present trial is over; these come next."""
+        self._present = None
+        self._coming.extendleft(trial for trial in reversed(following) if trial is not None)
+
+    def note(self, noted: Sequence[Noted]) -> None:
+        """Suspects whose notes are committed: they are tried in groups."""
+        members = {one.target.execution_id: (one.target, one.requests) for one in noted}
+        for one in noted:
+            self._quarantine.note(one.target.execution_id, one.tries)
+        for group in self._quarantine.group(list(members)):
+            self._coming.append(Trial(members[execution_id] for execution_id in group))
+
+    def isolate(self, members: Sequence[tuple[ClaimTarget, Sequence[Request]]]) -> None:
+        """A batch with these executions failed: they take their turns apart from all others, in two halves."""
+        self._coming.extend(half for half in Trial(members).split() if len(half))
+
+    def add(self, execution_id: str, requests: Sequence[Request]) -> bool:
+        """Let requests be part of the trial of their execution; False if none is to come."""
+        for trial in self._coming:
+            if execution_id in trial.execution_ids:
+                trial.add(execution_id, requests)
+                return True
+        return False
+
+    def abandon(self) -> list[AnyRequest]:
+        """Forget all trials that are to come; the requests that were part of them."""
+        requests = [request for trial in self._coming for request in trial.requests]
+        self._coming.clear()
+        return requests

@@ -1,0 +1,338 @@
+"""Takes the turns of a batch in memory, one after the other; a turn that cannot be taken does not stop the others."""
+
+from __future__ import annotations
+
+import logging
+from collections.abc import Sequence
+from time import monotonic  # the guard puts a slower one into the module
+from typing import TYPE_CHECKING, Final
+
+from holdfast.core.effects import Turn
+from holdfast.core.envelopes import ActivityBegan, Terminate
+from holdfast.core.execution import Execution
+from holdfast.core.failures import Failure, describe_exception
+from holdfast.core.instants import Instant
+from holdfast.core.payloads import Payload
+from holdfast.core.placing import MayKeep, place_activities
+from holdfast.core.turn import take_turn
+from holdfast.engine.quarantine import clear_note
+from holdfast.engine.rows import from_row, to_row
+from holdfast.engine.turns.arrivals import Arrival
+from holdfast.engine.turns.handoff import register, register_next_run
+from holdfast.engine.turns.inline_children import InlineChildren, make_next_run
+from holdfast.engine.turns.null_programs import FailingProgram, NoProgram
+from holdfast.engine.turns.pending_turns import PendingTurn
+from holdfast.engine.turns.program_cache import LiveExecution
+from holdfast.engine.turns.taken_turns import TakenTurn
+from holdfast.engine.turns.turn_order import SHORT_TURN, Kind, find_overtaken
+from holdfast.engine.turns.writing import bury_refused, make_write
+from holdfast.errors import HoldfastError, StoreError, TurnTooLarge, TurnTooLong
+from holdfast.store.contract import TurnWrite
+
+if TYPE_CHECKING:
+    from holdfast.engine.turns.batch_effects import BatchEffects
+    from holdfast.engine.turns.services import TurnServices
+
+log = logging.getLogger("holdfast.engine")
+
+MOST_RUNS_PER_BATCH: Final = 50
+"""How often an execution may continue within one transaction; then its next run begins from its inbox."""
+SPARE_RUNS: Final = 1_000
+"""How often an execution may continue without coming to rest beyond once for each signal that it carries along."""
+MOST_SECONDS: Final = 0.5
+"""How long the turns of one batch may compute together: a transaction must not hold its locks for long."""
+MOST_BYTES: Final = 32 * 1024 * 1024
+"""How much history the turns of one batch may write together: a single turn may write more than that."""
+
+
+class TurnTaker:
+    """Takes turns and keeps what comes out of them in the effects of the batch."""
+
+    def __init__(
+        self,
+        services: TurnServices,
+        effects: BatchEffects,
+        now: Instant,
+        children: InlineChildren,
+        may_keep: MayKeep | None,
+    ) -> None:
+        self._services = services
+        self._effects = effects
+        self._now = now
+        self._children = children
+        self._may_keep = may_keep
+        self._limits = services.limits
+        self._node = services.node
+        self._max_bytes = services.config.max_turn_bytes
+        self._following: list[PendingTurn] = []
+        self._bytes = 0
+        self._until: float | None = None
+        """Until when the batch may compute, by the monotonic clock."""
+
+    def take_all(self, turns: Sequence[PendingTurn]) -> list[PendingTurn]:
+        """Take every turn; what comes back has to be loaded and taken in the same batch.
+
+        Once the batch has computed for long, or has much to write, those of the plan that are left wait for the next batch,
+        and children and next runs that this batch was to begin are made, and begin from their inboxes.
+        """
+        self._following = []
+        taken, order = self._effects.taken, self._services.turn_order
+        put_off: list[tuple[str, Kind]] = []
+        now = monotonic()
+        has_suspects = bool(self._effects.noted) or self._services.quarantine.is_trying
+        if self._until is None:
+            self._until = now + MOST_SECONDS
+        with self._services.cpu_timer:
+            for pending in turns:
+                live = pending.live
+                if live is None or not pending.arrivals:
+                    continue
+                if taken and (self._bytes > MOST_BYTES or now > self._until) and not pending.retaken:
+                    if pending.is_planned:
+                        put_off.append((pending.execution_id, self._kind_of(pending, live)))
+                        self._put_off(pending, live)
+                        continue
+                    if pending.start is not None:
+                        self._leave_to_inbox(pending, live)
+                        continue
+                if has_suspects and self._begins_activity(pending):
+                    self._put_off(pending, live)
+                    continue
+                began = now
+                try:
+                    self._take(pending, live)
+                except Exception as error:  # noqa: BLE001 - one poison envelope must not stop the others
+                    self._handle_failure(pending, error)
+                now = monotonic()
+                if now - began > SHORT_TURN or order.seconds:
+                    order.note_length(live.execution.workflow, now - began)
+        if put_off:
+            served = {self._kind_of(one.pending, one.live) for one in taken}
+            self._effects.overtaken += find_overtaken(put_off, served)
+        return self._following
+
+    def _kind_of(self, pending: PendingTurn, live: LiveExecution) -> Kind:
+        return self._services.turn_order.kind_of(live.execution.workflow, has_requests=bool(pending.requests))
+
+    def _begins_activity(self, pending: PendingTurn) -> bool:
+        """Whether a suspect activity is to be noted as begun: not now, or it would be blamed for what is tried next."""
+        is_tried = self._services.quarantine.is_noted(pending.execution_id)
+        return not is_tried and any(type(arrival.envelope) is ActivityBegan for arrival in pending.arrivals)
+
+    def _put_off(self, pending: PendingTurn, live: LiveExecution) -> None:
+        if pending.start is None and type(live.program) is not NoProgram and live.row is not None:
+            self._services.cache.put(live)  # it is where its row is: nothing has moved it
+            pending.live = None
+        self._effects.put_off(pending)
+
+    def _put_off_rest(self, pending: PendingTurn, handled: int) -> None:
+        """Let what a turn had no time or no room for wait for the next batch: in the inbox, due, or as a request."""
+        rest = pending.arrivals[handled:]
+        del pending.arrivals[handled:]
+        self._effects.unfinished += [arrival.request for arrival in rest if arrival.request is not None]
+        self._effects.has_put_off = True
+
+    def _leave_to_inbox(self, pending: PendingTurn, live: LiveExecution) -> None:
+        """Make a child, or the next run of what continued, without its first turn: that it takes from its inbox."""
+        live.program.close()
+        make = register_next_run if pending.runs_before else register
+        self._effects.taken.append(make(pending, self._now, self._limits))
+
+    def _take(self, pending: PendingTurn, live: LiveExecution) -> None:
+        if type(live.program) is NoProgram and not pending.put_terminate_first():
+            self._park(pending, live)
+            return
+        if pending.runs_before and pending.runs_before > self._limits.max_signals + SPARE_RUNS:
+            live.program.close()
+            self._fail_new(pending, describe_exception(_never_rests(pending)))
+            return
+        arrivals, may_go_on = pending.arrivals, None
+        if len(arrivals) == 1:
+            arrived = [arrivals[0].envelope]
+        else:
+            arrived = pending.envelopes
+            if pending.start is None and not pending.retaken and not any(type(one) is Terminate for one in arrived):
+                may_go_on = _Budget(arrivals, self._max_bytes // 2, self._until or 0.0)
+        turn = take_turn(
+            live.execution,
+            live.program,
+            arrived,
+            self._now,
+            self._limits,
+            hold_signals=pending.retaken,
+            may_go_on=may_go_on,
+        )
+        if turn.handled is not None:
+            self._put_off_rest(pending, turn.handled)
+        if turn.unseen_signals and not pending.retaken:
+            live.program.close()
+            pending.live, pending.retaken = None, True
+            self._following.append(pending)
+        elif turn.blocked is None:
+            self._finish(pending, live, turn)
+        elif pending.start is None and pending.put_terminate_first():
+            live.program.close()
+            pending.live, pending.needs_no_program = None, True
+            self._following.append(pending)
+        else:
+            self.block(pending, turn.blocked)
+
+    def _finish(self, pending: PendingTurn, live: LiveExecution, turn: Turn) -> None:
+        """Make what a turn writes of what it collected."""
+        execution = live.execution
+        if turn.answers:
+            bury_refused(pending, turn)
+        if turn.dead_letters and self._services.config.dead_letter_policy == "discard":
+            _discard(pending, turn)
+        details = execution.details
+        if (details.tries or details.suspect) and turn.events:
+            clear_note(details)
+            turn.changed = True
+        if not turn.events and not turn.writes:
+            for arrival in pending.arrivals:
+                self._effects.unrouted.consume(arrival)
+            self._effects.taken.append(TakenTurn(pending, live, turn, None))
+            return
+        following = self._children.take_children(pending, turn) if turn.outgoing and self._children.room else ()
+        place_activities(turn, self._node, self._may_keep)
+        details.last_node = self._node
+        expected, route = None, None
+        if (row := live.row) is not None:
+            expected = execution.state_version
+            route = row.route if row.sequence else None  # its first turn may pin it
+        write = make_write(pending, execution, turn, expected, self._node, route or None)
+        if write.history is not None:
+            size = len(write.history.body)
+            if size > self._max_bytes:
+                self.block(pending, describe_exception(_too_large(execution, size, self._max_bytes)))
+                return
+            self._bytes += size
+        self._effects.taken.append(TakenTurn(pending, live, turn, write))
+        if following:
+            self._following += following
+        if turn.successor is not None:
+            self._continue(make_next_run(pending, turn, turn.successor))
+
+    def _continue(self, following: PendingTurn) -> None:
+        """The next run takes its first turn in this batch, unless there were too many before it."""
+        if following.runs_before % MOST_RUNS_PER_BATCH:
+            self._following.append(following)
+        else:
+            self._effects.taken.append(register_next_run(following, self._now, self._limits))
+
+    # --- what cannot take its turn ---
+
+    def block(self, pending: PendingTurn, error: Failure) -> None:
+        """Block an execution whose turn cannot be taken: nothing of it is kept, and what has arrived waits in its inbox."""
+        live = pending.live
+        assert live is not None  # noqa: S101 - only loaded ones are blocked
+        live.program.close()
+        if live.row is None or live.row.sequence == 0:
+            # Its first turn is what cannot be taken. It fails instead of leaving nothing behind.
+            self._fail_new(pending, error)
+            return
+        execution = from_row(live.row)
+        execution.block(error, live.program.code_version)
+        expected = execution.state_version
+        execution.state_version += 1
+        blocked = LiveExecution(execution, NoProgram(), live.row, 0)
+        write = TurnWrite(row=to_row(execution), expected_version=expected)
+        self._effects.taken.append(TakenTurn(pending, blocked, Turn(execution, self._now, self._limits), write))
+        self._park(pending, live)
+
+    def set_aside(self, pending: PendingTurn, error: Exception) -> None:
+        """An execution cannot be loaded, or not be written: its callers are told, the rest waits; the others go on."""
+        if pending.parent:
+            raise error  # it comes by the inbox next time, when the batch is smaller
+        log.error("execution %s cannot take a turn", pending.execution_id, exc_info=error)
+        effects = self._effects
+        if pending.start is not None:
+            effects.unrouted.fail(pending.arrivals, error)
+        for arrival in pending.arrivals:
+            request = arrival.request
+            if request is not None and request.future is not None:
+                effects.answers.append((request, as_answer(error)))
+            elif request is not None:
+                effects.unrouted.send(pending.org, pending.execution_id, arrival.envelope)
+        pending.clear()
+
+    def _park(self, pending: PendingTurn, live: LiveExecution) -> None:
+        self._effects.park(pending, "" if live.row is None else live.row.route)
+
+    def _fail_new(self, pending: PendingTurn, error: Failure) -> None:
+        """Close an execution as failed that did not survive its first turn."""
+        row = pending.live.row if pending.live is not None else None
+        if row is None:
+            assert pending.start is not None  # noqa: S101 - one without a row is new
+            execution = Execution.register(pending.org, pending.start, self._now)
+        else:
+            execution = from_row(row)
+        program = FailingProgram(error)
+        turn = take_turn(execution, program, pending.envelopes, self._now, self._limits, hold_signals=True)
+        self._finish(pending, LiveExecution(execution, program, row, 0), turn)
+
+    def _handle_failure(self, pending: PendingTurn, error: Exception) -> None:
+        """A turn failed in a way nobody foresaw: the others go on.
+
+        Envelopes from the inbox are tried again some times, then buried; an execution that fails without any is blocked.
+        """
+        live = pending.live
+        assert live is not None  # noqa: S101 - only loaded ones take turns
+        log.error("a turn of execution %s failed", pending.execution_id, exc_info=error)
+        if not any(arrival.row is not None for arrival in pending.arrivals):
+            try:
+                self.block(pending, describe_exception(error))
+            except Exception as second:  # noqa: BLE001 - what cannot be written at all is nobody's but the caller's
+                self.set_aside(pending, second)
+            return
+        live.program.close()
+        self._effects.unrouted.fail(pending.arrivals, error)
+        self._effects.retries += pending.requests
+        pending.clear()
+
+
+class _Budget:
+    """Says whether a turn goes on to the next of several arrivals: not once it took long, or recorded much already."""
+
+    __slots__ = ("_arrivals", "_bytes", "_most_bytes", "_until")
+
+    def __init__(self, arrivals: Sequence[Arrival], most_bytes: int, until: float) -> None:
+        self._arrivals = arrivals
+        self._most_bytes = most_bytes
+        self._until = until
+        self._bytes = 0
+
+    def __call__(self, handled: int) -> bool:
+        envelope = self._arrivals[handled - 1].envelope
+        value: Payload | None = getattr(envelope, "value", None) or getattr(envelope, "result", None)
+        if value is not None:
+            self._bytes += len(value.data)
+        return self._bytes <= self._most_bytes and monotonic() <= self._until
+
+
+def as_answer(error: Exception) -> HoldfastError:
+    """An exception as a caller gets it."""
+    if isinstance(error, HoldfastError):
+        return error
+    return StoreError(f"Expected to take a turn, but {type(error).__name__}: {error}. See the log.")
+
+
+def _discard(pending: PendingTurn, turn: Turn) -> None:
+    for letter in turn.dead_letters:
+        log.warning("an envelope for '%s' is discarded: %s", pending.execution_id, letter.reason)
+    turn.dead_letters.clear()
+
+
+def _too_large(execution: Execution, size: int, limit: int) -> TurnTooLarge:
+    return TurnTooLarge(
+        f"Expected a turn of workflow '{execution.workflow}' to write at most {limit:,} bytes of history, but it would "
+        f"write {size:,}. Start fewer activities at once, pass references instead of large values, or raise max_turn_bytes."
+    )
+
+
+def _never_rests(pending: PendingTurn) -> TurnTooLong:
+    workflow = "" if pending.start is None else pending.start.workflow
+    return TurnTooLong(
+        f"Expected workflow '{workflow}' to come to rest, but it continued "
+        f"{pending.runs_before} times without waiting for anything. Let each run wait before it calls continue_as."
+    )

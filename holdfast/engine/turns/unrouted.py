@@ -1,0 +1,104 @@
+"""What a batch writes that belongs to no turn: inbox rows that no execution takes, and what their senders are told."""
+
+from __future__ import annotations
+
+import logging
+from collections.abc import Iterable
+
+import msgspec
+
+from holdfast.core import codec
+from holdfast.core.children import refuse_child
+from holdfast.core.envelopes import AnyEnvelope, Start
+from holdfast.core.failures import Failure
+from holdfast.core.instants import Instant
+from holdfast.engine.turns.arrivals import Arrival
+from holdfast.errors import HoldfastError
+from holdfast.store.contract import UnroutedWrite
+from holdfast.store.rows import DeadLetterRow, InboxRow, RequestRow, Route
+
+log = logging.getLogger("holdfast.engine")
+
+
+class BurialRules(msgspec.Struct, frozen=True):
+    """When an inbox row becomes a dead letter, and what is written on that: the node and the time."""
+
+    node: str
+    now: Instant
+    max_attempts: int
+    """How often handling an inbox row may fail before it becomes a dead letter."""
+
+
+class UnroutedWrites:
+    """Collects the writes of one batch that belong to no turn."""
+
+    def __init__(self, rules: BurialRules) -> None:
+        self._rules = rules
+        self.write = UnroutedWrite()
+
+    def consume(self, arrival: Arrival) -> None:
+        """Remove the inbox row that brought an arrival, if one did: it is handled."""
+        if arrival.row is not None:
+            self.write.consumed.append(arrival.row.id)
+
+    def send(self, org: str, execution_id: str, envelope: AnyEnvelope, route: Route = "") -> None:
+        """Put an envelope into the inbox of an execution."""
+        self.write.outgoing.append(InboxRow(org, execution_id, "", codec.encode(envelope), route=route))
+
+    def remember(self, request: RequestRow) -> None:
+        """Remember what a request with a key led to."""
+        self.write.requests.append(request)
+
+    def bury(self, row: InboxRow, reason: str) -> None:
+        """Move an inbox row to the dead letters."""
+        node, now = self._rules.node, self._rules.now
+        self.write.consumed.append(row.id)
+        self.write.dead_letters.append(
+            DeadLetterRow(row.org, row.execution_id, row.workflow_id, row.body, reason, node, now, row.attempts)
+        )
+
+    def discard_dead_letters(self) -> None:
+        """Write no dead letters, as the engine's `dead_letter_policy` may say: what they held is only in the log."""
+        for letter in self.write.dead_letters:
+            receiver = letter.execution_id or letter.workflow_id
+            log.warning("an envelope for '%s' is discarded: %s", receiver, letter.reason)
+        self.write.dead_letters.clear()
+
+    def fail(self, arrivals: Iterable[Arrival], error: Exception) -> None:
+        """Count a failure against the inbox rows among these arrivals; those that failed too often become dead letters."""
+        for arrival in arrivals:
+            row = arrival.row
+            if row is None:
+                continue
+            failures = row.attempts + 1
+            if failures < self._rules.max_attempts:
+                self.write.failed.append(row.id)
+            else:
+                reason = f"handling it failed {failures} times, at last with {type(error).__name__}: {error}"
+                self.bury(msgspec.structs.replace(row, attempts=failures), reason)
+
+    def reroute(self, row: InboxRow, route: Route) -> None:
+        """Let an inbox row go by another route from now on: the nodes that take its execution find it there."""
+        if row.route != route:
+            self.write.rerouted.append((row.id, route))
+
+    def readdress(self, row: InboxRow, execution_id: str, envelope: AnyEnvelope, route: Route) -> None:
+        """Let what an inbox row brought wait for an execution. It keeps its place in the order of arrival."""
+        changes = {"execution_id": execution_id, "workflow_id": "", "body": codec.encode(envelope), "route": route}
+        self.write.readdressed.append(msgspec.structs.replace(row, **changes))
+
+    def refuse(self, arrival: Arrival, error: HoldfastError) -> None:
+        """Refuse what came by the inbox for an execution that is not made: a parent is told; else it is a dead letter."""
+        row, envelope = arrival.row, arrival.envelope
+        if row is None:
+            return
+        if type(envelope) is Start and envelope.parent is not None:
+            self.consume(arrival)
+        else:
+            self.bury(row, error.message)
+
+    def refuse_child(self, start: Start, org: str, failure: Failure) -> None:
+        """Tell a parent that its child could not be started."""
+        refused = refuse_child(start, failure)
+        if refused is not None:
+            self.send(org, *refused)

@@ -1,0 +1,118 @@
+"""What a turn writes: from the effects that it gathered to rows."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+from holdfast.core import codec
+from holdfast.core.effects import CarriedOver, DeadLetter, Outgoing, Refused, SignalRecorded, Turn, make_task
+from holdfast.core.envelopes import Signal, Start
+from holdfast.core.execution import Execution
+from holdfast.engine.routes import make_route
+from holdfast.engine.rows import to_row
+from holdfast.engine.turns.pending_turns import PendingTurn
+from holdfast.engine.turns.request_keys import make_request_row
+from holdfast.store.contract import TurnWrite
+from holdfast.store.rows import ActivityRow, DeadLetterRow, HistoryRow, InboxRow, Route, TimerRow
+
+
+def make_write(
+    pending: PendingTurn,
+    execution: Execution,
+    turn: Turn,
+    expected_version: int | None,
+    node: str,
+    route: Route | None = None,
+) -> TurnWrite:
+    """Everything one turn writes; moves the execution on by one version and the turn's events."""
+    execution.state_version += 1
+    history = None
+    if turn.events:
+        body = codec.encode(turn.events)
+        history = HistoryRow(execution.execution_id, execution.sequence + 1, len(turn.events), turn.now, codec.SCHEMA, body)
+        execution.sequence += len(turn.events)
+    row = to_row(execution, route)
+    write = TurnWrite(row=row, expected_version=expected_version, history=history)
+    if turn.started_timers or turn.ended_timers:
+        write.timers = [
+            TimerRow(execution.org, execution.execution_id, timer.number, timer.due, timer.kind, timer.attempt, row.route)
+            for timer in turn.started_timers
+        ]
+        write.ended_timers = turn.ended_timers
+    if turn.outgoing:
+        write.outgoing = [_outgoing_row(execution.org, one) for one in turn.outgoing]
+    if turn.offered or turn.withdrawn:
+        write.offered = [_offer_row(execution, number, row.route) for number in turn.offered]
+        write.withdrawn = turn.withdrawn
+    if turn.dead_letters:
+        write.dead_letters = _dead_letter_rows(execution, turn, node)
+    note_arrivals(write, pending, turn)
+    return write
+
+
+def bury_refused(pending: PendingTurn, turn: Turn) -> None:
+    """Signals that were accepted into the inbox and now find no place: nobody waits for an answer, so they are kept."""
+    for index, answer in turn.answers.items():
+        arrival = pending.arrivals[index]
+        if type(answer) is not Refused or arrival.request is not None:
+            continue
+        envelope = arrival.envelope
+        if type(envelope) is Signal and envelope.sender is None:
+            turn.dead_letters.append(DeadLetter(envelope, answer.error.message))
+
+
+def _outgoing_row(org: str, sent: Outgoing) -> InboxRow:
+    """Of all that goes to others, only where a start goes is known."""
+    envelope = sent.envelope
+    if type(envelope) is Start:
+        route = make_route(envelope.queue, envelope.workflow)
+        return InboxRow(org, "", sent.workflow_id, codec.encode(envelope), route=route)
+    return InboxRow(org, sent.execution_id, sent.workflow_id, codec.encode(envelope))
+
+
+def _offer_row(execution: Execution, number: int, route: Route) -> ActivityRow:
+    task = make_task(execution, number, route)
+    event = task.event
+    return ActivityRow(
+        execution.org,
+        execution.execution_id,
+        number,
+        task.attempt,
+        make_route(event.options.queue, event.name),
+        codec.encode_task(task),
+    )
+
+
+def _dead_letter_rows(execution: Execution, turn: Turn, node: str) -> Sequence[DeadLetterRow]:
+    return [
+        DeadLetterRow(
+            execution.org,
+            execution.execution_id,
+            execution.workflow_id,
+            codec.encode(one.envelope),
+            one.reason,
+            node,
+            turn.now,
+        )
+        for one in turn.dead_letters
+    ]
+
+
+def note_arrivals(write: TurnWrite, pending: PendingTurn, turn: Turn) -> None:
+    """Note in what a turn writes which inbox rows it took, and what is remembered of the requests with keys among them."""
+    consumed, rows = [], []
+    for index, arrival in enumerate(pending.arrivals):
+        envelope, request = arrival.envelope, arrival.request
+        if arrival.row is not None:
+            consumed.append(arrival.row.id)
+        if request is not None:
+            key = None if request.signal is not None and type(envelope) is Start else request.key
+        else:
+            key = envelope.request if type(envelope) is Signal or type(envelope) is Start else None
+        if key is None:
+            continue
+        answer = turn.answers.get(index)
+        if not isinstance(answer, Refused | CarriedOver):
+            sequence = answer.sequence if type(answer) is SignalRecorded else None
+            rows.append(make_request_row(pending.org, key, pending.execution_id, sequence))
+    write.consumed, write.requests = consumed, rows

@@ -1,0 +1,1 @@
+"""What the API, the command line and a server call: requests checked and encoded, answers read."""

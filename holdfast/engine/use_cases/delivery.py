@@ -1,0 +1,241 @@
+"""From calls to envelopes: checks what was asked, turns it into a request for the next batch, and waits for its commit."""
+
+from __future__ import annotations
+
+import asyncio
+import re
+from collections.abc import Callable, Mapping, Sequence
+from typing import TYPE_CHECKING, Any, TypeVar
+
+import msgspec
+
+from holdfast.core import codec, payloads
+from holdfast.core.envelopes import AnyEnvelope, Cancel, RequestKey, Signal, Start, Terminate
+from holdfast.core.ids import DEFAULT_QUEUE, check_identifier, make_execution_id
+from holdfast.core.instants import SECOND, Duration, Instant, to_micros
+from holdfast.core.options import OnClosed, OnOpen
+from holdfast.core.signals import missing_error
+from holdfast.engine.requests import Accepted, Answer, AnyRequest, Handled, Opened, Request, WorkflowIdLookup
+from holdfast.errors import ExecutionNotFound, InvalidArguments, InvalidConfiguration
+from holdfast.store.rows import ExecutionRow
+
+if TYPE_CHECKING:
+    from holdfast.code.definitions import Workflow
+    from holdfast.engine.catalog import Catalog
+    from holdfast.engine.clock import Clock
+    from holdfast.engine.config import Config
+    from holdfast.store.contract import Store
+
+A = TypeVar("A", Opened, Accepted, Handled)
+E = TypeVar("E", OnOpen, OnClosed)
+LONGEST_REASON = 4_000
+_EXECUTION_ID = re.compile(r"[0-9a-f]{8}-[0-9a-f]{4}-7[0-9a-f]{3}-[89ab][0-9a-f]{3}-[0-9a-f]{12}")
+
+
+class PreparedStart(msgspec.Struct, frozen=True, gc=False):
+    """A start that was checked and encoded."""
+
+    start: Start
+    key: RequestKey | None
+    """What makes a repetition of the request safe, if the caller gave one."""
+    result_hint: Any
+    """The type as which the caller gets the execution's result."""
+
+
+class Delivery:
+    """Delivers calls of the API as requests. Each method raises before anything is stored, or returns after the commit."""
+
+    def __init__(
+        self,
+        store: Store,
+        catalog: Catalog,
+        config: Config,
+        clock: Clock,
+        submit: Callable[[AnyRequest], None],
+        entropy: Callable[[int], int],
+    ) -> None:
+        self._store = store
+        self._catalog = catalog
+        self._config = config
+        self._clock = clock
+        self._submit = submit
+        self._entropy = entropy
+
+    # --- starting ---
+
+    async def start(self, org: str, prepared: PreparedStart, signal: Signal | None = None) -> Opened:
+        """Open an execution, or find the one that is open, as one step; with a signal, which is delivered either way."""
+        start = prepared.start
+        request = Request(org, start, workflow_id=start.workflow_id, signal=signal, key=prepared.key)
+        return _expect(Opened, await self._send(request))
+
+    def make_start(
+        self,
+        org: str,
+        workflow: Workflow[..., Any] | str,
+        args: Sequence[Any],
+        *,
+        workflow_id: str | None = None,
+        queue: str | None = None,
+        on_open: OnOpen | str = OnOpen.USE_EXISTING,
+        on_closed: OnClosed | str = OnClosed.ALLOW,
+        metadata: Mapping[str, str] | None = None,
+        idempotency_key: str | None = None,
+        idempotency_ttl: Duration | None = None,
+        version: str | None = None,
+        has_signal: bool = False,
+    ) -> PreparedStart:
+        """A start, checked and encoded: of the newest version, or of the one asked for, to which it is pinned then."""
+        check_identifier(org, "the org")
+        definition = self._catalog.find(workflow, version, org)
+        encoded = definition.encode_input(args, self._config.payload_limit)
+        now = self._clock.now()
+        execution_id = make_execution_id(now, self._entropy(62))
+        start = Start(
+            execution_id=execution_id,
+            workflow_id=execution_id if workflow_id is None else check_identifier(workflow_id, "the workflow id"),
+            workflow=definition.name,
+            input=encoded,
+            queue=DEFAULT_QUEUE if queue is None else check_identifier(queue, "the queue"),
+            code_version=definition.version,
+            pinned=version is not None,
+            on_open=_choose(OnOpen, on_open, "on_open"),
+            on_closed=_choose(OnClosed, on_closed, "on_closed"),
+            metadata=_check_metadata(metadata, self._config.payload_limit),
+        )
+        kind, scope = ("signal_with_start", start.workflow_id) if has_signal else ("start", "")
+        key = self._key(kind, idempotency_key, idempotency_ttl, now, scope)
+        return PreparedStart(start, key, definition.result_hint)
+
+    # --- reaching an execution ---
+
+    def make_signal(self, name: str, value: Any) -> Signal:
+        """A signal with its name checked and its value encoded. Raises InvalidIdentifier or EncodingError."""
+        check_identifier(name, "the name of a signal")
+        return Signal(name=name, value=payloads.encode(value, f"the value of signal '{name}'", self._config.payload_limit))
+
+    async def signal(self, org: str, target: str, name: str, value: Any, request_id: str | None) -> Accepted:
+        """Deliver a signal to an open execution."""
+        signal = self.make_signal(name, value)
+        key = self.make_signal_key(request_id, target)
+        return _expect(Accepted, await self._reach(org, target, signal, key))
+
+    def make_signal_key(self, request_id: str | None, target: str) -> RequestKey | None:
+        """What makes a repeated signal safe."""
+        return self._key("signal", request_id, None, self._clock.now(), target)
+
+    async def cancel(self, org: str, target: str, reason: str) -> bool:
+        """Ask an execution to cancel; False if it is closed."""
+        return _expect(Handled, await self._reach(org, target, self.make_cancel(reason))).is_done
+
+    def make_cancel(self, reason: str) -> Cancel:
+        """A request to cancel, whose reason is checked."""
+        return Cancel(reason=_check_reason(reason))
+
+    async def terminate(self, org: str, target: str, reason: str) -> bool:
+        """End an execution at once; False if it is closed."""
+        order = Terminate(reason=_check_reason(reason))
+        return _expect(Handled, await self._reach(org, target, order)).is_done
+
+    async def _reach(self, org: str, target: str, envelope: AnyEnvelope, key: RequestKey | None = None) -> Answer:
+        check_identifier(org, "the org")
+        check_identifier(target, "the id of an execution")
+        if may_be_execution_id(target):  # no question comes first: calls arrive in the order in which they were made
+            try:
+                return await self._send(Request(org, envelope, execution_id=target, key=key))
+            except ExecutionNotFound:
+                pass  # so it is a workflow id, if anything
+        return await self._send(Request(org, envelope, workflow_id=target, key=key))
+
+    async def find(self, org: str, target: str) -> ExecutionRow | None:
+        """The row of an execution by its id, or of the newest by workflow id."""
+        check_identifier(org, "the org")
+        check_identifier(target, "the id of an execution")
+        row = await self._store.find_execution(org, target) if may_be_execution_id(target) else None
+        return row or await self._store.find_latest(org, target)
+
+    async def find_or_raise(self, org: str, target: str, verb: str) -> ExecutionRow:
+        """As `find`, but raises ExecutionNotFound if there is none, after a look into the inbox."""
+        row = await self.find(org, target)
+        if row is None:  # its start may have come by a user's transaction, and wait to be taken
+            await self._send(WorkflowIdLookup(org, target))
+            row = await self.find(org, target)
+        if row is None:
+            raise missing_error(org, target, verb)
+        return row
+
+    async def find_started(self, org: str, workflow_id: str, execution_id: str, verb: str) -> ExecutionRow:
+        """What became of a start that came by a user's transaction: its execution, or the one that was open already."""
+        await self._send(WorkflowIdLookup(org, workflow_id))
+        row = await self._store.find_execution(org, execution_id) or await self._store.find_latest(org, workflow_id)
+        if row is None:
+            raise missing_error(org, workflow_id, verb)
+        return row
+
+    # --- parts ---
+
+    def _key(self, kind: str, key: str | None, ttl: Duration | None, now: Instant, scope: str) -> RequestKey | None:
+        """A request id counts within its `scope`, the receiver that was named; an idempotency key in the whole org."""
+        if key is None:
+            if ttl is not None:
+                raise InvalidArguments(
+                    "Expected an idempotency key with its time-to-live, but there is none. Pass both or neither."
+                )
+            return None
+        check_identifier(key, "the idempotency key" if kind == "start" else "the request id")
+        length = (
+            round(self._config.request_ttl * SECOND) if ttl is None else to_micros(ttl, "the idempotency key's time-to-live")
+        )
+        return RequestKey(kind, f"{scope}\n{key}" if scope else key, now + length)
+
+    async def _send(self, request: AnyRequest) -> Answer:
+        request.future = asyncio.get_running_loop().create_future()
+        self._submit(request)
+        return await request.future
+
+
+def _expect(kind: type[A], answer: Answer) -> A:
+    """The answer to a request, which is of the kind that its envelope gets."""
+    if not isinstance(answer, kind):
+        raise TypeError(f"expected {kind.__name__} for an answer, but got {answer!r}")
+    return answer
+
+
+def may_be_execution_id(target: str) -> bool:
+    """Whether an id may be one of ours rather than a workflow id."""
+    return _EXECUTION_ID.fullmatch(target) is not None
+
+
+def _choose(kind: type[E], value: E | str, name: str) -> E:
+    try:
+        return kind(value)
+    except ValueError:
+        options = ", ".join(repr(str(one)) for one in kind)
+        raise InvalidConfiguration(f"Expected {name}=… to be one of {options}, but it is {value!r}.") from None
+
+
+def _check_metadata(metadata: Mapping[str, str] | None, limit: int) -> dict[str, str]:
+    if metadata is None:
+        return {}
+    try:
+        found = msgspec.convert(dict(metadata), dict[str, str])
+        size = len(codec.encode(found))
+    except (msgspec.ValidationError, TypeError, ValueError) as error:
+        raise InvalidArguments(
+            f"Expected metadata to map text to text, but {error}. Pass for instance {{'channel': 'web'}}."
+        ) from None
+    if size > limit:
+        raise InvalidArguments(
+            f"Expected metadata to have at most {limit} bytes as JSON, but it has {size}. Pass large values as arguments."
+        )
+    return found
+
+
+def _check_reason(reason: str) -> str:
+    try:
+        if len(reason.encode()) <= LONGEST_REASON:
+            return reason
+        found = f"it has {len(reason)} characters"
+    except (AttributeError, UnicodeEncodeError):
+        found = f"it is {reason!r}"
+    raise InvalidArguments(f"Expected the reason to be text of at most {LONGEST_REASON} bytes, but {found}. Say it shorter.")

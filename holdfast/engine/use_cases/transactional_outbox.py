@@ -1,0 +1,164 @@
+"""What commits with a transaction of the user's: starts and signals as rows for inboxes.
+
+Everything that needs no store is checked when the call is made. What shows only later has nobody to tell: a start that is
+refused, a signal whose receiver is closed or unknown, go to the dead letters with the reason.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Awaitable, Callable, Mapping
+from inspect import iscoroutinefunction
+from typing import TYPE_CHECKING, Any, TypeVar
+
+import msgspec
+
+from holdfast.core import codec
+from holdfast.core.envelopes import AnyEnvelope, Signal
+from holdfast.core.ids import DEFAULT_ORG, check_identifier
+from holdfast.core.instants import Duration
+from holdfast.core.options import OnClosed, OnOpen
+from holdfast.core.routes import find_start_route
+from holdfast.engine.handles import ExecutionVerbs, SignalWithStartResponse, WorkflowHandle
+from holdfast.engine.use_cases.delivery import Delivery, PreparedStart, may_be_execution_id
+from holdfast.errors import InvalidArguments
+from holdfast.store.contract import UserFunction
+from holdfast.store.rows import InboxRow
+
+if TYPE_CHECKING:
+    from holdfast.code.definitions import Workflow
+
+R = TypeVar("R")
+T = TypeVar("T")
+
+
+def make_start_row(org: str, prepared: PreparedStart, signal: Signal | None = None) -> InboxRow:
+    """A start for whoever takes its workflow; with a signal, which goes to the one that is open, if one is."""
+    start, key = prepared.start, prepared.key
+    if signal is None:
+        start = msgspec.structs.replace(start, request=key)
+    else:
+        start = msgspec.structs.replace(start, signal=msgspec.structs.replace(signal, request=key))
+    return InboxRow(org, "", start.workflow_id, codec.encode(start), route=find_start_route(start))
+
+
+def make_envelope_row(org: str, target: str, envelope: AnyEnvelope) -> InboxRow:
+    """An envelope for an execution by its id or its workflow id: which of the two it is shows when it is taken."""
+    check_identifier(org, "the org")
+    check_identifier(target, "the id of an execution")
+    return InboxRow(org, target if may_be_execution_id(target) else "", target, codec.encode(envelope))
+
+
+class TransactionWork:
+    """What is to happen if a transaction commits. Given to the function of `engine.transaction`, beside its connection.
+
+    The methods are those of the engine, without waiting: they check and collect, and the commit does the rest.
+    """
+
+    def __init__(self, engine: ExecutionVerbs, delivery: Delivery, put: Callable[[InboxRow], None]) -> None:
+        self._engine = engine
+        self._delivery = delivery
+        self._put = put
+
+    def start(
+        self,
+        workflow: Workflow[..., R] | str,
+        *args: Any,
+        workflow_id: str | None = None,
+        org: str = DEFAULT_ORG,
+        queue: str | None = None,
+        on_open: OnOpen | str = OnOpen.USE_EXISTING,
+        on_closed: OnClosed | str = OnClosed.ALLOW,
+        metadata: Mapping[str, str] | None = None,
+        idempotency_key: str | None = None,
+        idempotency_ttl: Duration | None = None,
+        version: str | None = None,
+    ) -> WorkflowHandle[R]:
+        """Start a workflow, as `engine.start` does. The handle is of use after the commit."""
+        prepared = self._delivery.make_start(
+            org,
+            workflow,
+            args,
+            workflow_id=workflow_id,
+            queue=queue,
+            on_open=on_open,
+            on_closed=on_closed,
+            metadata=metadata,
+            idempotency_key=idempotency_key,
+            idempotency_ttl=idempotency_ttl,
+            version=version,
+        )
+        start, hint = prepared.start, prepared.result_hint
+        self._put(make_start_row(org, prepared))
+        return WorkflowHandle(self._engine, org, start.workflow_id, start.execution_id, created=None, hint=hint)
+
+    def signal_with_start(
+        self,
+        workflow_id: str,
+        workflow: Workflow[..., Any] | str,
+        *args: Any,
+        signal_name: str,
+        signal_value: Any = None,
+        org: str = DEFAULT_ORG,
+        queue: str | None = None,
+        metadata: Mapping[str, str] | None = None,
+        request_id: str | None = None,
+        version: str | None = None,
+    ) -> SignalWithStartResponse:
+        """Signal the open execution that has the id, whatever its version, or start one with the signal in hand."""
+        signal = self._delivery.make_signal(signal_name, signal_value)
+        prepared = self._delivery.make_start(
+            org,
+            workflow,
+            args,
+            workflow_id=check_identifier(workflow_id, "the workflow id"),
+            queue=queue,
+            metadata=metadata,
+            idempotency_key=request_id,
+            version=version,
+            has_signal=True,
+        )
+        self._put(make_start_row(org, prepared, signal))
+        return SignalWithStartResponse(prepared.start.execution_id, None, None)
+
+    def signal(
+        self,
+        target: str,
+        signal_name: str,
+        signal_value: Any = None,
+        *,
+        org: str = DEFAULT_ORG,
+        request_id: str | None = None,
+    ) -> None:
+        """Signal an execution, by workflow id or execution id."""
+        signal = self._delivery.make_signal(signal_name, signal_value)
+        key = self._delivery.make_signal_key(request_id, target)
+        self._put(make_envelope_row(org, target, msgspec.structs.replace(signal, request=key)))
+
+    def cancel(self, target: str, reason: str = "", *, org: str = DEFAULT_ORG) -> None:
+        """Ask an execution to cancel once the transaction is committed."""
+        self._put(make_envelope_row(org, target, self._delivery.make_cancel(reason)))
+
+
+def wrap_user_function(
+    function: Callable[..., T | Awaitable[T]], make: Callable[[Callable[[InboxRow], None]], Any]
+) -> UserFunction[T]:
+    """A user's function as a store takes it: of the same kind, async or not, and given what `make` makes of the inbox."""
+    if not callable(function):
+        raise InvalidArguments(
+            f"Expected engine.transaction to get a function, but got {function!r}. Pass one that takes (connection, work)."
+        )
+    if iscoroutinefunction(function):
+
+        async def work_async(connection: Any, put: Callable[[InboxRow], None]) -> T:
+            doing: Any = function(connection, make(put))
+            result: T = await doing
+            return result
+
+        work_async.__qualname__ = getattr(function, "__qualname__", repr(function))
+        return work_async
+
+    def work(connection: Any, put: Callable[[InboxRow], None]) -> T | Awaitable[T]:
+        return function(connection, make(put))
+
+    work.__qualname__ = getattr(function, "__qualname__", repr(function))
+    return work

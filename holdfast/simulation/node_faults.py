@@ -1,0 +1,67 @@
+"""Faults of whole nodes, beside crashes: they freeze and go on, are shut down and replaced, or lose the database."""
+
+from __future__ import annotations
+
+from collections.abc import Awaitable, Callable, Mapping
+from typing import Final, TypeAlias
+
+from holdfast.core.instants import SECOND
+from holdfast.simulation.world import MILLI, NodeDied, World
+
+PAUSE_MILLIS: Final = (300, 9_000)
+"""Between two faults, at random."""
+FREEZE_MILLIS: Final = (500, 25_000)
+"""How long a freeze or an outage lasts, at random."""
+TRANSACTION_TIMEOUT_MILLIS: Final = 5_000
+"""How long the database keeps the open transaction of a node that is silent."""
+FAULT_SECONDS: Final = 60
+"""After so much virtual time no more faults are injected, so that every run ends."""
+
+NodeFault: TypeAlias = Callable[[World], Awaitable[None]]
+
+
+async def freeze(world: World) -> None:
+    """Freeze a node, as a long garbage collection does; others take over from it, then it goes on."""
+    name = world.random.choice(sorted(world.nodes))
+    length = world.random.randint(*FREEZE_MILLIS)
+    world.note(f"{name} is frozen for {length} ms")
+    world.loop.freeze(name, world.loop.now + length * MILLI)
+    if length > TRANSACTION_TIMEOUT_MILLIS:
+        await world.loop.pause(TRANSACTION_TIMEOUT_MILLIS * MILLI)
+        world.backend.drop_transactions(name)
+
+
+async def shutdown(world: World) -> None:
+    """Shut a node down cleanly; another one replaces it."""
+    ready = sorted(node.name for node in world.nodes.values() if node.is_open)
+    if not ready:
+        return
+    name = world.random.choice(ready)
+    world.note(f"{name} is shut down")
+    try:
+        await world.shut_down_node(name)
+    except NodeDied:
+        return
+
+
+async def outage(world: World) -> None:
+    """Make the database unreachable for all nodes; none of them may take over from another because of it."""
+    length = world.random.randint(*FREEZE_MILLIS)
+    world.note(f"the database is out of reach for {length} ms")
+    world.backend.break_until(world.loop.now + length * MILLI)
+    await world.loop.pause(length * MILLI)
+
+
+NODE_FAULTS: Final[Mapping[str, NodeFault]] = {"freezes": freeze, "outages": outage, "shutdowns": shutdown}
+
+
+async def inject_node_faults(world: World, fault: NodeFault) -> None:
+    """Inject a node fault again and again, for a limited time."""
+    ends_at = world.loop.now + FAULT_SECONDS * SECOND
+    try:
+        while not world.is_over and world.loop.now < ends_at:
+            await world.loop.pause(world.random.randint(*PAUSE_MILLIS) * MILLI)
+            if not world.is_over and world.nodes:
+                await fault(world)
+    except Exception as error:  # noqa: BLE001 - any exception is a problem of the run
+        world.loop.on_error(error)

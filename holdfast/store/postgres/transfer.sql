@@ -1,0 +1,199 @@
+-- The statements by which everything is taken from a database, or put into one. `holdfast` stands for the schema's name. Pages
+-- begin with where the next one goes on, and end with the row that makes them larger than the last parameter allows.
+
+-- === marks ==============================================================================================================
+
+-- name: read_marks
+SELECT name, value FROM holdfast.marks;
+
+-- name: add_mark
+INSERT INTO holdfast.marks (name, value) VALUES ($1, $2) ON CONFLICT DO NOTHING RETURNING name;
+
+-- name: change_mark
+UPDATE holdfast.marks SET value = $3 WHERE name = $1 AND value = $2 RETURNING name;
+
+-- name: remove_mark
+DELETE FROM holdfast.marks WHERE name = $1 AND value = $2 RETURNING name;
+
+-- name: lacks_mark
+SELECT 1 WHERE NOT EXISTS (SELECT 1 FROM holdfast.marks WHERE name = $1);
+
+-- name: list_present
+-- By the server's clock, which tells when they were seen too.
+SELECT node, seen_at, started_at, has_left, details, ((extract(epoch FROM clock_timestamp()) * 1000000)::bigint - seen_at) / 1000000
+FROM holdfast.nodes
+WHERE NOT has_left
+ORDER BY node;
+
+-- === reading ============================================================================================================
+
+-- name: count_rows
+SELECT (SELECT count(*) FROM holdfast.executions),
+       (SELECT count(*) FROM holdfast.events),
+       (SELECT count(*) FROM holdfast.timers),
+       (SELECT count(*) FROM holdfast.inbox),
+       (SELECT count(*) FROM holdfast.dead_letters),
+       (SELECT count(*) FROM holdfast.requests),
+       (SELECT count(*) FROM holdfast.activities);
+
+-- name: page_executions
+SELECT id, org, execution_id, workflow_id, workflow, code_version, queue, status, state_version, sequence, nodes, parent_id,
+       created_at, updated_at, closed_at, details, route
+FROM (
+    SELECT *, sum(octet_length(details)) OVER (ORDER BY id) - octet_length(details) AS size_before
+    FROM (SELECT * FROM holdfast.executions WHERE id > $1 ORDER BY id LIMIT $2) AS page
+) AS measured
+WHERE size_before <= $3
+ORDER BY id;
+
+-- name: page_histories
+SELECT execution, first, execution_id, first, count, at, schema, body
+FROM (
+    SELECT *, sum(octet_length(body)) OVER (ORDER BY execution, first) - octet_length(body) AS size_before
+    FROM (
+        SELECT events.*, executions.execution_id
+        FROM holdfast.events
+        JOIN holdfast.executions ON executions.id = events.execution
+        WHERE (events.execution, events.first) > ($1, $2)
+        ORDER BY events.execution, events.first
+        LIMIT $3
+    ) AS page
+) AS measured
+WHERE size_before <= $4
+ORDER BY execution, first;
+
+-- name: page_timers
+SELECT execution_id, number, org, execution_id, number, due, kind, attempt, route
+FROM holdfast.timers
+WHERE (execution_id, number) > ($1, $2)
+ORDER BY execution_id, number
+LIMIT $3;
+
+-- name: page_inbox
+SELECT id, org, execution_id, workflow_id, body, id, attempts, route
+FROM (
+    SELECT *, sum(octet_length(body)) OVER (ORDER BY id) - octet_length(body) AS size_before
+    FROM (SELECT * FROM holdfast.inbox WHERE id > $1 ORDER BY id LIMIT $2) AS page
+) AS measured
+WHERE size_before <= $3
+ORDER BY id;
+
+-- name: page_dead_letters
+SELECT id, org, execution_id, workflow_id, body, reason, node, at, attempts, id
+FROM (
+    SELECT *, sum(octet_length(body)) OVER (ORDER BY id) - octet_length(body) AS size_before
+    FROM (SELECT * FROM holdfast.dead_letters WHERE id > $1 ORDER BY id LIMIT $2) AS page
+) AS measured
+WHERE size_before <= $3
+ORDER BY id;
+
+-- name: page_requests
+SELECT org, kind, key, org, kind, key, execution_id, sequence, expires_at
+FROM holdfast.requests
+WHERE (org, kind, key) > ($1, $2, $3)
+ORDER BY org, kind, key
+LIMIT $4;
+
+-- name: page_activities
+-- No index leads along their ids: there are never many.
+SELECT id, org, execution_id, number, attempt, route, body, node
+FROM (
+    SELECT *, sum(octet_length(body)) OVER (ORDER BY id) - octet_length(body) AS size_before
+    FROM (SELECT * FROM holdfast.activities WHERE id > $1 ORDER BY id LIMIT $2) AS page
+) AS measured
+WHERE size_before <= $3
+ORDER BY id;
+
+-- === reading one execution ==============================================================================================
+
+-- name: copy_executions
+SELECT org, execution_id, workflow_id, workflow, code_version, queue, status, state_version, sequence, nodes, parent_id,
+       created_at, updated_at, closed_at, details, route
+FROM holdfast.executions
+WHERE execution_id = ANY ($1::text[])
+ORDER BY id;
+
+-- name: copy_histories
+SELECT executions.execution_id, events.first, events.count, events.at, events.schema, events.body
+FROM holdfast.executions
+JOIN holdfast.events ON events.execution = executions.id
+WHERE executions.execution_id = ANY ($1::text[])
+ORDER BY events.execution, events.first;
+
+-- name: copy_timers
+SELECT org, execution_id, number, due, kind, attempt, route
+FROM holdfast.timers
+WHERE execution_id = ANY ($1::text[])
+ORDER BY execution_id, number;
+
+-- name: copy_inbox
+-- By execution id; or, of an open execution, by workflow id. With the execution each is for.
+SELECT executions.execution_id, inbox.org, inbox.execution_id, inbox.workflow_id, inbox.body, inbox.id, inbox.attempts, inbox.route
+FROM holdfast.executions
+JOIN holdfast.inbox
+    ON inbox.org = executions.org
+    AND (
+        inbox.execution_id = executions.execution_id
+        OR (inbox.execution_id = '' AND inbox.workflow_id = executions.workflow_id AND executions.closed_at IS NULL)
+    )
+WHERE executions.execution_id = ANY ($1::text[])
+ORDER BY inbox.id;
+
+-- name: copy_activities
+SELECT org, execution_id, number, attempt, route, body, node
+FROM holdfast.activities
+WHERE execution_id = ANY ($1::text[])
+ORDER BY id;
+
+-- name: copy_requests
+SELECT org, kind, key, execution_id, sequence, expires_at
+FROM holdfast.requests
+WHERE execution_id = ANY ($1::text[])
+ORDER BY org, kind, key;
+
+-- === writing ============================================================================================================
+
+-- name: find_last_id
+SELECT coalesce(max(id), 0) FROM holdfast.executions;
+
+-- name: find_numbers
+SELECT execution_id, id FROM holdfast.executions WHERE execution_id = ANY ($1::text[]);
+
+-- name: lock_workflow_id
+-- As who starts one does, but waiting for it.
+SELECT pg_advisory_xact_lock(hashtextextended($1 || chr(10) || $2, 2));
+
+-- name: find_taken
+SELECT EXISTS (SELECT 1 FROM holdfast.executions WHERE execution_id = $3),
+       EXISTS (SELECT 1 FROM holdfast.executions WHERE org = $1 AND workflow_id = $2 AND closed_at IS NULL);
+
+-- name: add_execution
+INSERT INTO holdfast.executions (
+    org, execution_id, workflow_id, workflow, code_version, queue, status, state_version, sequence, nodes, parent_id,
+    created_at, updated_at, closed_at, details, route, is_blocked
+)
+VALUES ($1, $2, $3, $4, $5, $6, $7::text, $8, $9, $10, $11, $12, $13, $14, $15, $16, $7::text = 'blocked')
+RETURNING id;
+
+-- name: add_requests
+INSERT INTO holdfast.requests (org, kind, key, execution_id, sequence, expires_at)
+SELECT * FROM unnest($1::text[], $2::text[], $3::text[], $4::text[], $5::bigint[], $6::bigint[])
+ON CONFLICT DO NOTHING;
+
+-- name: set_sequence
+-- Where ids go on, for the table that is named as text.
+SELECT setval(pg_get_serial_sequence($1, 'id'), greatest(1, $2::bigint), $2::bigint > 0);
+
+-- name: find_greatest_ids
+SELECT (SELECT max(id) FROM holdfast.executions),
+       (SELECT max(id) FROM holdfast.inbox),
+       (SELECT max(id) FROM holdfast.dead_letters),
+       (SELECT max(id) FROM holdfast.activities);
+
+-- name: analyze
+ANALYZE holdfast.executions, holdfast.events, holdfast.timers, holdfast.inbox, holdfast.dead_letters, holdfast.requests,
+    holdfast.activities;
+
+-- name: empty
+TRUNCATE holdfast.executions, holdfast.events, holdfast.timers, holdfast.inbox, holdfast.dead_letters, holdfast.requests,
+    holdfast.activities;

@@ -1,0 +1,138 @@
+"""What stores keep, as they keep it: rows."""
+
+from __future__ import annotations
+
+from typing import TypeAlias
+
+import msgspec
+
+from holdfast.core.effects import TimerKind
+from holdfast.core.instants import Instant
+
+Route: TypeAlias = str
+"""Who may take something: made of a queue, a name and where that matters a version, by the engine. The store only compares
+it. Empty: anybody."""
+
+RequestKeyId: TypeAlias = tuple[str, str, str]
+"""(org, kind, key) of a request that carries a key."""
+
+
+class ExecutionRow(msgspec.Struct, frozen=True, gc=False):
+    """One execution. `details` is JSON that the store does not look into; `nodes` hold running activities of it in memory.
+
+    Org, execution id, workflow id, workflow, queue, parent id and time of creation never change. All others may, with every
+    turn.
+    """
+
+    org: str
+    execution_id: str
+    workflow_id: str
+    workflow: str
+    code_version: str
+    queue: str
+    status: str
+    state_version: int
+    sequence: int
+    nodes: tuple[str, ...]
+    parent_id: str | None
+    created_at: Instant
+    updated_at: Instant
+    closed_at: Instant | None
+    details: bytes
+    route: Route = ""
+    """The route by which nodes may take its turns."""
+
+
+class HistoryRow(msgspec.Struct, frozen=True, gc=False):
+    """The events of one turn: `count` of them from sequence `first` on. Never changes."""
+
+    execution_id: str
+    first: int
+    count: int
+    at: Instant
+    schema: int
+    body: bytes
+
+
+class TimerRow(msgspec.Struct, frozen=True, gc=False):
+    """Something that is due for an execution at a time; setting it again under its number replaces it."""
+
+    org: str
+    execution_id: str
+    number: int
+    due: Instant
+    kind: TimerKind = TimerKind.TIMER
+    attempt: int = 0
+    """Of an activity's timer, the attempt that begins or waits; 0 for a program's own."""
+    route: Route = ""
+    """The route of its execution."""
+
+
+class ActivityRow(msgspec.Struct, frozen=True, gc=False):
+    """An attempt of an activity that its own node could not take: offered to whoever can.
+
+    Only `node` changes, once; everything else by a new offer in its place.
+    """
+
+    org: str
+    execution_id: str
+    number: int
+    attempt: int
+    route: Route
+    body: bytes
+    node: str | None = None
+    """The node that has taken it; None while it is offered."""
+
+
+class InboxRow(msgspec.Struct, frozen=True, gc=False):
+    """An envelope to be handled now. `execution_id` is empty where it is addressed by workflow id.
+
+    `id` is given by the store, in the order of arrival: a database sequence, never a time. Of the rest only
+    `attempts` and `route` change, and by `UnroutedWrite.readdressed` whom it is for.
+    """
+
+    org: str
+    execution_id: str
+    workflow_id: str
+    body: bytes
+    id: int = 0
+    attempts: int = 0
+    route: Route = ""
+    """That of the receiver, where the sender knows it. `Store.deliver` fills it in."""
+
+
+class DeadLetterRow(msgspec.Struct, frozen=True, gc=False):
+    """An envelope that could not be handled, as it came, and why. Never changes."""
+
+    org: str
+    execution_id: str
+    workflow_id: str
+    body: bytes
+    reason: str
+    node: str
+    at: Instant
+    attempts: int = 0
+    id: int = 0
+
+
+class RequestRow(msgspec.Struct, frozen=True, gc=False):
+    """What was answered to a request that carried a key, kept until it expires."""
+
+    org: str
+    kind: str
+    key: str
+    execution_id: str
+    sequence: int | None
+    expires_at: Instant
+
+
+class NodeRow(msgspec.Struct, frozen=True, gc=False):
+    """A node's heartbeat, which is its lease."""
+
+    node: str
+    seen_at: Instant
+    started_at: Instant
+    has_left: bool = False
+    """Whether the node left cleanly: others take what it has not finished, at once."""
+    details: bytes = b"{}"
+    """JSON that the store does not look into: where it runs, and what it can do."""

@@ -1,0 +1,178 @@
+-- The statements by which everything is taken from a database, or put into one. Pages begin with where the next one goes on.
+
+-- === marks ==============================================================================================================
+
+-- name: read_marks
+SELECT name, value FROM marks;
+
+-- name: read_mark
+SELECT value FROM marks WHERE name = ?;
+
+-- name: put_mark
+INSERT OR REPLACE INTO marks (name, value) VALUES (?, ?);
+
+-- name: remove_mark
+DELETE FROM marks WHERE name = ?;
+
+-- === reading ============================================================================================================
+
+-- name: begin_reading
+BEGIN
+
+-- name: count_rows
+SELECT (SELECT count(*) FROM executions),
+       (SELECT count(*) FROM events),
+       (SELECT count(*) FROM timers),
+       (SELECT count(*) FROM inbox),
+       (SELECT count(*) FROM dead_letters),
+       (SELECT count(*) FROM requests),
+       (SELECT count(*) FROM activities);
+
+-- name: page_executions
+SELECT id, org, execution_id, workflow_id, workflow, code_version, queue, status, state_version, sequence, nodes, parent_id,
+       created_at, updated_at, closed_at, details, route
+FROM executions
+WHERE id > ?
+ORDER BY id
+LIMIT ?;
+
+-- name: page_histories
+-- As they were written, so that each history comes in its own order.
+SELECT events.id, executions.execution_id, events.first, events.count, events.at, events.schema, events.body
+FROM events
+CROSS JOIN executions ON executions.id = events.execution
+WHERE events.id > ?
+ORDER BY events.id
+LIMIT ?;
+
+-- name: page_timers
+SELECT execution_id, number, org, execution_id, number, due, kind, attempt, route
+FROM timers
+WHERE (execution_id, number) > (?, ?)
+ORDER BY execution_id, number
+LIMIT ?;
+
+-- name: page_inbox
+SELECT id, org, execution_id, workflow_id, body, id, attempts, route
+FROM inbox
+WHERE id > ?
+ORDER BY id
+LIMIT ?;
+
+-- name: page_dead_letters
+SELECT id, org, execution_id, workflow_id, body, reason, node, at, attempts, id
+FROM dead_letters
+WHERE id > ?
+ORDER BY id
+LIMIT ?;
+
+-- name: page_requests
+SELECT org, kind, key, org, kind, key, execution_id, sequence, expires_at
+FROM requests
+WHERE (org, kind, key) > (?, ?, ?)
+ORDER BY org, kind, key
+LIMIT ?;
+
+-- name: page_activities
+SELECT id, org, execution_id, number, attempt, route, body, node
+FROM activities
+WHERE id > ?
+ORDER BY id
+LIMIT ?;
+
+-- === reading one execution ==============================================================================================
+
+-- name: copy_executions
+SELECT org, execution_id, workflow_id, workflow, code_version, queue, status, state_version, sequence, nodes, parent_id,
+       created_at, updated_at, closed_at, details, route
+FROM executions
+WHERE execution_id IN (SELECT value FROM json_each(?))
+ORDER BY id;
+
+-- name: copy_timers
+SELECT org, execution_id, number, due, kind, attempt, route
+FROM timers
+WHERE execution_id = ?
+ORDER BY number;
+
+-- name: copy_inbox
+-- By execution id; or, of an open execution, by workflow id.
+SELECT org, execution_id, workflow_id, body, id, attempts, route
+FROM inbox
+WHERE execution_id = :execution_id AND org = :org
+UNION ALL
+SELECT org, execution_id, workflow_id, body, id, attempts, route
+FROM inbox
+WHERE :is_open AND execution_id = '' AND workflow_id = :workflow_id AND org = :org
+ORDER BY id;
+
+-- name: copy_activities
+SELECT org, execution_id, number, attempt, route, body, node
+FROM activities
+WHERE execution_id = ?
+ORDER BY id;
+
+-- name: copy_requests
+-- No index leads there: one look through the table, for many executions.
+SELECT org, kind, key, execution_id, sequence, expires_at
+FROM requests
+WHERE execution_id IN (SELECT value FROM json_each(?))
+ORDER BY org, kind, key;
+
+-- === writing ============================================================================================================
+
+-- name: move_executions
+INSERT INTO executions (
+    org, execution_id, workflow_id, workflow, code_version, queue, status, state_version, sequence, nodes, parent_id,
+    created_at, updated_at, closed_at, details, route, last_turn, id
+)
+VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, 0, ?);
+
+-- name: find_ends
+-- Where histories end.
+SELECT execution_id, id, last_turn
+FROM executions
+WHERE execution_id IN (SELECT value FROM json_each(?));
+
+-- name: move_histories
+INSERT INTO events (id, execution, previous, first, count, at, schema, body)
+VALUES (?, ?, ?, ?, ?, ?, ?, ?);
+
+-- name: set_ends
+UPDATE executions SET last_turn = ? WHERE id = ?;
+
+-- name: move_timers
+INSERT INTO timers (org, execution_id, number, due, kind, attempt, route)
+VALUES (?, ?, ?, ?, ?, ?, ?);
+
+-- name: move_inbox
+INSERT INTO inbox (org, execution_id, workflow_id, body, id, attempts, route)
+VALUES (?, ?, ?, ?, ?, ?, ?);
+
+-- name: move_dead_letters
+INSERT INTO dead_letters (org, execution_id, workflow_id, body, reason, node, at, attempts, id)
+VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?);
+
+-- name: move_requests
+INSERT INTO requests (org, kind, key, execution_id, sequence, expires_at)
+VALUES (?, ?, ?, ?, ?, ?)
+ON CONFLICT DO NOTHING;
+
+-- name: move_activities
+INSERT INTO activities (org, execution_id, number, attempt, route, body, node)
+VALUES (?, ?, ?, ?, ?, ?, ?);
+
+-- name: has_execution
+SELECT EXISTS (SELECT 1 FROM executions WHERE execution_id = ?);
+
+-- name: has_open
+SELECT EXISTS (SELECT 1 FROM executions WHERE org = ? AND workflow_id = ? AND closed_at IS NULL);
+
+-- name: empty
+DELETE FROM executions;
+DELETE FROM events;
+DELETE FROM timers;
+DELETE FROM inbox;
+DELETE FROM dead_letters;
+DELETE FROM requests;
+DELETE FROM activities;

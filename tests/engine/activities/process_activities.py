@@ -1,0 +1,78 @@
+"""Activities that run in processes of their own: found there by their place in this module."""
+
+from __future__ import annotations
+
+import asyncio
+import os
+from dataclasses import dataclass
+from typing import Any
+
+from holdfast import ApplicationFailure, Retry, activity
+
+
+@dataclass
+class Job:
+    number: int
+
+
+class Awkward(Exception):
+    """Cannot be rebuilt from its arguments, as many exceptions of libraries."""
+
+    def __init__(self, code: int, *, hint: str) -> None:
+        super().__init__(f"awkward {code}, {hint}")
+
+
+@activity(executor="process", retry=Retry(max_attempts=1))
+def compute(job: Job) -> list[int]:
+    return [os.getpid(), job.number * 2]
+
+
+@activity(executor="process", retry=Retry(max_attempts=1))
+def fail(how: str) -> Any:
+    match how:
+        case "plain":
+            raise ValueError("no")
+        case "details":
+            raise ApplicationFailure("no", type="Declined", details={"code": 51})
+        case "awkward":
+            raise Awkward(7, hint="x")
+        case "exit":
+            raise SystemExit(3)
+        case "unencodable":
+            return object()
+    os._exit(9)
+
+
+class Wordless(Exception):
+    def __str__(self) -> str:
+        raise asyncio.CancelledError("no words")
+
+
+@activity(executor="process", retry=Retry(max_attempts=2, initial=0.05))
+def raise_odd(how: str) -> None:
+    match how:
+        case "stop":
+            raise StopIteration
+        case "generator exit":
+            raise GeneratorExit
+        case "cancel":
+            raise asyncio.CancelledError
+        case "wordless":
+            raise Wordless
+
+
+@activity(executor="process", retry=Retry(max_attempts=3, initial=0))
+def die_once(marker: str) -> str:
+    """Takes its process down the first time."""
+    try:
+        os.close(os.open(marker, os.O_CREAT | os.O_EXCL))
+    except FileExistsError:
+        return "lived"
+    os._exit(9)
+
+
+def undecorated(number: int) -> int:
+    return number + 1
+
+
+decorated_elsewhere = activity(name="decorated elsewhere", executor="process", retry=Retry(max_attempts=1))(undecorated)
