@@ -38,17 +38,25 @@ def make_engine(url: str, **options: Any) -> Engine:
 
 @asynccontextmanager
 async def rival(url: str, *, starts: int, works: bool = True) -> AsyncIterator[None]:
-    """A process on another machine that beats as 'worker', and began so many seconds after now."""
+    """A process on another machine that beats as 'worker', and began so many seconds after now.
+
+    Its first heartbeat is stored when the context is entered.
+    """
     store = make_store(url)
     await store.open()
     details = msgspec.json.encode(NodeDetails(host="elsewhere", pid=1, lease=1.0, token="rival", works=works))
 
-    async def beat_on() -> None:
-        began = (await store.beat(NodeRow("observer", 0, 0), (), ())).now + starts * SECOND
-        while True:
-            await store.beat(NodeRow("worker", 0, began, details=details), (), ())
-            await asyncio.sleep(0.05)
+    began = (await store.beat(NodeRow("observer", 0, 0), (), ())).now + starts * SECOND
 
+    async def beat() -> None:
+        await store.beat(NodeRow("worker", 0, began, details=details), (), ())
+
+    async def beat_on() -> None:
+        while True:
+            await asyncio.sleep(0.05)
+            await beat()
+
+    await beat()
     beating = asyncio.create_task(beat_on())
     try:
         yield
