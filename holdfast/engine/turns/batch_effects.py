@@ -31,31 +31,30 @@ class Prefetch(msgspec.Struct, frozen=True):
     requests: Sequence[Request]
 
 
-class BatchEffects:
+class BatchEffects(msgspec.Struct):
     """Collects what becomes of executions that take no turn in the batch, and of turns that fail in it."""
 
-    def __init__(self, unrouted: UnroutedWrites) -> None:
-        self.unrouted = unrouted
-        self.taken: list[TakenTurn] = []
-        """Every turn that was taken, and every row that is written in place of one."""
-        self.answers: list[tuple[AnyRequest, Answer]] = []
-        self.retries: list[AnyRequest] = []
-        self.prefetches: list[Prefetch] = []
-        self.parked: list[str] = []
-        """Executions that can take no turns here: blocked, damaged, tried elsewhere, or of an unknown workflow."""
-        self.newer: dict[str, str] = {}
-        """Those of the parked that only a newer Holdfast can read, and why."""
-        self.noted: list[Noted] = []
-        self.postponed: list[str] = []
-        """Suspects that wait until others have been tried."""
-        self.unfinished: list[AnyRequest] = []
-        """Requests for executions that took a turn, which had no time or no room for them: behind those that took none."""
-        self.has_put_off = False
-        """Whether something that was to be taken waits for the next batch, since this one has computed for long."""
-        self.overtaken: list[str] = []
-        """Executions that were put off, and whose kind got no turn: see `turn_order`."""
-        self.awaiting_trial: list[tuple[str, Sequence[Request]]] = []
-        """Requests for executions whose trial is another batch of this node."""
+    unrouted: UnroutedWrites
+    taken: list[TakenTurn] = []
+    """Every turn that was taken, and every row that is written in place of one."""
+    answers: list[tuple[AnyRequest, Answer]] = []
+    retries: list[AnyRequest] = []
+    prefetches: list[Prefetch] = []
+    parked: list[str] = []
+    """Executions that can take no turns here: blocked, damaged, tried elsewhere, or of an unknown workflow."""
+    newer: dict[str, str] = {}
+    """Those of the parked that only a newer Holdfast can read, and why."""
+    noted: list[Noted] = []
+    postponed: list[str] = []
+    """Suspects that wait until others have been tried."""
+    unfinished: list[AnyRequest] = []
+    """Requests for executions that took a turn, which had no time or no room for them: behind those that took none."""
+    has_put_off: bool = False
+    """Whether something that was to be taken waits for the next batch, since this one has computed for long."""
+    overtaken: list[str] = []
+    """Executions that were put off, and whose kind got no turn: see `turn_order`."""
+    awaiting_trial: list[tuple[str, Sequence[Request]]] = []
+    """Requests for executions whose trial is another batch of this node."""
 
     def park(self, turn: PendingTurn, route: Route) -> None:
         """Keep what has arrived for an execution that cannot take it now: rows stay, requests become rows."""

@@ -72,45 +72,47 @@ class Lookups(msgspec.Struct):
         return bool(self.workflow_ids or self.request_keys or self.rows or self.latest or self.remembered)
 
 
-class Claims:
+class Claims(msgspec.Struct):
     """What one transaction holds, and what was read in it."""
 
-    def __init__(self) -> None:
-        self.held: set[str] = set()
-        """Open executions that are locked."""
-        self.busy: set[str] = set()
-        """Executions that were wanted and another transaction holds."""
-        self.rows: dict[str, ExecutionRow] = {}
-        """The rows of held executions, read after the lock; those whose version the cache knows may be missing."""
-        self.open_ids: dict[WorkflowKey, str | None] = {}
-        """Workflow ids that are held, with the open execution of each, if there is one."""
-        self.asked_ids: set[WorkflowKey] = set()
-        """Workflow ids that were asked for. One that is not in `open_ids` is held by another node."""
-        self.held_keys: set[RequestKeyId] = set()
-        """Keys of requests that are held."""
-        self.asked_keys: set[RequestKeyId] = set()
-        """Keys of requests that were asked for. One that is not in `held_keys` is held by another node."""
-        self.inbox: list[Arrival] = []
-        """Inbox rows that are this batch's to handle, in the order of their arrival."""
-        self.undecodable: list[tuple[InboxRow, str]] = []
-        """Inbox rows that are damaged, and why."""
-        self.newer: list[tuple[InboxRow, str]] = []
-        """Inbox rows that only a newer Holdfast can read, and why."""
-        self.due: list[TimerRow] = []
-        """Due timers of held executions, in due order."""
-        self.found_work = False
-        """Whether anything waited in an inbox, or was due: there may be more."""
-        self.skipped = False
-        """Whether other nodes hold executions that have pending work."""
-        self.wanted: dict[str, Wanted] = {}
-        self.others: dict[str, ExecutionRow | None] = {}
-        """Executions that were read without being held; None: there is no such execution."""
-        self.latest: dict[WorkflowKey, ExecutionRow | None] = {}
-        self.remembered: dict[RequestKeyId, RequestRow | None] = {}
-        self._row_ids: set[int] = set()
+    held: set[str] = set()
+    """Open executions that are locked."""
+    busy: set[str] = set()
+    """Executions that were wanted and another transaction holds."""
+    rows: dict[str, ExecutionRow] = {}
+    """The rows of held executions, read after the lock; those whose version the cache knows may be missing."""
+    open_ids: dict[WorkflowKey, str | None] = {}
+    """Workflow ids that are held, with the open execution of each, if there is one."""
+    asked_ids: set[WorkflowKey] = set()
+    """Workflow ids that were asked for. One that is not in `open_ids` is held by another node."""
+    held_keys: set[RequestKeyId] = set()
+    """Keys of requests that are held."""
+    asked_keys: set[RequestKeyId] = set()
+    """Keys of requests that were asked for. One that is not in `held_keys` is held by another node."""
+    inbox: list[Arrival] = []
+    """Inbox rows that are this batch's to handle, in the order of their arrival."""
+    undecodable: list[tuple[InboxRow, str]] = []
+    """Inbox rows that are damaged, and why."""
+    newer: list[tuple[InboxRow, str]] = []
+    """Inbox rows that only a newer Holdfast can read, and why."""
+    due: list[TimerRow] = []
+    """Due timers of held executions, in due order."""
+    found_work: bool = False
+    """Whether anything waited in an inbox, or was due: there may be more."""
+    skipped: bool = False
+    """Whether other nodes hold executions that have pending work."""
+    wanted: dict[str, Wanted] = {}
+    others: dict[str, ExecutionRow | None] = {}
+    """Executions that were read without being held; None: there is no such execution."""
+    latest: dict[WorkflowKey, ExecutionRow | None] = {}
+    remembered: dict[RequestKeyId, RequestRow | None] = {}
+    _row_ids: set[int] = set()
 
-    def absorb(self, claimed: Claimed) -> None:
-        """Add what one call of the store has locked and read."""
+    def absorb(self, claim: Claim, claimed: Claimed) -> None:
+        """Add what the store has locked and read for one claim."""
+        self.asked_ids.update(claim.workflow_ids)
+        self.asked_keys.update(claim.request_keys)
+        self.held_keys |= claimed.held_keys
         self.held |= claimed.held
         self.busy |= claimed.busy
         self.rows.update(claimed.rows)
@@ -181,7 +183,17 @@ class Claimer:
                 keys[key_id_of(request.org, request.key)] = None
         if self._exclusive:
             claims.open_ids.update(guesses)
-        claimed = await self._take(claims, ids, keys, list(wanted.values()), order, routes)
+        claim = Claim(
+            list(wanted.values()),
+            list(ids),
+            self._now,
+            order.limit,
+            routes,
+            order.skip,
+            list(keys),
+            order.skip_workflow_ids,
+        )
+        claimed = await self._hold(claims, claim)
         claims.found_work, claims.skipped = bool(claimed.inbox or claimed.due), claimed.skipped
         if guesses and not self._exclusive:
             await self._check_guesses(claims, guesses)
@@ -189,7 +201,7 @@ class Claimer:
     async def look_up(self, claims: Claims, lookups: Lookups) -> None:
         """Read the facts that a plan asks for, and add them to the claims."""
         if lookups.workflow_ids or lookups.request_keys:
-            await self._take(claims, lookups.workflow_ids, lookups.request_keys)
+            await self._hold(claims, Claim(workflow_ids=list(lookups.workflow_ids), request_keys=list(lookups.request_keys)))
         if lookups.rows:
             rows = await self._transaction.read_rows(lookups.rows)
             claims.others.update({execution_id: rows.get(execution_id) for execution_id in lookups.rows})
@@ -198,30 +210,10 @@ class Claimer:
         for key_id in lookups.remembered:
             claims.remembered[key_id] = await self._transaction.read_request(*key_id, self._now)
 
-    async def _take(
-        self,
-        claims: Claims,
-        ids: Collection[WorkflowKey],
-        keys: Collection[RequestKeyId],
-        wanted: Sequence[Wanted] = (),
-        order: BatchOrder | None = None,
-        routes: Collection[Route] | None = None,
-    ) -> Claimed:
-        claim = Claim(
-            wanted,
-            list(ids),
-            self._now if order is not None else 0,
-            0 if order is None else order.limit,
-            routes,
-            () if order is None else order.skip,
-            list(keys),
-            () if order is None else order.skip_workflow_ids,
-        )
+    async def _hold(self, claims: Claims, claim: Claim) -> Claimed:
+        """Lock and read what a claim asks for, and add it to what the batch holds."""
         claimed = await self._transaction.claim(claim)
-        claims.held_keys |= claimed.held_keys
-        claims.asked_ids.update(ids)
-        claims.asked_keys.update(keys)
-        claims.absorb(claimed)
+        claims.absorb(claim, claimed)
         return claimed
 
     def _want(self, wanted: dict[str, Wanted], org: str, execution_id: str) -> None:
@@ -254,7 +246,7 @@ class Claimer:
         wrong = [key for key, execution_id in guesses.items() if execution_id not in claims.held]
         claims.asked_ids.update(guesses)
         if wrong:
-            await self._take(claims, wrong, ())
+            await self._hold(claims, Claim(workflow_ids=wrong))
 
 
 def key_id_of(org: str, key: RequestKey) -> RequestKeyId:

@@ -6,6 +6,8 @@ from collections.abc import Collection, Sequence
 from collections.abc import Set as AbstractSet
 from typing import TYPE_CHECKING
 
+import msgspec
+
 from holdfast.core.effects import (
     Acknowledged,
     ActivityTask,
@@ -34,109 +36,83 @@ if TYPE_CHECKING:
     from holdfast.engine.turns.taken_turns import TakenTurn
 
 
-class CommitOutcome:
+class CommitOutcome(msgspec.Struct):
     """Everything that has to happen now that a batch is committed."""
 
-    __slots__ = (
-        "answers",
-        "awaiting_trial",
-        "busy",
-        "closed",
-        "dispatched",
-        "forwards",
-        "found_work",
-        "has_dead_letters",
-        "has_offers",
-        "has_put_off",
-        "has_sent",
-        "lost",
-        "newer",
-        "next_due",
-        "noted",
-        "overtaken",
-        "parked",
-        "planned",
-        "postponed",
-        "prefetches",
-        "retries",
-        "skipped",
-        "stopped",
-        "terminated",
-    )
-
-    def __init__(self) -> None:
-        self.answers: list[tuple[AnyRequest, Answer]] = []
-        self.dispatched: list[ActivityTask] = []
-        """Attempts of activities that begin on this node."""
-        self.stopped: list[tuple[str, int]] = []
-        """(execution id, number) of activities whose functions are told to stop."""
-        self.has_offers = False
-        """Whether activities were offered to whichever node can take them."""
-        self.closed: list[tuple[Execution, AnyEvent]] = []
-        """Executions that closed, with the event that closed each."""
-        self.has_dead_letters = False
-        """Whether dead letters were written."""
-        self.has_sent = False
-        """Whether envelopes went to inboxes."""
-        self.next_due: Instant | None = None
-        """When the earliest of the timers comes due that were started."""
-        self.found_work = False
-        """Whether anything waited in an inbox, or was due: there may be more."""
-        self.skipped = False
-        """Whether other nodes hold executions that have pending work."""
-        self.retries: list[AnyRequest] = []
-        """Requests for the next batch: their turn was lost, put off, or has to wait for another node."""
-        self.planned: Collection[str] = ()
-        """Executions that were to take turns."""
-        self.overtaken: Sequence[str] = ()
-        """Those of them that were put off, and whose kind got no turn: see `turn_order`."""
-        self.has_put_off = False
-        """Whether something waits for the next batch, since this one has computed for long."""
-        self.forwards: Sequence[Forward] = ()
-        self.prefetches: Sequence[Prefetch] = ()
-        self.parked: Sequence[str] = ()
-        """Executions that cannot take turns here until somebody retries them."""
-        self.newer = NOTHING_NEWER
-        """Executions and workflow ids that are left to a newer Holdfast."""
-        self.terminated: list[str] = []
-        """Executions that were sent an order to terminate, for which no program is needed."""
-        self.postponed: Sequence[str] = ()
-        """Suspects that wait until others have been tried."""
-        self.noted: Sequence[Noted] = ()
-        """Suspects that take their turns in trials now."""
-        self.awaiting_trial: Sequence[tuple[str, Sequence[Request]]] = ()
-        self.lost: set[str] = set()
-        """Executions whose turn was not written, since another transaction was faster."""
-        self.busy: AbstractSet[str] = frozenset()
-        """Executions that were wanted, and that another transaction held."""
+    answers: list[tuple[AnyRequest, Answer]] = []
+    dispatched: list[ActivityTask] = []
+    """Attempts of activities that begin on this node."""
+    stopped: list[tuple[str, int]] = []
+    """(execution id, number) of activities whose functions are told to stop."""
+    has_offers: bool = False
+    """Whether activities were offered to whichever node can take them."""
+    closed: list[tuple[Execution, AnyEvent]] = []
+    """Executions that closed, with the event that closed each."""
+    has_dead_letters: bool = False
+    """Whether dead letters were written."""
+    has_sent: bool = False
+    """Whether envelopes went to inboxes."""
+    next_due: Instant | None = None
+    """When the earliest of the timers comes due that were started."""
+    found_work: bool = False
+    """Whether anything waited in an inbox, or was due: there may be more."""
+    skipped: bool = False
+    """Whether other nodes hold executions that have pending work."""
+    retries: list[AnyRequest] = []
+    """Requests for the next batch: their turn was lost, put off, or has to wait for another node."""
+    planned: Collection[str] = ()
+    """Executions that were to take turns."""
+    overtaken: Sequence[str] = ()
+    """Those of them that were put off, and whose kind got no turn: see `turn_order`."""
+    has_put_off: bool = False
+    """Whether something waits for the next batch, since this one has computed for long."""
+    forwards: Sequence[Forward] = ()
+    prefetches: Sequence[Prefetch] = ()
+    parked: Sequence[str] = ()
+    """Executions that cannot take turns here until somebody retries them."""
+    newer: LeaveAlone = NOTHING_NEWER
+    """Executions and workflow ids that are left to a newer Holdfast."""
+    terminated: list[str] = []
+    """Executions that were sent an order to terminate, for which no program is needed."""
+    postponed: Sequence[str] = ()
+    """Suspects that wait until others have been tried."""
+    noted: Sequence[Noted] = ()
+    """Suspects that take their turns in trials now."""
+    awaiting_trial: Sequence[tuple[str, Sequence[Request]]] = ()
+    lost: AbstractSet[str] = frozenset()
+    """Executions whose turn was not written, since another transaction was faster."""
+    busy: AbstractSet[str] = frozenset()
+    """Executions that were wanted, and that another transaction held."""
 
 
 def make_outcome(plan: Plan, claims: Claims, effects: BatchEffects, lost: set[str], cache: ProgramCache) -> CommitOutcome:
     """What follows from a committed batch, of which the turns in `lost` were not written."""
-    outcome = CommitOutcome()
-    outcome.answers = [(one.request, one.answer) for one in plan.answers]
-    outcome.answers += effects.answers
-    outcome.forwards = plan.forwards
-    outcome.retries = [*plan.retries, *effects.retries]
-    outcome.prefetches = effects.prefetches
-    outcome.parked = effects.parked
-    outcome.postponed = effects.postponed
+    unrouted = effects.unrouted.write
+    outcome = CommitOutcome(
+        answers=effects.answers,
+        has_dead_letters=bool(unrouted.dead_letters),
+        has_sent=bool(unrouted.outgoing),
+        found_work=claims.found_work,
+        skipped=claims.skipped,
+        retries=[*plan.retries, *effects.retries],
+        planned=plan.turns.keys(),
+        overtaken=effects.overtaken,
+        has_put_off=effects.has_put_off,
+        forwards=plan.forwards,
+        prefetches=effects.prefetches,
+        parked=effects.parked,
+        postponed=effects.postponed,
+        noted=effects.noted,
+        awaiting_trial=effects.awaiting_trial,
+        lost=lost,
+        busy=claims.busy,
+    )
+    if plan.answers:
+        outcome.answers = [*((one.request, one.answer) for one in plan.answers), *effects.answers]
     if effects.newer or plan.newer is not NOTHING_NEWER:
         outcome.newer = LeaveAlone({**plan.newer.executions, **effects.newer}, plan.newer.workflow_ids)
-    outcome.found_work = claims.found_work
-    outcome.skipped = claims.skipped
-    outcome.has_sent = bool(effects.unrouted.write.outgoing)
-    outcome.planned = plan.turns.keys()
-    outcome.overtaken = effects.overtaken
-    outcome.has_put_off = effects.has_put_off
-    outcome.has_dead_letters = bool(effects.unrouted.write.dead_letters)
-    outcome.noted = [one for one in effects.noted if one.target.execution_id not in lost]
-    outcome.awaiting_trial = effects.awaiting_trial
-    outcome.lost = lost
-    outcome.busy = claims.busy
-    for one in effects.noted:
-        if one.target.execution_id in lost:
-            outcome.retries += one.requests
+    if effects.noted and lost:
+        _retry_lost_notes(outcome, lost)
     for taken in effects.taken:
         if taken.write is not None and taken.pending.execution_id in lost:
             taken.live.program.close()
@@ -149,6 +125,14 @@ def make_outcome(plan: Plan, claims: Claims, effects: BatchEffects, lost: set[st
     if outcome.retries:
         outcome.retries = list(dict.fromkeys(outcome.retries))  # a lost turn and that of its next run share their requests
     return outcome
+
+
+def _retry_lost_notes(outcome: CommitOutcome, lost: set[str]) -> None:
+    """Suspects whose note was not written are no suspects yet: what was to be tried for them comes again."""
+    for one in outcome.noted:
+        if one.target.execution_id in lost:
+            outcome.retries += one.requests
+    outcome.noted = [one for one in outcome.noted if one.target.execution_id not in lost]
 
 
 def _answer_repeated(plan: Plan, outcome: CommitOutcome) -> None:

@@ -56,7 +56,10 @@ class _TimerSpec(ctypes.Structure):
 
 
 _DISARMED: Final = _TimerSpec()
-_DISARMED_ADDRESS: Final = ctypes.addressof(_DISARMED)
+# Arguments of `timer_settime` are made once: it is called twice for each batch.
+_DISARMED_POINTER: Final = ctypes.c_void_p(ctypes.addressof(_DISARMED))
+_RELATIVE: Final = ctypes.c_int(0)
+_NO_POINTER: Final = ctypes.c_void_p(None)
 
 
 class _Printing:
@@ -96,7 +99,7 @@ class CpuTimer:
 
     def __init__(self, seconds: float) -> None:
         self._limit = _TimerSpec(value=_TimeSpec(int(seconds), int(seconds % 1 * 1e9)))
-        self._address = ctypes.addressof(self._limit)
+        self._limit_pointer = ctypes.c_void_p(ctypes.addressof(self._limit))
         self._library: Any = None
         self._set: Any = None
         """`timer_settime`, looked up once."""
@@ -135,32 +138,32 @@ class CpuTimer:
         """Let the time begin anew, if it is being measured: other threads got to run."""
         with self._lock:
             if self._is_armed:
-                self._set(self._timer, 0, self._address, None)
+                self._set(self._timer, _RELATIVE, self._limit_pointer, _NO_POINTER)
 
     def __enter__(self) -> None:
         self.phase = object()
         if self._timer is not None:
             self._is_armed = True
-            self._set(self._timer, 0, self._address, None)
+            self._set(self._timer, _RELATIVE, self._limit_pointer, _NO_POINTER)
 
     def __exit__(self, *_exception: object) -> None:
         self.phase = None
         if self._timer is not None:
             with self._lock:
                 self._is_armed = False
-                self._set(self._timer, 0, _DISARMED_ADDRESS, None)
+                self._set(self._timer, _RELATIVE, _DISARMED_POINTER, _NO_POINTER)
 
     def _make(self) -> ctypes.c_void_p:
         # PyDLL keeps the GIL: these calls do not wait for anything.
         library = ctypes.PyDLL(None, use_errno=True)
         if not hasattr(library, "timer_create"):
             library = ctypes.PyDLL("librt.so.1", use_errno=True)  # older C libraries
-        library.timer_settime.argtypes = (ctypes.c_void_p, ctypes.c_int, ctypes.c_void_p, ctypes.c_void_p)
         library.timer_delete.argtypes = (ctypes.c_void_p,)
         timer = ctypes.c_void_p()
         event = _SigEvent(None, signal.SIGXCPU, _SIGEV_THREAD_ID, threading.get_native_id())
         clock = time.pthread_getcpuclockid(threading.get_ident())
         if library.timer_create(clock, ctypes.byref(event), ctypes.byref(timer)):
             raise OSError(ctypes.get_errno(), "timer_create")
-        self._library, self._set = library, library.timer_settime
+        self._library = library
+        self._set = ctypes.PyDLL(library._name).timer_settime  # keeping errno would take longer than the call
         return timer

@@ -34,10 +34,16 @@ class WideStatement:
         self.columns = statement.count("?")
         widths = [1 << power for power in range(_WIDEST.bit_length() - 1, -1, -1)]
         self._widths = [(width, width * self.columns, widen(statement, width)) for width in widths]
+        self._single = self._widths[-1][2]
 
     def run(self, connection: sqlite3.Connection, values: list[Any]) -> int:
         """Run it for all rows, whose values stand in one flat list; returns how many rows changed."""
+        if not values:
+            return 0
         before = connection.total_changes
+        if len(values) == self.columns:  # a batch of one turn has one row for each table
+            connection.execute(self._single, values)
+            return connection.total_changes - before
         start, rows = 0, len(values) // self.columns
         for width, length, statement in self._widths:
             while rows >= width:

@@ -34,7 +34,7 @@ from holdfast.engine.turns.plan import Plan
 from holdfast.engine.turns.routing import route
 from holdfast.engine.turns.unrouted import BurialRules
 from holdfast.errors import ExecutionClosed, ExecutionNotFound, WorkflowAlreadyClosed, WorkflowAlreadyOpen
-from holdfast.store.contract import Claimed
+from holdfast.store.contract import Claim, Claimed
 from holdfast.store.rows import ExecutionRow, InboxRow, RequestRow, TimerRow
 
 ORG = "default"
@@ -91,15 +91,15 @@ def make_claims(
     """What a batch holds: executions, workflow ids with who is open under each, and what waits for them."""
     claims = Claims()
     found = {(ORG, name): execution_id for name, execution_id in (open_ids or {}).items()}
-    claims.asked_ids.update(found, ((ORG, name) for name in asked))
     claims.absorb(
+        Claim(workflow_ids=[*found, *((ORG, name) for name in asked)]),
         Claimed(
             held=set(held),
             rows={name: make_row(name) for name in held},
             open_ids=found,
             inbox=list(inbox),
             due=list(due),
-        )
+        ),
     )
     return claims
 
@@ -122,7 +122,7 @@ def start_request(start: Start, signal: Signal | None = None, key: RequestKey | 
 def test_inbox_comes_before_timers_and_both_before_requests() -> None:
     timer = TimerRow(ORG, "e", 7, 1, TimerKind.TIMER, 0)
     claims = make_claims(put(make_signal("second"), 9, execution_id="e"), held=["e"], due=[timer])
-    claims.absorb(Claimed(inbox=[put(make_signal("first"), 4, execution_id="e")]))
+    claims.absorb(Claim(), Claimed(inbox=[put(make_signal("first"), 4, execution_id="e")]))
 
     plan = plan_for(claims, Request(ORG, RESULT, execution_id="e"))
 
@@ -133,7 +133,7 @@ def test_inbox_comes_before_timers_and_both_before_requests() -> None:
 def test_row_that_is_claimed_twice_is_routed_once() -> None:
     row = put(make_signal(), 4, execution_id="e")
     claims = make_claims(row, held=["e"])
-    claims.absorb(Claimed(inbox=[row]))
+    claims.absorb(Claim(), Claimed(inbox=[row]))
 
     assert len(envelopes_of(plan_for(claims))) == 1
 
@@ -283,8 +283,8 @@ def test_row_for_an_execution_whose_start_may_still_come_looks_for_it() -> None:
 
     assert list(plan_for(claims).lookups.workflow_ids) == [(ORG, "c")]
 
-    claims.asked_ids.add((ORG, "c"))
     claims.absorb(
+        Claim(workflow_ids=[(ORG, "c")]),
         Claimed(open_ids={(ORG, "c"): None}, inbox=[put(make_start("child", "c"), 2, workflow_id="c")]),
     )
     assert envelopes_of(plan_for(claims), "child") == [make_start("child", "c"), Cancel()]
