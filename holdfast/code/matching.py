@@ -62,7 +62,7 @@ def compare(
     issued: Sequence[commands.Command],
     recorded: Sequence[events.Event],
     first: int,
-    key_id_of: Callable[[commands.Command], str],
+    find_place: Callable[[commands.Command], str],
     waiting_place: Callable[[], str],
 ) -> None:
     """Raises NonDeterminismError unless the commands issued on replay are the recorded ones, in order.
@@ -77,13 +77,13 @@ def compare(
         if not matches(issued[offset], event):
             raise NonDeterminismError(
                 f"Expected {who} to ask for {describe_event(event)} again, which is event {first + offset} of its "
-                f"history, but it asked for {describe_command(issued[offset])}{key_id_of(issued[offset])}. {REMEDY}"
+                f"history, but it asked for {describe_command(issued[offset])}{find_place(issued[offset])}. {REMEDY}"
             )
     if len(issued) > len(recorded):
         extra = issued[len(recorded)]
         raise NonDeterminismError(
             f"Expected {who} to be at rest after event {first + len(recorded) - 1} of its history, "
-            f"but it asked for {describe_command(extra)}{key_id_of(extra)}, which history does not hold. {REMEDY}"
+            f"but it asked for {describe_command(extra)}{find_place(extra)}, which history does not hold. {REMEDY}"
         )
 
 

@@ -22,7 +22,7 @@ SUSPECT: Final = 2
 """An activity that was lost with its process so often runs alone from then on, so that it is known who ended the process."""
 
 _ENDED: Final = (envelopes.ActivityReturned, envelopes.ActivityRaised, envelopes.ActivityStopped)
-"""ResultWaiters of functions that have ended: one that has expired may still run."""
+"""The outcomes that prove that a function has ended. ActivityExpired is none: a function that timed out may still run."""
 
 MayKeep: TypeAlias = Callable[[events.ActivityScheduled], bool]
 """Whether the node that takes the turn can run an activity itself."""

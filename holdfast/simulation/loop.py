@@ -137,7 +137,7 @@ class SimulationLoop(NodesLoop):
     # --- for the simulation ---
 
     def run(self, main: Coroutine[Any, Any, T]) -> T:
-        """Run until `main` ends. Raises LoopIsDry or LoopIsSpinning if it cannot."""
+        """Run until `main` ends. Raises NothingScheduled or TooManyCallbacks if it cannot."""
         asyncio._set_running_loop(self)
         try:
             task = self.create_task(main)

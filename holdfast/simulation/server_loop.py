@@ -42,7 +42,7 @@ class ServerLoop(NodesLoop, asyncio.SelectorEventLoop):
     # --- for the simulation ---
 
     def run(self, main: Coroutine[Any, Any, T]) -> T:
-        """Run until `main` ends. Raises LoopIsDry or LoopIsSpinning if it cannot."""
+        """Run until `main` ends. Raises NothingScheduled or TooManyCallbacks if it cannot."""
         return self.run_until_complete(main)
 
     @contextmanager

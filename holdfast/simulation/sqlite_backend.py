@@ -55,7 +55,7 @@ class InjectedFault(StrEnum):
     LOST = "lost"
     """OutcomeUnknown, and it was not committed."""
     LATE = "late"
-    """OutcomeUnknown, and the commit takes point afterwards. Only servers have this fault, not files."""
+    """OutcomeUnknown, and the commit takes place afterwards. Only servers have this fault, not files."""
 
 
 ChooseFault: TypeAlias = Callable[[FaultPoint], InjectedFault]

@@ -1,4 +1,7 @@
-"""Workflows whose order asyncio could spoil, and a loop to run them on; `test_ordered.py` runs them in many processes."""
+"""Workflows whose order asyncio could spoil, and a loop to run them on.
+
+`test_deterministic_asyncio.py` runs them in many processes.
+"""
 
 from __future__ import annotations
 

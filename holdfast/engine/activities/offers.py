@@ -204,9 +204,9 @@ class OfferTaker:
         others = [row.node for row in reply.nodes if row.node != self._node]
         if others:
             self._hand_back()
-        old = self._stale.take_from_cache()
-        if old and others:
-            self._spawn(self._stale.stop(old))
+        long_running = self._stale.find_long_running()
+        if long_running and others:
+            self._spawn(self._stale.stop(long_running))
         if self._is_doubtful:
             self._is_doubtful = False
             self._spawn(self._give_back(others))

@@ -17,7 +17,7 @@ if TYPE_CHECKING:
 class OutcomeSender:
     """Sends an outcome to whoever takes the turns of its execution: into this node's next batch, or into the inbox.
 
-    ResultWaiters go to the inbox where another node offered the activity and this node has no code for the workflow.
+    An outcome goes to the inbox where another node offered the activity and this node has no code for the workflow.
     """
 
     def __init__(

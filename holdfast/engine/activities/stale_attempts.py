@@ -35,8 +35,8 @@ class StaleAttempts:
         """Attempts that ran at the last check, and up to which event their execution's history was read by then."""
         self._is_busy = False
 
-    def take_from_cache(self) -> list[ActivityTask]:
-        """Attempts that have been running since the last call; without taken offers, which the store withdraws."""
+    def find_long_running(self) -> list[ActivityTask]:
+        """Attempts that were running at the last call too; without taken offers, which the store withdraws."""
         tasks = [task for task in self._runner.tasks if not task.is_offered]
         old = [task for task in tasks if key_of(task) in self._known]
         self._known = {key_of(task): self._known.get(key_of(task), task.sequence) for task in tasks}

@@ -41,9 +41,8 @@ def _remove_executions(connection: sqlite3.Connection, _changes: Changes, closed
     """Remove up to `limit` executions, with all that is theirs; how many. Fewer if their histories are long."""
     numbers: list[int] = []
     events = 0
-    for number, sequence in connection.execute(
-        SQL["take_from_cache"], (closed_before, min(limit, EVENTS_AT_ONCE))
-    ).fetchall():
+    values = (closed_before, min(limit, EVENTS_AT_ONCE))
+    for number, sequence in connection.execute(SQL["find_closed_before"], values).fetchall():
         events += sequence
         if numbers and events > EVENTS_AT_ONCE:
             break

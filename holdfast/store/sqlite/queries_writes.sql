@@ -220,7 +220,7 @@ SELECT last_insert_rowid();
 
 -- === removing what is old ===============================================================================================
 
--- name: take_from_cache
+-- name: find_closed_before
 SELECT id, sequence
 FROM executions INDEXED BY executions_closed
 WHERE closed_at < ?
