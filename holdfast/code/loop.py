@@ -155,7 +155,7 @@ class WorkflowLoop(asyncio.AbstractEventLoop):
             if not task.done():
                 coro = task.get_coro()
                 if coro is not None and not close(coro):
-                    _bury(coro, self.workflow)
+                    _keep_forever(coro, self.workflow)
         self._tasks.clear()
 
     # --- for asyncio ---
@@ -269,16 +269,16 @@ def close_coroutine(coro: Any) -> bool:
     return False
 
 
-class _Grave(msgspec.Struct, gc=False):
+class _KeptForever(msgspec.Struct, gc=False):
     """Holds itself and a coroutine for ever: the garbage collector does not look inside."""
 
     held: Any = None
 
 
-def _bury(coro: Any, workflow: str) -> None:
+def _keep_forever(coro: Any, workflow: str) -> None:
     """Keep a coroutine that cannot be ended from being collected: that would run its code again, perhaps without end."""
-    grave = _Grave()
-    grave.held = (grave, coro)
+    kept = _KeptForever()
+    kept.held = (kept, coro)
     warnings.warn(
         f"Expected workflow '{workflow}' to end when it is unloaded, but it catches GeneratorExit again and again, or its "
         "`finally` takes too long. Its memory cannot be freed. Write `except Exception` instead of a bare `except`, and do "

@@ -27,7 +27,7 @@ from holdfast.engine.turns.plan import Plan
 from holdfast.engine.turns.program_cache import LiveExecution
 from holdfast.engine.turns.routing import route
 from holdfast.engine.turns.turn_taking import TurnTaker, as_answer
-from holdfast.engine.turns.unrouted import BurialRules, UnroutedWrites
+from holdfast.engine.turns.unrouted import DeadLetterRules, UnroutedWrites
 from holdfast.errors import NewerFormat, OutcomeUnknown, StoreUnavailable, UnknownWorkflow
 from holdfast.store.contract import UnroutedWrite
 from holdfast.store.rows import ExecutionRow
@@ -73,7 +73,7 @@ class Batch:
         """Called once it is known what the batch holds."""
         self._claims = Claims()
         self._plan: Plan | None = None
-        self._rules = BurialRules(services.node, setting.now, services.config.max_attempts)
+        self._rules = DeadLetterRules(services.node, setting.now, services.config.max_attempts)
         self._effects = BatchEffects(UnroutedWrites(self._rules))
         self._pending: list[PendingTurn] = []
         room = services.config.batch_size if setting.inlines_children else 0

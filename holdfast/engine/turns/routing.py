@@ -55,7 +55,7 @@ from holdfast.engine.turns.handoff import keep_requests
 from holdfast.engine.turns.pending_turns import PendingTurn
 from holdfast.engine.turns.plan import NOTHING_NEWER, AnswerLike, AnswerRequest, Forward, LeaveAlone, Plan, TakeTurn
 from holdfast.engine.turns.request_keys import answer_repeated, make_request_row
-from holdfast.engine.turns.unrouted import BurialRules, UnroutedWrites
+from holdfast.engine.turns.unrouted import DeadLetterRules, UnroutedWrites
 from holdfast.errors import (
     ExecutionClosed,
     HoldfastError,
@@ -68,7 +68,7 @@ from holdfast.store.rows import ExecutionRow, InboxRow, RequestKeyId
 _MAY_START_AGAIN: Final = frozenset({"failed", "cancelled", "terminated"})
 
 
-def route(claims: Claims, requests: Sequence[AnyRequest], rules: BurialRules, *, exclusive: bool) -> Plan:
+def route(claims: Claims, requests: Sequence[AnyRequest], rules: DeadLetterRules, *, exclusive: bool) -> Plan:
     """What becomes of everything that has arrived.
 
     `exclusive`: no other node works on the store, so that keys need not be held against others.
@@ -79,7 +79,7 @@ def route(claims: Claims, requests: Sequence[AnyRequest], rules: BurialRules, *,
 class _Routing:
     """One pass over everything that has arrived for a batch: collects what becomes the plan."""
 
-    def __init__(self, claims: Claims, rules: BurialRules, *, exclusive: bool) -> None:
+    def __init__(self, claims: Claims, rules: DeadLetterRules, *, exclusive: bool) -> None:
         self._claims = claims
         self._facts = Facts(claims, exclusive=exclusive)
         self._open = self._facts.open_ids
@@ -103,7 +103,7 @@ class _Routing:
     def route(self, requests: Sequence[AnyRequest]) -> Plan:
         claims = self._claims
         for row, reason in claims.undecodable:
-            self._unrouted.bury(row, reason)
+            self._unrouted.dead_letter(row, reason)
         for row, reason in claims.newer:
             self._note_newer(row, reason)
         for arrival in claims.inbox:
@@ -215,7 +215,7 @@ class _Routing:
         row, envelope = arrival.row, arrival.envelope
         assert row is not None  # noqa: S101 - asked only about inbox rows
         if row.attempts >= self._max_attempts:
-            self._unrouted.bury(row, f"handling it failed {row.attempts} times")
+            self._unrouted.dead_letter(row, f"handling it failed {row.attempts} times")
         elif type(envelope) is InternalContinue or (type(envelope) is Start and row.execution_id):
             self._route_first(row, arrival)
         elif type(envelope) is Start:
@@ -270,13 +270,13 @@ class _Routing:
                 unrouted.send(row.org, envelope.sender.execution_id, answer)
                 unrouted.consume(arrival)
             else:
-                unrouted.bury(row, error.message)
+                unrouted.dead_letter(row, error.message)
         elif isinstance(envelope, Cancel | Terminate) and not row.execution_id:
             error = self._facts.find_refusal(row.org, "", row.workflow_id, "cancel")
             if isinstance(error, ExecutionClosed):
                 unrouted.consume(arrival)
             else:
-                unrouted.bury(row, error.message)
+                unrouted.dead_letter(row, error.message)
         else:
             unrouted.consume(arrival)
 

@@ -25,7 +25,7 @@ from holdfast.engine.turns.pending_turns import PendingTurn
 from holdfast.engine.turns.program_cache import LiveExecution
 from holdfast.engine.turns.taken_turns import TakenTurn
 from holdfast.engine.turns.turn_order import SHORT_TURN, Kind, find_overtaken
-from holdfast.engine.turns.writing import bury_refused, make_write
+from holdfast.engine.turns.writing import dead_letter_refused, make_write
 from holdfast.errors import HoldfastError, StoreError, TurnTooLarge, TurnTooLong
 from holdfast.store.contract import TurnWrite
 
@@ -181,7 +181,7 @@ class TurnTaker:
         """Make what a turn writes of what it collected."""
         execution = live.execution
         if turn.answers:
-            bury_refused(pending, turn)
+            dead_letter_refused(pending, turn)
         if turn.dead_letters and self._services.config.dead_letter_policy == "discard":
             _discard(pending, turn)
         details = execution.details
@@ -274,7 +274,7 @@ class TurnTaker:
     def _handle_failure(self, pending: PendingTurn, error: Exception) -> None:
         """A turn failed in a way nobody foresaw: the others go on.
 
-        Envelopes from the inbox are tried again some times, then buried; an execution that fails without any is blocked.
+        Inbox rows are tried again up to `max_attempts` times, then become dead letters; an execution without any is blocked.
         """
         live = pending.live
         assert live is not None  # noqa: S101 - only loaded ones take turns

@@ -20,8 +20,8 @@ from holdfast.store.rows import DeadLetterRow, InboxRow, RequestRow, Route
 log = logging.getLogger("holdfast.engine")
 
 
-class BurialRules(msgspec.Struct, frozen=True):
-    """When an inbox row becomes a dead letter, and what is written on that: the node and the time."""
+class DeadLetterRules(msgspec.Struct, frozen=True):
+    """After how many failures an inbox row becomes a dead letter, and the node and time that the dead letter records."""
 
     node: str
     now: Instant
@@ -32,7 +32,7 @@ class BurialRules(msgspec.Struct, frozen=True):
 class UnroutedWrites:
     """Collects the writes of one batch that belong to no turn."""
 
-    def __init__(self, rules: BurialRules) -> None:
+    def __init__(self, rules: DeadLetterRules) -> None:
         self._rules = rules
         self.write = UnroutedWrite()
 
@@ -49,7 +49,7 @@ class UnroutedWrites:
         """Remember what a request with a key led to."""
         self.write.requests.append(request)
 
-    def bury(self, row: InboxRow, reason: str) -> None:
+    def dead_letter(self, row: InboxRow, reason: str) -> None:
         """Move an inbox row to the dead letters."""
         node, now = self._rules.node, self._rules.now
         self.write.consumed.append(row.id)
@@ -75,7 +75,7 @@ class UnroutedWrites:
                 self.write.failed.append(row.id)
             else:
                 reason = f"handling it failed {failures} times, at last with {type(error).__name__}: {error}"
-                self.bury(msgspec.structs.replace(row, attempts=failures), reason)
+                self.dead_letter(msgspec.structs.replace(row, attempts=failures), reason)
 
     def reroute(self, row: InboxRow, route: Route) -> None:
         """Let an inbox row go by another route from now on: the nodes that take its execution find it there."""
@@ -95,7 +95,7 @@ class UnroutedWrites:
         if type(envelope) is Start and envelope.parent is not None:
             self.consume(arrival)
         else:
-            self.bury(row, error.message)
+            self.dead_letter(row, error.message)
 
     def refuse_child(self, start: Start, org: str, failure: Failure) -> None:
         """Tell a parent that its child could not be started."""

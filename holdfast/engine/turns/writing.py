@@ -50,7 +50,7 @@ def make_write(
     return write
 
 
-def bury_refused(pending: PendingTurn, turn: Turn) -> None:
+def dead_letter_refused(pending: PendingTurn, turn: Turn) -> None:
     """Signals that were accepted into the inbox and now find no place: nobody waits for an answer, so they are kept."""
     for index, answer in turn.answers.items():
         arrival = pending.arrivals[index]

@@ -32,7 +32,7 @@ from holdfast.engine.requests import Accepted, AnyRequest, Handled, Opened, Requ
 from holdfast.engine.turns.claims import Claims
 from holdfast.engine.turns.plan import Plan
 from holdfast.engine.turns.routing import route
-from holdfast.engine.turns.unrouted import BurialRules
+from holdfast.engine.turns.unrouted import DeadLetterRules
 from holdfast.errors import ExecutionClosed, ExecutionNotFound, WorkflowAlreadyClosed, WorkflowAlreadyOpen
 from holdfast.store.contract import Claim, Claimed
 from holdfast.store.rows import ExecutionRow, InboxRow, RequestRow, TimerRow
@@ -105,7 +105,7 @@ def make_claims(
 
 
 def plan_for(claims: Claims, *requests: AnyRequest, exclusive: bool = True) -> Plan:
-    return route(claims, requests, BurialRules("node", NOW, 5), exclusive=exclusive)
+    return route(claims, requests, DeadLetterRules("node", NOW, 5), exclusive=exclusive)
 
 
 def envelopes_of(plan: Plan, execution_id: str = "e") -> list[AnyEnvelope]:
