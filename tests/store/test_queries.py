@@ -71,9 +71,7 @@ def test_a_statement_without_one_list_of_values_cannot_be_widened(statement: str
 def test_every_statement_of_the_sqlite_store_is_used_and_every_used_one_is_there() -> None:
     code = "\n".join(file.read_text() for file in SQLITE.glob("*.py"))
 
-    named = set(
-        re.findall(r'(?:SQL\[|WideStatement\(|_connect\(path, "r[ow]", |= changes\.witness or \(|witness = \()"(\w+)"', code)
-    )
+    named = set(re.findall(r'(?:SQL\[|WideStatement\(|_connect\(path, "r[ow]", |CommitEvidence\()"(\w+)"', code))
 
     assert named == set(load_queries("holdfast.store.sqlite"))
 

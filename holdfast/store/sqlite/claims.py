@@ -52,7 +52,7 @@ def take_claim(connection: sqlite3.Connection, writer_cache: WriterCache, change
     if has_due:
         rows = connection.execute(SQL["read_due"], {"execution_ids": as_json(claimed.held), "due_until": claim.due_until})
         claimed.due = [to_timer_row(row) for row in rows]
-        if not claimed.due and changes.witness is None:
+        if not claimed.due and changes.evidence is None:
             _raise_bound(connection, writer_cache)
     return claimed
 
@@ -66,18 +66,19 @@ def read_executions(
         row = to_execution_row(values[:_COLUMNS])
         rows.append(row)
         if row.closed_at is None:
-            writer_cache.places.put(row.execution_id, (values[_COLUMNS], values[_COLUMNS + 1], row.state_version, row.org))
+            position = (values[_COLUMNS], values[_COLUMNS + 1], row.state_version, row.org)
+            writer_cache.positions.put(row.execution_id, position)
     return rows
 
 
 def _hold_known(writer_cache: WriterCache, claim: Claim, claimed: Claimed) -> set[Pair]:
     """Hold what the caller knows at its present version; returns the rest of what it wants."""
     unread = set()
-    held, find_place = claimed.held, writer_cache.places.get
+    held, find_position = claimed.held, writer_cache.positions.get
     for one in claim.wanted:
         execution_id = one.execution_id
-        place = find_place(execution_id)
-        if place is not None and place[2] == one.known_version and place[3] == one.org:
+        position = find_position(execution_id)
+        if position is not None and position[2:] == (one.known_version, one.org):
             held.add(execution_id)
         else:
             unread.add((one.org, execution_id))

@@ -9,7 +9,7 @@ from typing import Any, Final
 from holdfast.store.contract import TurnWrite
 from holdfast.store.rows import ActivityRow, Route
 from holdfast.store.sqlite.statements import SQL, WideStatement, as_json
-from holdfast.store.sqlite.writer_cache import Changes, WriterCache
+from holdfast.store.sqlite.writer_cache import Changes, CommitEvidence, WriterCache
 
 _PUT: Final = WideStatement("put_offers")
 
@@ -49,7 +49,7 @@ def take_offers(
     if taken:
         connection.executemany(SQL["take_offer"], [(node, row_id) for row_id, *_ in taken])
         connection.executemany(SQL["end_waiting"], [(row[2], row[3]) for row in taken])
-        changes.witness = ("is_taken", (taken[0][0],), True)
+        changes.evidence = CommitEvidence("is_taken", (taken[0][0],), True)
     return [
         ActivityRow(org, execution_id, number, attempt, route, body, node)
         for _, org, execution_id, number, attempt, route, body in taken

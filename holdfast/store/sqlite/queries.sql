@@ -52,13 +52,13 @@ ROLLBACK
 -- === claiming ===========================================================================================================
 
 -- name: read_executions
--- The columns of ExecutionRow in its order, then what `known` keeps.
+-- The columns of ExecutionRow in its order, then what `WriterCache` keeps beside them.
 SELECT org, execution_id, workflow_id, workflow, code_version, queue, status, state_version, sequence, nodes, parent_id,
        created_at, updated_at, closed_at, details, route, id, last_turn
 FROM executions
 WHERE execution_id IN (SELECT value FROM json_each(?));
 
--- name: read_places
+-- name: read_positions
 SELECT execution_id, id, last_turn, state_version, org
 FROM executions
 WHERE execution_id IN (SELECT value FROM json_each(?)) AND closed_at IS NULL;

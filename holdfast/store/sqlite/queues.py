@@ -11,7 +11,7 @@ from holdfast.store.columns import from_timer_row
 from holdfast.store.contract import TurnWrite, UnroutedWrite
 from holdfast.store.rows import DeadLetterRow, InboxRow, RequestRow, Route
 from holdfast.store.sqlite.statements import SQL, WideStatement, as_json
-from holdfast.store.sqlite.writer_cache import NEVER, Changes, WriterCache
+from holdfast.store.sqlite.writer_cache import NEVER, Changes, CommitEvidence, WriterCache
 
 _PUT_TIMERS: Final = WideStatement("put_timers")
 _END_TIMERS: Final = WideStatement("end_timers")
@@ -74,7 +74,7 @@ def write_envelopes(connection: sqlite3.Connection, changes: Changes, writes: It
 
 def take_inbox(connection: sqlite3.Connection, changes: Changes, ids: Sequence[int]) -> None:
     changes.inbox_rows -= connection.execute(SQL["consume_inbox"], (as_json(ids),)).rowcount
-    changes.witness = changes.witness or ("has_arrival", (ids[0],), False)
+    changes.evidence = changes.evidence or CommitEvidence("has_arrival", (ids[0],), False)
 
 
 def put_inbox(connection: sqlite3.Connection, changes: Changes, rows: Iterable[InboxRow]) -> None:
@@ -84,7 +84,7 @@ def put_inbox(connection: sqlite3.Connection, changes: Changes, rows: Iterable[I
     if not values:
         return
     changes.inbox_rows += _PUT_INBOX.run(connection, values)
-    changes.witness = changes.witness or ("has_arrival", (_last_id(connection),), True)
+    changes.evidence = changes.evidence or CommitEvidence("has_arrival", (_last_id(connection),), True)
 
 
 def fail_inbox(connection: sqlite3.Connection, ids: Collection[int]) -> None:
@@ -107,7 +107,7 @@ def _put_dead_letters(connection: sqlite3.Connection, changes: Changes, rows: It
         values += (row.org, row.execution_id, row.workflow_id, bytearray(row.body))
         values += (row.reason, row.node, row.at, row.attempts)
     _PUT_DEAD_LETTERS.run(connection, values)
-    changes.witness = changes.witness or ("has_dead_letter", (_last_id(connection),), True)
+    changes.evidence = changes.evidence or CommitEvidence("has_dead_letter", (_last_id(connection),), True)
 
 
 def put_requests(connection: sqlite3.Connection, rows: Iterable[RequestRow]) -> None:

@@ -39,7 +39,7 @@ from holdfast.store.sqlite.transaction import SqliteTransaction
 from holdfast.store.sqlite.transfer import SqliteTransfer
 from holdfast.store.sqlite.urls import parse_url
 from holdfast.store.sqlite.writer import Writer
-from holdfast.store.sqlite.writer_cache import NEVER, Changes, WriterCache
+from holdfast.store.sqlite.writer_cache import NEVER, Changes, CommitEvidence, WriterCache
 from holdfast.store.transfer import Transferable
 
 T = TypeVar("T")
@@ -208,8 +208,8 @@ class SqliteStore:
             values = (*from_execution_row(row)[2:], org, execution_id, expected_version)
             is_replaced = connection.execute(SQL["replace_execution"], values).rowcount == 1
             if is_replaced:
-                self._writer_cache.places.drop(execution_id)
-                changes.witness = ("has_version", (execution_id, row.state_version), True)
+                self._writer_cache.positions.drop(execution_id)
+                changes.evidence = CommitEvidence("has_version", (execution_id, row.state_version), True)
             return is_replaced
 
         return await self._write("change the status of an execution in", work)

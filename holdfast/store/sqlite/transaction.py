@@ -156,12 +156,12 @@ class SqliteTransaction:
         return None if self._state in (State.COMMITTING, State.DOUBTFUL) else self._state is State.COMMITTED
 
     def find_outcome(self, connection: sqlite3.Connection) -> None:
-        """Look for a trace of itself in the database, which has been opened anew."""
+        """Look in the database, which has been opened anew, for evidence that this transaction was committed."""
         took_place = False
-        if self._changes.witness is not None:
-            query, values, expected = self._changes.witness
-            (answer,) = connection.execute(SQL[query], values).fetchone()
-            took_place = bool(answer) is expected
+        if self._changes.evidence is not None:
+            evidence = self._changes.evidence
+            (answer,) = connection.execute(SQL[evidence.query], evidence.values).fetchone()
+            took_place = bool(answer) is evidence.expected
         self._state = State.COMMITTED if took_place else State.ROLLED_BACK
 
 

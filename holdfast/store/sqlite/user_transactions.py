@@ -22,7 +22,7 @@ from holdfast.store.sqlite.reads import find_execution, load_history
 from holdfast.store.sqlite.statements import SQL
 from holdfast.store.sqlite.transaction import SqliteTransaction
 from holdfast.store.sqlite.writer import Writer
-from holdfast.store.sqlite.writer_cache import Changes
+from holdfast.store.sqlite.writer_cache import Changes, CommitEvidence
 
 T = TypeVar("T")
 
@@ -145,7 +145,7 @@ def _put(connection: sqlite3.Connection, changes: Changes, rows: list[InboxRow],
     put_inbox(connection, changes, rows)
     if once is not None:
         put_requests(connection, [once.request])
-        changes.witness = ("has_request", _key_of(once), True)
+        changes.evidence = CommitEvidence("has_request", _key_of(once), True)
 
 
 def _require_new(connection: sqlite3.Connection, once: Once) -> None:

@@ -1,39 +1,44 @@
-"""What the only writer of a database need not ask it, because it has written it."""
+"""What the only writer of a database keeps in memory, so that it need not read what it has itself written."""
 
 from __future__ import annotations
 
-from typing import Final, TypeAlias
+from typing import Final, NamedTuple, TypeAlias
 
 from holdfast.core.instants import Instant
 
-Place: TypeAlias = tuple[int, int, int, str]
-"""Where an open execution's row is and what it says: executions.id, last_turn, state_version, org."""
-
-Witness: TypeAlias = tuple[str, tuple[object, ...], bool]
-"""A query, its values, and what it answers if the transaction took place."""
+RowPosition: TypeAlias = tuple[int, int, int, str]
+"""Where the row of an open execution is, and what it says: executions.id, last_turn, state_version, org."""
 
 NEVER: Final = 2**63 - 1
-SOME_PLACES: Final = 65_536
+MOST_POSITIONS: Final = 65_536
 
 
-class Places:
-    """The places of the executions used last, a bounded number: the younger half, and the half before it."""
+class CommitEvidence(NamedTuple):
+    """How to find out whether a transaction was committed: what a query with these values answers if it was."""
 
-    def __init__(self, limit: int = SOME_PLACES) -> None:
+    query: str
+    values: tuple[object, ...]
+    expected: bool
+
+
+class RowPositions:
+    """The row positions of the executions used last, a bounded number of them: the younger half, and the half before it."""
+
+    def __init__(self, limit: int = MOST_POSITIONS) -> None:
         self._half = limit // 2
-        self._young: dict[str, Place] = {}
-        self._old: dict[str, Place] = {}
+        self._young: dict[str, RowPosition] = {}
+        self._old: dict[str, RowPosition] = {}
 
-    def get(self, execution_id: str) -> Place | None:
-        place = self._young.get(execution_id)
-        if place is None:
-            place = self._old.get(execution_id)
-            if place is not None:
-                self.put(execution_id, place)
-        return place
+    def get(self, execution_id: str) -> RowPosition | None:
+        position = self._young.get(execution_id)
+        if position is None:
+            position = self._old.get(execution_id)
+            if position is not None:
+                self.put(execution_id, position)
+        return position
 
-    def put(self, execution_id: str, place: Place) -> None:
-        self._young[execution_id] = place
+    def put(self, execution_id: str, position: RowPosition) -> None:
+        self._young[execution_id] = position
         if len(self._young) > self._half:
             self._old, self._young = self._young, {}
 
@@ -51,18 +56,18 @@ class Changes:
 
     def __init__(self) -> None:
         self.touched: list[str] = []
-        """Executions whose known place is ahead of the database."""
+        """Executions whose row position in the cache is ahead of the database."""
         self.inbox_rows = 0
         self.offers = 0
-        self.witness: Witness | None = None
-        """How to tell afterwards whether it took place: any one change, since all of them do or none."""
+        self.evidence: CommitEvidence | None = None
+        """One of the changes, by which the commit of all of them can be recognised; None if there are none."""
 
 
 class WriterCache:
-    """What is known of the database as it is committed. Places and the bound on timers may be ahead of it, see `Changes`."""
+    """What is known of the committed database. Row positions and the bound on timers may be ahead of it, see `Changes`."""
 
     def __init__(self) -> None:
-        self.places = Places()
+        self.positions = RowPositions()
         self.next_execution = 1
         """The id that the next execution gets in `executions`."""
         self.next_turn = 1
@@ -74,8 +79,8 @@ class WriterCache:
         """A bound: no timer, committed or not, is due earlier. NEVER if there is none at all."""
 
     def learn(self, last_execution: int, last_turn: int, inbox_rows: int, offers: int, earliest_due: Instant | None) -> None:
-        """Begin anew, with what the database says."""
-        self.places.clear()
+        """Forget everything, and start from these counters of the database."""
+        self.positions.clear()
         self.next_execution = last_execution + 1
         self.next_turn = last_turn + 1
         self.inbox_rows = inbox_rows
@@ -88,8 +93,8 @@ class WriterCache:
         self.offers += changes.offers
 
     def forget(self, changes: Changes) -> None:
-        """They are rolled back; timers that they removed are there again."""
+        """Drop what a rolled-back transaction put into the cache; timers that it removed exist again."""
         for execution_id in changes.touched:
-            self.places.drop(execution_id)
-        if changes.witness is not None:
+            self.positions.drop(execution_id)
+        if changes.evidence is not None:
             self.no_timer_before = 0

@@ -17,7 +17,7 @@ from holdfast.store.rows import HistoryRow
 from holdfast.store.sqlite.offers import write_offers
 from holdfast.store.sqlite.queues import fail_inbox, readdress_inbox, reroute_inbox, write_envelopes, write_timers
 from holdfast.store.sqlite.statements import SQL, WideStatement, as_json
-from holdfast.store.sqlite.writer_cache import Changes, Place, WriterCache
+from holdfast.store.sqlite.writer_cache import Changes, CommitEvidence, RowPosition, WriterCache
 
 _UPDATE: Final = WideStatement("update_executions")
 _CLOSE: Final = WideStatement("close_executions")
@@ -50,7 +50,7 @@ class BatchWriter:
         """Write everything but the lost turns; returns the executions of those."""
         if self._writer_cache.inbox_rows + self._changes.inbox_rows > 0:
             self._lose_closings(turns, unrouted)
-        unknown = self._gather(turns, self._writer_cache.places.get)
+        unknown = self._gather(turns, self._writer_cache.positions.get)
         if unknown:
             missing = self._gather(unknown, self._look_up(unknown).get)
             self._lost.update(turn.row.execution_id for turn in missing)
@@ -95,15 +95,15 @@ class BatchWriter:
             if row_id not in taken and (org, workflow_id) in by_id:
                 self._lost.add(by_id[org, workflow_id])
 
-    def _look_up(self, turns: Iterable[TurnWrite]) -> dict[str, Place]:
+    def _look_up(self, turns: Iterable[TurnWrite]) -> dict[str, RowPosition]:
         asked = as_json([turn.row.execution_id for turn in turns])
-        rows = self._connection.execute(SQL["read_places"], (asked,))
+        rows = self._connection.execute(SQL["read_positions"], (asked,))
         return {execution_id: (number, last_turn, version, org) for execution_id, number, last_turn, version, org in rows}
 
-    def _gather(self, turns: Iterable[TurnWrite], find_place: Callable[[str], Place | None]) -> list[TurnWrite]:
-        """Gather what is to be written; returns the turns whose execution's place is not found."""
+    def _gather(self, turns: Iterable[TurnWrite], find_position: Callable[[str], RowPosition | None]) -> list[TurnWrite]:
+        """Gather what is to be written; returns the turns whose execution's row position is not found."""
         writer_cache, lost, touched = self._writer_cache, self._lost, self._changes.touched
-        put_place, to_plain = writer_cache.places.put, _PLAIN.get
+        put_position, to_plain = writer_cache.positions.put, _PLAIN.get
         unknown: list[TurnWrite] = []
         last: TurnWrite | None = None
         for turn in turns:
@@ -114,11 +114,11 @@ class BatchWriter:
             if expected is None:
                 self._starts.append(turn)
                 continue
-            place = find_place(execution_id)
-            if place is None:
+            position = find_position(execution_id)
+            if position is None:
                 unknown.append(turn)
                 continue
-            number, last_turn, version, org = place
+            number, last_turn, version, org = position
             if version != expected or org != row.org:
                 lost.add(execution_id)
                 continue
@@ -142,15 +142,15 @@ class BatchWriter:
             if row.closed_at is None:
                 self._updates += values
                 self._updates += (last_turn, number, expected)
-                put_place(execution_id, (number, last_turn, row.state_version, org))
+                put_position(execution_id, (number, last_turn, row.state_version, org))
             else:
                 self._closings += values
                 self._closings += (last_turn, number, expected, row.closed_at)
                 self._closed.append(execution_id)
-                writer_cache.places.drop(execution_id)
+                writer_cache.positions.drop(execution_id)
             last = turn
         if last is not None:
-            self._changes.witness = ("has_version", (last.row.execution_id, last.row.state_version), True)
+            self._changes.evidence = CommitEvidence("has_version", (last.row.execution_id, last.row.state_version), True)
         return unknown
 
     def _append(self, turn_id: int, number: int, previous: int, history: HistoryRow) -> None:
@@ -201,8 +201,8 @@ class BatchWriter:
         if turn.history is not None:
             self._append(turn_id, number, 0, turn.history)
         if row.closed_at is None:
-            self._writer_cache.places.put(row.execution_id, (number, turn_id, row.state_version, row.org))
+            self._writer_cache.positions.put(row.execution_id, (number, turn_id, row.state_version, row.org))
             self._changes.touched.append(row.execution_id)
         else:
             self._closed.append(row.execution_id)
-        self._changes.witness = ("has_version", (row.execution_id, row.state_version), True)
+        self._changes.evidence = CommitEvidence("has_version", (row.execution_id, row.state_version), True)

@@ -9,7 +9,7 @@ import pytest
 from holdfast.store.contract import Claim, UnroutedWrite, Wanted
 from holdfast.store.rows import ExecutionRow
 from holdfast.store.sqlite import SqliteStore
-from holdfast.store.sqlite.writer_cache import Places
+from holdfast.store.sqlite.writer_cache import RowPositions
 from tests.store.builders import (
     NOW,
     ORG,
@@ -29,30 +29,30 @@ from tests.store.builders import (
 
 
 def test_places_are_bounded_and_those_used_last_are_kept() -> None:
-    places = Places(limit=10)
+    positions = RowPositions(limit=10)
     for number in range(1000):
-        places.put(str(number), (number, 0, 1, ORG))
-        places.get("0")
+        positions.put(str(number), (number, 0, 1, ORG))
+        positions.get("0")
 
-    assert len(places._young) + len(places._old) <= 12
-    assert places.get("0") == (0, 0, 1, ORG)
-    assert places.get("999") == (999, 0, 1, ORG)
-    assert places.get("500") is None
+    assert len(positions._young) + len(positions._old) <= 12
+    assert positions.get("0") == (0, 0, 1, ORG)
+    assert positions.get("999") == (999, 0, 1, ORG)
+    assert positions.get("500") is None
 
 
 def test_a_place_that_was_dropped_does_not_come_back() -> None:
-    places = Places(limit=4)
+    positions = RowPositions(limit=4)
     for number in range(4):
-        places.put(str(number), (number, 0, 1, ORG))
-    places.put("0", (0, 0, 2, ORG))
+        positions.put(str(number), (number, 0, 1, ORG))
+    positions.put("0", (0, 0, 2, ORG))
 
-    places.drop("0")
+    positions.drop("0")
 
-    assert places.get("0") is None
+    assert positions.get("0") is None
 
 
 async def test_turns_of_executions_that_were_forgotten_are_written_all_the_same(store: SqliteStore) -> None:
-    store._writer_cache.places = Places(limit=4)
+    store._writer_cache.positions = RowPositions(limit=4)
     rows: dict[int, ExecutionRow] = {number: make_row(number) for number in range(40)}
     await commit(store, *[make_start(row) for row in rows.values()])
     source = random.Random(7)
