@@ -409,7 +409,7 @@ class Engine:
     async def wait_for_result(self, target: str, hint: Any = Any, *, org: str = DEFAULT_ORG) -> Any:
         """Wait until an execution ends and give its result as `hint`; `handle(…).result()` calls this."""
         self._check_open()
-        closing = self._runtime.outcomes.recall((org, target))
+        closing = self._runtime.result_waiters.recall((org, target))
         live = self._runtime.cache.get(target)
         if closing is None and live is not None and live.execution.org == org:
             closing = await self._wait_for_end(org, target, is_open=self.store.exclusive)
@@ -422,18 +422,20 @@ class Engine:
 
     async def _wait_for_end(self, org: str, execution_id: str, *, is_open: bool) -> events.AnyEvent:
         key = (org, execution_id)
-        watcher = self._runtime.outcomes.watch(key)
+        watcher = self._runtime.result_waiters.watch(key)
         try:
             # Only now that it is watched: what closed before is in the store, what closes later reaches the watcher.
             if not is_open and not self.store.exclusive:
-                self._runtime.spawn(self._runtime.ends.look())  # one query for all who begin to wait at the same time
+                self._runtime.spawn(
+                    self._runtime.remote_results.look()
+                )  # one query for all who begin to wait at the same time
             elif not is_open:
                 row = await self.store.find_execution(org, execution_id)
                 if row is not None and row.closed_at is not None:
-                    return self._runtime.outcomes.recall(key) or await read_closing(self.store, execution_id)
+                    return self._runtime.result_waiters.recall(key) or await read_closing(self.store, execution_id)
             return await self._await_end(watcher)
         finally:
-            self._runtime.outcomes.forget(key, watcher)
+            self._runtime.result_waiters.forget(key, watcher)
 
     async def _await_end(self, watcher: asyncio.Future[events.AnyEvent]) -> events.AnyEvent:
         return await watcher

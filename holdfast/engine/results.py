@@ -30,7 +30,7 @@ MOST_RECENT: Final = 10_000
 LARGEST_KEPT: Final = 4_096
 
 
-Key: TypeAlias = tuple[str, str]
+ExecutionKey: TypeAlias = tuple[str, str]
 """(org, execution id): an org never hears of another's executions."""
 
 
@@ -38,11 +38,11 @@ class ResultWaiters:
     """Who waits for which execution's end, and the ends of the most recent ones."""
 
     def __init__(self) -> None:
-        self._watchers: dict[Key, list[asyncio.Future[AnyEvent]]] = {}
-        self._recent: OrderedDict[Key, AnyEvent] = OrderedDict()
+        self._watchers: dict[ExecutionKey, list[asyncio.Future[AnyEvent]]] = {}
+        self._recent: OrderedDict[ExecutionKey, AnyEvent] = OrderedDict()
 
-    def note(self, key: Key, closing: AnyEvent) -> None:
-        """An execution closed, and that is committed."""
+    def note(self, key: ExecutionKey, closing: AnyEvent) -> None:
+        """Give the closing event of an execution, once it is committed, to those who wait for it."""
         watchers = self._watchers.pop(key, None)
         if watchers is not None:
             for future in watchers:
@@ -53,18 +53,18 @@ class ResultWaiters:
             if len(self._recent) > MOST_RECENT:
                 self._recent.popitem(last=False)
 
-    def recall(self, key: Key) -> AnyEvent | None:
-        """The end of an execution that closed a short while ago."""
+    def recall(self, key: ExecutionKey) -> AnyEvent | None:
+        """The closing event of an execution that closed a short while ago; None if it is not kept."""
         return self._recent.get(key)
 
-    def watch(self, key: Key) -> asyncio.Future[AnyEvent]:
-        """The end of an execution, when it comes."""
+    def watch(self, key: ExecutionKey) -> asyncio.Future[AnyEvent]:
+        """A future of the closing event of an execution. Call `forget` when nobody awaits it any more."""
         future: asyncio.Future[AnyEvent] = asyncio.get_running_loop().create_future()
         self._watchers.setdefault(key, []).append(future)
         return future
 
-    def forget(self, key: Key, future: asyncio.Future[AnyEvent]) -> None:
-        """Somebody no longer waits for the end of an execution."""
+    def forget(self, key: ExecutionKey, future: asyncio.Future[AnyEvent]) -> None:
+        """Drop a future that `watch` gave out: nobody awaits it any more."""
         watchers = self._watchers.get(key)
         if watchers is not None and future in watchers:
             watchers.remove(future)
@@ -72,7 +72,7 @@ class ResultWaiters:
                 del self._watchers[key]
 
     def fail_all(self, error: HoldfastError) -> None:
-        """Nobody will hear anything any more."""
+        """Fail everybody who waits: the engine ends."""
         for watchers in self._watchers.values():
             for future in watchers:
                 if not future.done():
@@ -80,7 +80,7 @@ class ResultWaiters:
         self._watchers.clear()
 
     @property
-    def watched(self) -> list[Key]:
+    def watched(self) -> list[ExecutionKey]:
         """The executions that somebody waits for."""
         return list(self._watchers)
 
@@ -98,9 +98,9 @@ async def read_closing(store: Store, execution_id: str) -> AnyEvent:
 class RemoteResults:
     """Finds out about executions that other nodes closed, for those who wait here."""
 
-    def __init__(self, store: Store, outcomes: ResultWaiters) -> None:
+    def __init__(self, store: Store, waiters: ResultWaiters) -> None:
         self._store = store
-        self._outcomes = outcomes
+        self._waiters = waiters
         self._is_busy = False
         self._again = False
 
@@ -112,7 +112,7 @@ class RemoteResults:
         self._is_busy = True
         try:
             self._again = True
-            while self._again and self._outcomes.watched:
+            while self._again and self._waiters.watched:
                 self._again = False
                 await self._look()
         except StoreError:
@@ -121,14 +121,14 @@ class RemoteResults:
             self._is_busy = False
 
     async def _look(self) -> None:
-        orgs = {execution_id: org for org, execution_id in self._outcomes.watched}
+        orgs = {execution_id: org for org, execution_id in self._waiters.watched}
         for execution_id in await self._store.find_closed(list(orgs)):
             try:
                 closing = await read_closing(self._store, execution_id)
             except (CorruptStore, NewerFormat):
                 log.exception("execution %s closed, but its result cannot be read", execution_id)
                 continue
-            self._outcomes.note((orgs[execution_id], execution_id), closing)
+            self._waiters.note((orgs[execution_id], execution_id), closing)
 
 
 def to_value(closing: AnyEvent, hint: Any, workflow_id: str, execution_id: str) -> Any:

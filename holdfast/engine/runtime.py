@@ -79,8 +79,8 @@ class Runtime:
         self._works = False
         self.is_open = False
         self.background: set[asyncio.Task[None]] = set()
-        self.outcomes = ResultWaiters()
-        self.ends = RemoteResults(deps.store, self.outcomes)
+        self.result_waiters = ResultWaiters()
+        self.remote_results = RemoteResults(deps.store, self.result_waiters)
         self.cache = ProgramCache(deps.config.max_live_programs, deps.config.max_live_bytes, self._is_outdated)
         process, living = secrets.token_hex(8), LivingNodes()
         self.turn_limit = TurnLimit(deps.config.turn_limit)
@@ -238,8 +238,11 @@ class Runtime:
         self.watchdog.stop()
         await self._store.close()
 
-    async def crash(self, told: HoldfastError) -> None:
-        """End as a killed process does: what is not committed never was, nobody outside is told. The store stays open."""
+    async def crash(self, error: HoldfastError) -> None:
+        """End as a killed process does: nothing more is committed, other nodes are not told, waiters get `error`.
+
+        The store stays open.
+        """
         self._mark_closed()
         self.offers.close()
         await self.pump.kill()
@@ -249,7 +252,7 @@ class Runtime:
         for task in background:
             task.cancel()
         await asyncio.gather(*background, return_exceptions=True)
-        self._forget(told)
+        self._forget(error)
         self.watchdog.stop()
 
     def _mark_closed(self) -> None:
@@ -257,9 +260,9 @@ class Runtime:
         for retention in self._retentions:
             retention.stop()
 
-    def _forget(self, told: HoldfastError) -> None:
+    def _forget(self, error: HoldfastError) -> None:
         self.cache.clear()
-        self.outcomes.fail_all(told)
+        self.result_waiters.fail_all(error)
 
     def spawn(self, coroutine: Coroutine[Any, Any, None]) -> None:
         """Let a coroutine go on in the background; closing waits for it."""
@@ -286,7 +289,7 @@ class Runtime:
         for task in outcome.dispatched:
             self.runner.start(task)
         for execution, closing in outcome.closed:
-            self.outcomes.note((execution.org, execution.execution_id), closing)
+            self.result_waiters.note((execution.org, execution.execution_id), closing)
         if outcome.forwards:
             self.spawn(self._forward(outcome.forwards))
         if outcome.has_offers:
@@ -323,8 +326,8 @@ class Runtime:
             self.pump.note_due(reply.next_due)
         self.offers.on_heartbeat(reply)
         self.pump.unskip_if_overdue()
-        if self.outcomes.watched:
-            self.spawn(self.ends.look())
+        if self.result_waiters.watched:
+            self.spawn(self.remote_results.look())
         for retention in self._retentions:
             retention.on_heartbeat()
 
@@ -345,12 +348,12 @@ class Runtime:
             self._tell_replaced(error)
 
     def _on_nodes_ended(self) -> None:
-        """Nodes have ended: nobody told what they closed last, and what they were about to try is for others."""
+        """Other nodes have ended: look for what they closed last, and take the suspects that they were trying."""
         self._on_end_elsewhere()
         self.pump.unskip()
 
     def _on_end_elsewhere(self) -> None:
-        if self.outcomes.watched:
-            self.spawn(self.ends.look())
+        if self.result_waiters.watched:
+            self.spawn(self.remote_results.look())
         if self.retention is not None:
             self.retention.note(self._clock.now())

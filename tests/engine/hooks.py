@@ -108,7 +108,7 @@ def count_removed_letters(engine: Engine) -> int:
 
 def awaited_by(engine: Engine) -> Collection[Any]:
     """The executions whose results somebody awaits on this engine, and that may end on another node."""
-    return engine._runtime.outcomes.watched
+    return engine._runtime.result_waiters.watched
 
 
 async def find_row(engine: Engine, target: str) -> ExecutionRow:

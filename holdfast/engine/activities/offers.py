@@ -18,7 +18,7 @@ from holdfast.core.envelopes import ActivityRaised, Redispatch
 from holdfast.core.failures import describe_exception
 from holdfast.core.instants import SECOND, Instant
 from holdfast.engine.activities.limits import FreeSlots, RateLimit, SlotLimit, is_suspect
-from holdfast.engine.activities.stale_attempts import Key, StaleAttempts, key_of
+from holdfast.engine.activities.stale_attempts import AttemptKey, StaleAttempts, key_of
 from holdfast.engine.requests import Request
 from holdfast.engine.routes import Routes, make_route
 from holdfast.errors import CorruptStore, NewerFormat, StoreError
@@ -92,7 +92,7 @@ class OfferTaker:
         self._is_doubtful = False
         """Whether this node may have taken offers without knowing it, since the store's answer was lost."""
         self._stale = StaleAttempts(deps.store, deps.runner, deps.node)
-        self._queued_before: set[Key] = set()
+        self._queued_before: set[AttemptKey] = set()
         """Activities that waited for a slot at the last heartbeat."""
 
     # --- offering activities of this node ---

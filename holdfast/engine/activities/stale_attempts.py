@@ -20,8 +20,8 @@ if TYPE_CHECKING:
     from holdfast.store.contract import Store
     from holdfast.store.rows import ExecutionRow
 
-Key: TypeAlias = tuple[str, int, int]
-"""An attempt: (execution id, number, attempt)."""
+AttemptKey: TypeAlias = tuple[str, int, int]
+"""Which attempt: (execution id, number of the activity, attempt)."""
 
 
 class StaleAttempts:
@@ -31,7 +31,7 @@ class StaleAttempts:
         self._store = store
         self._runner = runner
         self._node = node
-        self._known: dict[Key, int] = {}
+        self._known: dict[AttemptKey, int] = {}
         """Attempts that ran at the last check, and up to which event their execution's history was read by then."""
         self._is_busy = False
 
@@ -91,6 +91,6 @@ class StaleAttempts:
         return any(has_ended(turn.events, task.event.number) for turn in turns)
 
 
-def key_of(task: ActivityTask) -> Key:
-    """What an attempt is known by: its execution, number and attempt."""
+def key_of(task: ActivityTask) -> AttemptKey:
+    """The key of an attempt: its execution, number and attempt."""
     return task.execution_id, task.event.number, task.attempt

@@ -159,7 +159,7 @@ def _follow_turn(taken: TakenTurn, outcome: CommitOutcome, cache: ProgramCache) 
         return
     live.row = write.row
     if write.history is not None:
-        live.weight += len(write.history.body)
+        live.history_bytes += len(write.history.body)
     if turn.dispatched:
         route = write.row.route
         for number in turn.dispatched:

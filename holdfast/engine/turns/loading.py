@@ -143,13 +143,13 @@ class Loader:
         """Bring an execution to its row, from what is in memory or from its beginning. The failure, if its code differs."""
         execution = from_row(row)
         if turn.live is None:
-            program, weight = self._find_program(execution, turn), 0
+            program, history_bytes = self._find_program(execution, turn), 0
             if row.sequence == 0 and type(program) is not NoProgram:
                 self.note_version(execution, program)
         else:
-            program, weight = turn.live.program, turn.live.weight
+            program, history_bytes = turn.live.program, turn.live.history_bytes
             execution.take_open_from(turn.live.execution)
-        turn.live = LiveExecution(execution, program, row, weight + sum(len(one.body) for one in history))
+        turn.live = LiveExecution(execution, program, row, history_bytes + sum(len(one.body) for one in history))
         try:
             blocked = replay(execution, program, history)
         except NewerFormat:

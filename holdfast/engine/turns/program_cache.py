@@ -25,8 +25,8 @@ class LiveExecution(msgspec.Struct, eq=False, gc=False):
     program: Program
     row: ExecutionRow | None
     """The row as it was committed last; None before the first commit."""
-    weight: int
-    """Bytes of history behind it."""
+    history_bytes: int
+    """How many bytes of history the program stands for: what a replay would have to read."""
 
 
 class ProgramCache:
@@ -58,7 +58,7 @@ class ProgramCache:
         """Remove a live program for the length of a turn: it is provisional until `put` back."""
         live = self._live.pop(execution_id, None)
         if live is not None:
-            self._bytes -= live.weight
+            self._bytes -= live.history_bytes
             key = (live.execution.org, live.execution.workflow_id)
             if self._by_key.get(key) == execution_id:  # another node may have closed it, and another run have the id by now
                 del self._by_key[key]
@@ -75,7 +75,7 @@ class ProgramCache:
             return
         self._live[execution.execution_id] = live
         self._by_key[execution.org, execution.workflow_id] = execution.execution_id
-        self._bytes += live.weight
+        self._bytes += live.history_bytes
         while len(self._live) > self._most or (self._bytes > self._most_bytes and len(self._live) > 1):
             self.drop(next(iter(self._live)))
 

@@ -55,7 +55,7 @@ if TYPE_CHECKING:
     from types import FrameType
 
 T = TypeVar("T")
-Token: TypeAlias = tuple[str, str]
+CallToken: TypeAlias = tuple[str, str]
 """One call of user code: the workflow and the execution id. Two calls have two tokens, which are told apart by identity."""
 
 CPU_FACTOR: Final = 2
@@ -85,14 +85,14 @@ class TurnLimit:
 
     def __init__(self, seconds: float) -> None:
         self.seconds = seconds
-        self.armed: Token | None = None
+        self.armed: CallToken | None = None
         """The call of user code that is under way."""
-        self.latest: Token = ("", "")
+        self.latest: CallToken = ("", "")
         """The call that began last."""
         self.cpu_timer = CpuTimer(CPU_FACTOR * seconds)
         """A context, for the turn's thread, around each phase in which a batch runs user code."""
-        self._firing: Token | None = None
-        self._fired: Token | None = None
+        self._firing: CallToken | None = None
+        self._fired: CallToken | None = None
         """The call that was interrupted last."""
         self._place = ""
         """Where that one was when it was interrupted for the first time."""
@@ -147,7 +147,7 @@ class TurnLimit:
         finally:
             del error  # it holds this frame
 
-    def _take_back(self, token: Token) -> str | None:
+    def _take_back(self, token: CallToken) -> str | None:
         """Take back an interruption that is pending. Where the call was interrupted; None if it was not."""
         with self._lock:
             try:
@@ -166,7 +166,7 @@ class TurnLimit:
 
     # --- in the watchdog's thread ---
 
-    def interrupt(self, token: Token) -> None:
+    def interrupt(self, token: CallToken) -> None:
         """Make the call stop, unless it has ended, or is where it must not be stopped: then try again soon."""
         with self._lock:
             self._firing = token

@@ -30,7 +30,7 @@ SHORT_TURN: Final = 0.01
 LENGTH_FACTOR: Final = 4
 """Turns of workflows that differ by less than this factor take about as long."""
 
-Kind: TypeAlias = tuple[int, bool]
+TurnKind: TypeAlias = tuple[int, bool]
 """How long turns take, as a power of the factor (0: no time worth counting); and whether they answer requests."""
 
 
@@ -58,7 +58,7 @@ class TurnOrder:
         elif known is not None:
             del self.seconds[workflow]
 
-    def kind_of(self, workflow: str, *, has_requests: bool) -> Kind:
+    def kind_of(self, workflow: str, *, has_requests: bool) -> TurnKind:
         """The kind of a turn, as far as is known now."""
         seconds = self.seconds.get(workflow)
         return (0 if seconds is None else 1 + int(math.log(seconds / SHORT_TURN, LENGTH_FACTOR)), has_requests)
@@ -67,11 +67,11 @@ class TurnOrder:
         """Sort the turns of a batch."""
         overtaken = self.overtaken
         kinds = {one.execution_id: self.kind_of(find_workflow(one), has_requests=bool(one.requests)) for one in turns}
-        first: dict[Kind, int] = {}
+        first: dict[TurnKind, int] = {}
         for execution_id, kind in kinds.items():
             first[kind] = min(first.get(kind, sys.maxsize), overtaken.get(execution_id, sys.maxsize))
 
-        def rank(one: PendingTurn) -> tuple[int, Kind, int]:
+        def rank(one: PendingTurn) -> tuple[int, TurnKind, int]:
             kind = kinds[one.execution_id]
             return first[kind], kind, overtaken.get(one.execution_id, sys.maxsize)
 
@@ -94,6 +94,6 @@ class TurnOrder:
         self.overtaken.clear()
 
 
-def find_overtaken(put_off: Iterable[tuple[str, Kind]], served: Collection[Kind]) -> list[str]:
+def find_overtaken(put_off: Iterable[tuple[str, TurnKind]], served: Collection[TurnKind]) -> list[str]:
     """Those of the executions that were put off whose kind got no turn in the batch."""
     return [execution_id for execution_id, kind in put_off if kind not in served]

@@ -24,7 +24,7 @@ from holdfast.engine.turns.null_programs import FailingProgram, NoProgram
 from holdfast.engine.turns.pending_turns import PendingTurn
 from holdfast.engine.turns.program_cache import LiveExecution
 from holdfast.engine.turns.taken_turns import TakenTurn
-from holdfast.engine.turns.turn_order import SHORT_TURN, Kind, find_overtaken
+from holdfast.engine.turns.turn_order import SHORT_TURN, TurnKind, find_overtaken
 from holdfast.engine.turns.writing import dead_letter_refused, make_write
 from holdfast.errors import HoldfastError, StoreError, TurnTooLarge, TurnTooLong
 from holdfast.store.contract import TurnWrite
@@ -77,7 +77,7 @@ class TurnTaker:
         """
         self._following = []
         taken, order = self._effects.taken, self._services.turn_order
-        put_off: list[tuple[str, Kind]] = []
+        put_off: list[tuple[str, TurnKind]] = []
         now = monotonic()
         has_suspects = bool(self._effects.noted) or self._services.quarantine.is_trying
         if self._until is None:
@@ -111,7 +111,7 @@ class TurnTaker:
             self._effects.overtaken += find_overtaken(put_off, served)
         return self._following
 
-    def _kind_of(self, pending: PendingTurn, live: LiveExecution) -> Kind:
+    def _kind_of(self, pending: PendingTurn, live: LiveExecution) -> TurnKind:
         return self._services.turn_order.kind_of(live.execution.workflow, has_requests=bool(pending.requests))
 
     def _begins_activity(self, pending: PendingTurn) -> bool:

@@ -25,7 +25,7 @@ import traceback
 from collections.abc import Callable
 from typing import TYPE_CHECKING, Final
 
-from holdfast.engine.turns.turn_limit import Token, TurnLimit
+from holdfast.engine.turns.turn_limit import CallToken, TurnLimit
 
 if TYPE_CHECKING:
     from holdfast.engine.turns.pump import Pump
@@ -150,7 +150,7 @@ class Watchdog:
         if stuck.age >= STUCK_FACTOR * limit.seconds and has_computed:
             self._end_process(self._explain_stuck())
 
-    def _explain_running(self, token: Token) -> str:
+    def _explain_running(self, token: CallToken) -> str:
         workflow, execution_id = token
         return (
             f"Expected workflow '{workflow}' (execution {execution_id}) to come to rest within {self._limit.seconds:g} s, "

@@ -18,7 +18,7 @@ from typing import TypeAlias
 
 Owner: TypeAlias = Hashable
 """The transaction that holds a lock."""
-Key: TypeAlias = tuple[str, str]
+LockKey: TypeAlias = tuple[str, str]
 """(org, execution id) of a row, or (org, workflow id) of an id."""
 
 
@@ -37,17 +37,17 @@ class Locks:
     """The locks on rows, workflow ids and other keys of one database."""
 
     def __init__(self) -> None:
-        self._rows: dict[Key, _RowLock] = {}
-        self._ids: dict[Key, Owner] = {}
+        self._rows: dict[LockKey, _RowLock] = {}
+        self._ids: dict[LockKey, Owner] = {}
         self._keys: dict[Hashable, Owner] = {}
-        self._rows_of: dict[Owner, set[Key]] = {}
-        self._ids_of: dict[Owner, set[Key]] = {}
+        self._rows_of: dict[Owner, set[LockKey]] = {}
+        self._ids_of: dict[Owner, set[LockKey]] = {}
         self._keys_of: dict[Owner, set[Hashable]] = {}
         self._waiting: list[asyncio.Future[None]] = []
 
     # --- rows ---
 
-    def try_update(self, owner: Owner, row: Key) -> bool:
+    def try_update(self, owner: Owner, row: LockKey) -> bool:
         """FOR NO KEY UPDATE SKIP LOCKED. The row need not exist: an id that nobody has yet is locked like one that is."""
         lock = self._lock(row)
         if lock.holder is not None:
@@ -56,7 +56,7 @@ class Locks:
         self._rows_of.setdefault(owner, set()).add(row)
         return True
 
-    def try_escalate(self, owner: Owner, row: Key) -> bool:
+    def try_escalate(self, owner: Owner, row: LockKey) -> bool:
         """FOR UPDATE SKIP LOCKED: refused while others share the row, so while a delivery to it is under way."""
         if not self.try_update(owner, row):
             return False
@@ -66,7 +66,7 @@ class Locks:
         lock.is_exclusive = True
         return True
 
-    def try_share(self, owner: Owner, row: Key) -> bool:
+    def try_share(self, owner: Owner, row: LockKey) -> bool:
         """FOR KEY SHARE, without its wait: refused while another has escalated."""
         lock = self._lock(row)
         if lock.is_exclusive and lock.holder is not owner:
@@ -75,21 +75,21 @@ class Locks:
         self._rows_of.setdefault(owner, set()).add(row)
         return True
 
-    def holds(self, owner: Owner, row: Key) -> bool:
+    def holds(self, owner: Owner, row: LockKey) -> bool:
         """Whether the owner has claimed the row."""
         lock = self._rows.get(row)
         return lock is not None and lock.holder is owner
 
     # --- ids and other keys ---
 
-    def try_id(self, owner: Owner, workflow_id: Key) -> bool:
+    def try_id(self, owner: Owner, workflow_id: LockKey) -> bool:
         """The advisory lock on (org, workflow id): pg_try_advisory_xact_lock."""
         if self._ids.setdefault(workflow_id, owner) is not owner:
             return False
         self._ids_of.setdefault(owner, set()).add(workflow_id)
         return True
 
-    def holds_id(self, owner: Owner, workflow_id: Key) -> bool:
+    def holds_id(self, owner: Owner, workflow_id: LockKey) -> bool:
         """Whether the owner has locked the id."""
         return self._ids.get(workflow_id) is owner
 
@@ -138,7 +138,7 @@ class Locks:
         """How many rows and ids are held; 0 when no transaction is open."""
         return len(self._rows) + len(self._ids)
 
-    def _lock(self, row: Key) -> _RowLock:
+    def _lock(self, row: LockKey) -> _RowLock:
         lock = self._rows.get(row)
         if lock is None:
             lock = self._rows[row] = _RowLock()

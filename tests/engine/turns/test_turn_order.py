@@ -14,7 +14,7 @@ from holdfast.engine.requests import Request
 from holdfast.engine.turns.arrivals import Arrival
 from holdfast.engine.turns.commit_outcome import CommitOutcome
 from holdfast.engine.turns.pending_turns import PendingTurn
-from holdfast.engine.turns.turn_order import SHORT_TURN, Kind, TurnOrder, find_overtaken
+from holdfast.engine.turns.turn_order import SHORT_TURN, TurnKind, TurnOrder, find_overtaken
 
 CANCEL = Cancel(reason="")
 WORKERS = 4
@@ -64,7 +64,7 @@ class PlayedBatch:
         served = {self.kind_of(order, one) for one in self.taken}
         self.overtaken = find_overtaken([(one, self.kind_of(order, one)) for one in self.put_off], served)
 
-    def kind_of(self, order: TurnOrder, execution_id: str) -> Kind:
+    def kind_of(self, order: TurnOrder, execution_id: str) -> TurnKind:
         return order.kind_of(execution_id[0], has_requests=execution_id.endswith("R"))
 
     def commit(self, order: TurnOrder) -> None:
