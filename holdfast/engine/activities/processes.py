@@ -6,7 +6,7 @@ import asyncio
 import importlib
 from concurrent.futures import BrokenExecutor, ProcessPoolExecutor
 from multiprocessing import get_context
-from typing import Any, Final
+from typing import Any, Final, NamedTuple
 
 import msgspec
 
@@ -18,11 +18,24 @@ from holdfast.core.signatures import Signature
 from holdfast.errors import InvalidArguments, PayloadError
 
 
-class ProcessOutcome(msgspec.Struct, frozen=True, omit_defaults=True):
-    """What a worker process answers: the result of the function, or how it failed."""
+class FunctionPath(NamedTuple):
+    """Where a worker process finds the function of an activity."""
 
-    result: Payload | None = None
-    failure: Failure | None = None
+    module: str
+    qualname: str
+    activity: str
+
+
+class ProcessReturned(msgspec.Struct, frozen=True, tag=True):
+    """The answer of a worker process whose function returned."""
+
+    result: Payload
+
+
+class ProcessRaised(msgspec.Struct, frozen=True, tag=True):
+    """The answer of a worker process whose function raised an exception, or whose result cannot be encoded."""
+
+    failure: Failure
 
 
 class RaisedInProcess(Exception):
@@ -33,7 +46,7 @@ class RaisedInProcess(Exception):
         self.failure = failure
 
 
-_OUTCOME: Final = msgspec.json.Decoder(ProcessOutcome)
+_ANSWER: Final[msgspec.json.Decoder[ProcessReturned | ProcessRaised]] = msgspec.json.Decoder(ProcessReturned | ProcessRaised)
 
 
 class ProcessPool:
@@ -48,23 +61,19 @@ class ProcessPool:
         if self._pool is None:
             self._pool = ProcessPoolExecutor(self._most, mp_context=get_context("spawn"))
         pool, function = self._pool, activity.function
-        place = (function.__module__, function.__qualname__, activity.name)
+        path = FunctionPath(function.__module__, function.__qualname__, activity.name)
         try:
-            answer = await asyncio.get_running_loop().run_in_executor(pool, work, place, bytes(arguments.data), limit)
+            answer = await asyncio.get_running_loop().run_in_executor(
+                pool, run_in_worker, path, bytes(arguments.data), limit
+            )
         except BrokenExecutor:
             if self._pool is pool:
                 self._pool = None
                 pool.shutdown(wait=False)
             raise
-        outcome = _OUTCOME.decode(answer)
-        if outcome.failure is not None or outcome.result is None:
-            raise RaisedInProcess(
-                outcome.failure
-                or Failure(
-                    type="Unknown",
-                    message="Expected the worker process to answer a result or a failure, but it answered neither.",
-                )
-            )
+        outcome = _ANSWER.decode(answer)
+        if isinstance(outcome, ProcessRaised):
+            raise RaisedInProcess(outcome.failure)
         return outcome.result
 
     def close(self) -> None:
@@ -73,26 +82,26 @@ class ProcessPool:
             self._pool.shutdown(wait=False, cancel_futures=True)
 
 
-def work(place: tuple[str, str, str], arguments: bytes, limit: int) -> bytes:
-    """Runs in the worker process: find the function by its place, call it, and answer a ProcessOutcome."""
+def run_in_worker(path: FunctionPath, arguments: bytes, limit: int) -> bytes:
+    """Runs in the worker process: find the function, call it, and answer ProcessReturned or ProcessRaised as JSON."""
+    outcome: ProcessReturned | ProcessRaised
     try:
-        outcome = ProcessOutcome(result=_call(place, arguments, limit))
+        outcome = ProcessReturned(_call(path, arguments, limit))
     except KeyboardInterrupt:
         raise  # the user ends everything
     except (InvalidArguments, PayloadError) as error:
-        outcome = ProcessOutcome(failure=msgspec.structs.replace(describe_exception(error), non_retryable=True))
+        outcome = ProcessRaised(msgspec.structs.replace(describe_exception(error), non_retryable=True))
     except BaseException as error:  # noqa: BLE001 - whatever user code raises is recorded, SystemExit too
-        outcome = ProcessOutcome(failure=describe_exception(error))
+        outcome = ProcessRaised(describe_exception(error))
     return msgspec.json.encode(outcome)
 
 
-def _call(place: tuple[str, str, str], arguments: bytes, limit: int) -> Payload:
-    module, qualname, name = place
-    found: Any = importlib.import_module(module)
-    for part in qualname.split("."):
+def _call(path: FunctionPath, arguments: bytes, limit: int) -> Payload:
+    found: Any = importlib.import_module(path.module)
+    for part in path.qualname.split("."):
         found = getattr(found, part)
     if not isinstance(found, Activity):  # the module keeps the plain function and decorates it under another name
-        signature, function = Signature(found, f"activity '{name}'", skip=0), found
+        signature, function = Signature(found, f"activity '{path.activity}'", skip=0), found
     else:
         signature, function = found.signature, found.function
     result = function(*signature.decode_arguments(Payload(msgspec.Raw(arguments))))
