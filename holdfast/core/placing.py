@@ -55,21 +55,21 @@ def decide_began(turn: Turn, envelope: envelopes.ActivityBegan) -> None:
         set_attempt(turn, number, msgspec.structs.replace(turn.execution.attempt_of(number), begun=True))
 
 
-def acquit_ended(execution: Execution, arrived: Iterable[envelopes.Envelope]) -> bool:
+def clear_ended_suspects(execution: Execution, arrived: Iterable[envelopes.Envelope]) -> bool:
     """Note that suspects whose outcome has arrived did not end their process; whether there were any.
 
     For an execution that takes its turn later: whoever ends the process meanwhile, it was none of them.
     """
     attempts = execution.details.attempts
-    acquitted: dict[int, AttemptState] = {}
+    cleared: dict[int, AttemptState] = {}
     for one in arrived:
         if isinstance(one, _ENDED):
             attempt = execution.attempt_of(one.number)
             if attempt.begun and attempt.attempt == one.attempt:
-                acquitted[one.number] = msgspec.structs.replace(attempt, begun=False)
-    if acquitted:
-        execution.details.attempts = {**attempts, **acquitted}
-    return bool(acquitted)
+                cleared[one.number] = msgspec.structs.replace(attempt, begun=False)
+    if cleared:
+        execution.details.attempts = {**attempts, **cleared}
+    return bool(cleared)
 
 
 def decide_offer_due(turn: Turn, envelope: envelopes.OfferDue) -> events.ActivityTimedOut | None:

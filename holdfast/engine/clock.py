@@ -48,14 +48,14 @@ class StoreClock:
     """The time of a shared store: this machine's steady clock, set by the answers to heartbeats.
 
     So due times, leases and event times are the same on all nodes, whatever their own clocks show. `wall` counts only until
-    the store was heard for the first time; both give nanoseconds.
+    the first heartbeat was answered; both give nanoseconds.
     """
 
     def __init__(self, *, wall: Callable[[], int] = time.time_ns, steady: Callable[[], int] = time.monotonic_ns) -> None:
         self._steady = steady
         self._offset: Micros = wall() // 1000 - self.steady()
         self._floor: Instant = 0
-        self._was_heard = False
+        self._is_synchronised = False
 
     def steady(self) -> Micros:
         """Microseconds since some moment; never set, never going back."""
@@ -65,16 +65,16 @@ class StoreClock:
         """The store's time. Never goes back: after a correction that would make it, it stands still for a while."""
         return max(self._floor, self.steady() + self._offset)
 
-    def hear(self, asked: Micros, answered: Micros, told: Instant) -> None:
-        """Between two moments of the steady clock the store said what time it is."""
-        offset = told - (asked + answered) // 2
+    def synchronise(self, asked: Micros, answered: Micros, store_time: Instant) -> None:
+        """Set the clock by the store's time, which was read between two moments of the steady clock."""
+        offset = store_time - (asked + answered) // 2
         # What the way to the store and back may explain is no reason to change anything.
-        if self._was_heard and abs(offset - self._offset) <= (answered - asked) // 2:
+        if self._is_synchronised and abs(offset - self._offset) <= (answered - asked) // 2:
             return
-        if self._was_heard:
+        if self._is_synchronised:
             self._floor = self.now()  # before the offset: another thread may be reading
         self._offset = offset
-        self._was_heard = True
+        self._is_synchronised = True
 
     def call_at(self, when: Instant, callback: Callable[[], None]) -> Alarm:
         """Call back from the running loop."""

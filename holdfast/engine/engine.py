@@ -117,7 +117,7 @@ class Engine:
         self._stopper = Stopper()
         self._was_closed = False
         self._replaced_by: HoldfastError | None = None
-        self._giving_way: asyncio.Task[None] | None = None
+        self._forced_shutdown: asyncio.Task[None] | None = None
 
     # --- lifecycle ---
 
@@ -181,7 +181,7 @@ class Engine:
         log.critical("this engine shuts down: %s", error)
         self._replaced_by = error
         if not self._stopper.fail(error):
-            self._giving_way = asyncio.get_running_loop().create_task(self.shutdown())
+            self._forced_shutdown = asyncio.get_running_loop().create_task(self.shutdown())
 
     def stop(self) -> None:
         """Let `run_until_stopped` shut down. May be called from any thread, and before it."""
@@ -192,8 +192,8 @@ class Engine:
         if self.is_open:
             self._was_closed = True
             await self._runtime.close()
-        elif self._giving_way is not None:
-            await asyncio.wait([self._giving_way])
+        elif self._forced_shutdown is not None:
+            await asyncio.wait([self._forced_shutdown])
 
     @property
     def is_open(self) -> bool:

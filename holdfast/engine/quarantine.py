@@ -28,8 +28,8 @@ interrupted ends the process, which makes it the first case.
 with the execution; somebody mends the code and calls retry_blocked, or terminates it.
 
 A batch asks `judge` and `may_note`; the trials of the pump call `note` and `group`, and `forget` when they are over; the
-activity runner awaits `wait_until_calm` before it begins an activity that may itself have ended processes, so that of two
-suspects it is known who did it.
+activity runner awaits `wait_until_no_trial` before it begins an activity that may itself have ended processes, so that it is
+known which of two suspects did it.
 """
 
 from __future__ import annotations
@@ -65,8 +65,8 @@ class Verdict(Enum):
     """It is noted, and its trial is another batch of this node."""
     TRIED_ELSEWHERE = auto()
     """Another living process is about to let it take its turn."""
-    GIVE_UP = auto()
-    """It was tried too often: it is to be blocked."""
+    BLOCK = auto()
+    """It was tried too often, and is to be blocked."""
 
 
 class Quarantine:
@@ -93,7 +93,7 @@ class Quarantine:
         if details.tries and details.trying in self._living.processes:
             return Verdict.TRIED_ELSEWHERE
         if details.tries >= self._max_tries:
-            return Verdict.GIVE_UP
+            return Verdict.BLOCK
         return Verdict.NOTE_FIRST
 
     def may_note(self, tries: int, noted: Sequence[int]) -> bool:
@@ -109,17 +109,17 @@ class Quarantine:
         return bool(self._noted)
 
     def is_noted(self, execution_id: str) -> bool:
-        """Whether an execution is one of them."""
+        """Whether the row of an execution says that this process is about to take its turn."""
         return execution_id in self._noted
 
     # --- for the pump ---
 
     def note(self, execution_id: str, tries: int) -> None:
-        """That an execution takes a turn next is noted in its row, and committed."""
+        """Remember that the row of an execution says, committed, that this process is about to take its turn."""
         self._noted[execution_id] = tries
 
     def group(self, execution_ids: Sequence[str]) -> list[list[str]]:
-        """Noted executions in the groups in which they are tried."""
+        """Divide noted executions into the groups in which they are tried."""
         groups: list[list[str]] = []
         by_tries: dict[int, list[str]] = {}
         for execution_id in execution_ids:
@@ -141,8 +141,8 @@ class Quarantine:
 
     # --- for the activity runner ---
 
-    async def wait_until_calm(self) -> None:
-        """Wait until no execution is tried here that may end the process."""
+    async def wait_until_no_trial(self) -> None:
+        """Wait until no trial is to come or under way here: each of them may end the process."""
         while self._noted:
             future: asyncio.Future[None] = asyncio.get_running_loop().create_future()
             self._waiting.append(future)
@@ -179,7 +179,7 @@ def undo_note(execution: Execution, process: str) -> bool:
     return True
 
 
-def make_reason(execution: Execution) -> Failure:
+def make_block_reason(execution: Execution) -> Failure:
     """Why an execution is blocked that was tried too often: what its last try failed with, or that its process ended."""
     details, who = execution.details, describe_execution(execution)
     if details.last_error is not None:

@@ -144,7 +144,7 @@ class Runtime:
                 transactions=TransactionRunner(self._store, self._clock, self._config.payload_limit, self.on_put),
                 send_outcome=sender.send,
                 on_slot_freed=self._on_slot_freed,
-                wait_for_suspect_turns=self.quarantine.wait_until_calm,
+                wait_for_suspect_turns=self.quarantine.wait_until_no_trial,
             )
         )
 
@@ -333,7 +333,7 @@ class Runtime:
 
     def _on_wake(self, why: WakeReason) -> None:
         """Another node did something that may matter here."""
-        self.membership.peers.hear()
+        self.membership.peers.note_wake_up()
         if why is WakeReason.WORK:
             self.pump.look()
         elif why is WakeReason.OFFERS:

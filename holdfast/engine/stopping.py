@@ -56,7 +56,7 @@ class Stopper:
         before = {one: signal.getsignal(one) for one in SIGNALS}
         loop = asyncio.get_running_loop()
 
-        def hear(number: int) -> None:
+        def receive(number: int) -> None:
             for one in SIGNALS:
                 _forget(loop, one)
                 signal.signal(one, signal.SIG_DFL)
@@ -64,7 +64,7 @@ class Stopper:
             self.stop()
 
         for one in SIGNALS:
-            _listen(loop, one, hear)
+            _listen(loop, one, receive)
         try:
             yield
         finally:
@@ -73,13 +73,13 @@ class Stopper:
                 signal.signal(one, handler)
 
 
-def _listen(loop: asyncio.AbstractEventLoop, number: signal.Signals, hear: Any) -> None:
+def _listen(loop: asyncio.AbstractEventLoop, number: signal.Signals, receive: Any) -> None:
     try:
-        loop.add_signal_handler(number, hear, number)
+        loop.add_signal_handler(number, receive, number)
     except NotImplementedError:  # Windows: the handler may run between any two instructions
 
         def handle(number: int, _frame: FrameType | None) -> None:
-            loop.call_soon_threadsafe(hear, number)
+            loop.call_soon_threadsafe(receive, number)
 
         signal.signal(number, handle)
 

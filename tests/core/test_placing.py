@@ -15,7 +15,7 @@ from holdfast.core.options import ActivityOptions, TimeoutKind
 from holdfast.core.payloads import NULL
 from holdfast.core.placing import (
     SUSPECT,
-    acquit_ended,
+    clear_ended_suspects,
     decide_began,
     decide_offer_due,
     decide_redispatch,
@@ -281,7 +281,7 @@ def test_suspect_whose_outcome_has_arrived_is_not_to_blame() -> None:
     dispatch(execution, 1)
     attempt = begin_suspect(execution)
 
-    assert acquit_ended(execution, [envelopes.ActivityReturned(number=1, attempt=attempt, result=NULL)])
+    assert clear_ended_suspects(execution, [envelopes.ActivityReturned(number=1, attempt=attempt, result=NULL)])
     assert lose(execution).lost == SUSPECT
 
 
@@ -292,7 +292,7 @@ def test_suspect_whose_function_may_still_run_is_to_blame() -> None:
     stale = envelopes.ActivityReturned(number=1, attempt=attempt - 1, result=NULL)
     expired = envelopes.ActivityExpired(number=1, attempt=attempt, timeout=TimeoutKind.START_TO_CLOSE)
 
-    assert not acquit_ended(execution, [stale, expired])
+    assert not clear_ended_suspects(execution, [stale, expired])
     assert lose(execution).lost == SUSPECT + 1
 
 

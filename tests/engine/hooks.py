@@ -51,7 +51,7 @@ def is_replaced(engine: Engine) -> bool:
 
 def has_given_way(engine: Engine) -> bool:
     """Whether an engine that was replaced has shut itself down completely."""
-    return engine._giving_way is not None and engine._giving_way.done()
+    return engine._forced_shutdown is not None and engine._forced_shutdown.done()
 
 
 def is_idle(engine: Engine) -> bool:

@@ -61,8 +61,8 @@ def quarantine(living: LivingNodes) -> Quarantine:
         (noted(1, "dead"), False, Verdict.NOTE_FIRST),
         (noted(1, "alive"), False, Verdict.TRIED_ELSEWHERE),
         (noted(5, "alive"), False, Verdict.TRIED_ELSEWHERE),
-        (noted(5, "dead"), False, Verdict.GIVE_UP),
-        (noted(6), True, Verdict.GIVE_UP),
+        (noted(5, "dead"), False, Verdict.BLOCK),
+        (noted(6), True, Verdict.BLOCK),
         (msgspec.structs.replace(make_row(), details=b'{"tries":'), False, Verdict.CLEAR),
     ],
 )
@@ -108,7 +108,7 @@ def test_N3_only_one_group_of_suspects_is_noted_at_a_time(quarantine: Quarantine
 
 async def test_N3_suspect_activities_wait_until_no_turn_is_tried(quarantine: Quarantine) -> None:
     quarantine.note("e", 1)
-    waiting = asyncio.ensure_future(quarantine.wait_until_calm())
+    waiting = asyncio.ensure_future(quarantine.wait_until_no_trial())
     await asyncio.sleep(0)
     assert not waiting.done()
 

@@ -44,7 +44,7 @@ def test_clock_shows_the_stores_time_from_the_first_answer_on() -> None:
     clock = machine.make_clock()
 
     machine.pass_time(20)
-    clock.hear(asked=100, answered=120, told=1_000)
+    clock.synchronise(asked=100, answered=120, store_time=1_000)
 
     assert clock.now() == 1_010, "the answer is taken to be from the middle of the way"
     machine.pass_time(500)
@@ -54,7 +54,7 @@ def test_clock_shows_the_stores_time_from_the_first_answer_on() -> None:
 def test_clock_does_not_follow_when_the_machines_time_is_set() -> None:
     machine = Machine(wall=0, steady=0)
     clock = machine.make_clock()
-    clock.hear(asked=0, answered=0, told=1_000)
+    clock.synchronise(asked=0, answered=0, store_time=1_000)
 
     machine.wall += 90 * MINUTE
 
@@ -64,23 +64,23 @@ def test_clock_does_not_follow_when_the_machines_time_is_set() -> None:
 def test_correction_that_the_way_may_explain_is_ignored() -> None:
     machine = Machine(steady=100)
     clock = machine.make_clock()
-    clock.hear(asked=100, answered=100, told=1_000)
+    clock.synchronise(asked=100, answered=100, store_time=1_000)
 
-    clock.hear(asked=100, answered=120, told=1_018)  # by 8 more than the middle of the way
+    clock.synchronise(asked=100, answered=120, store_time=1_018)  # by 8 more than the middle of the way
     assert clock.now() == 1_000
 
-    clock.hear(asked=100, answered=120, told=1_021)  # by 11: more than half of the way
+    clock.synchronise(asked=100, answered=120, store_time=1_021)  # by 11: more than half of the way
     assert clock.now() == 1_011
 
 
 def test_time_never_goes_back() -> None:
     machine = Machine()
     clock = machine.make_clock()
-    clock.hear(asked=0, answered=0, told=1_000)
+    clock.synchronise(asked=0, answered=0, store_time=1_000)
     machine.pass_time(100)
     seen = [clock.now()]
 
-    clock.hear(asked=100, answered=100, told=1_040)  # the store's clock was set back by 60
+    clock.synchronise(asked=100, answered=100, store_time=1_040)  # the store's clock was set back by 60
     for _ in range(4):
         seen.append(clock.now())
         machine.pass_time(30)

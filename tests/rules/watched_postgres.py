@@ -102,7 +102,7 @@ class WatchedPostgres(PostgresStore):
         return action
 
     def hear(self, why: WakeReason) -> None:
-        self._hear(why)
+        self._receive_wake_up(why)
 
     async def begin(self) -> Transaction:
         await self.reach(Point.BEGIN)

@@ -18,7 +18,13 @@ from holdfast.engine.clock import Clock, StoreClock
 from holdfast.engine.living_nodes import LivingNodes
 from holdfast.engine.nodes.heartbeat import Heartbeat, HeartbeatSource, Lease, NodeAnnouncement, RenewedLease
 from holdfast.engine.nodes.heartbeat_thread import HeartbeatThread, HeartbeatThreadDeps
-from holdfast.engine.nodes.name_conflicts import LIVING, describe_name_conflict, find_realm, gives_way, refuse_taken_name
+from holdfast.engine.nodes.name_conflicts import (
+    LOCAL_TOKENS,
+    describe_name_conflict,
+    find_realm,
+    must_stop,
+    refuse_taken_name,
+)
 from holdfast.engine.nodes.roster import NodeDetails, Peers, read_details
 from holdfast.engine.nodes.take_over import Orphan
 from holdfast.errors import HoldfastError, NodeNameTaken, StoreError
@@ -60,7 +66,7 @@ class MembershipCallbacks:
     on_heartbeat: Callable[[HeartbeatReply], None]
     """The store took a heartbeat, and answered with what there is to do."""
     on_nodes_ended: Callable[[], None]
-    """Other nodes have ended. Their orphans are taken over without further ado."""
+    """Other nodes have ended. Their orphans are being taken over already."""
     on_replaced: Callable[[HoldfastError], None]
     """Another process works under this node's name, and this one has to stop."""
 
@@ -107,7 +113,7 @@ class Membership:
             self._is_replaced = True
             await refuse_taken_name(self._store, self._node)
             self._is_replaced = False
-        LIVING.add(self._token)
+        LOCAL_TOKENS.add(self._token)
         rows = await self._store.list_nodes()
         before = {row.node: row.has_left for row in rows}
         self._started_at = self._clock.now()
@@ -184,7 +190,7 @@ class Membership:
 
     def _on_beat(self, beat: RenewedLease) -> None:
         if isinstance(self._clock, StoreClock):
-            self._clock.hear(beat.asked, beat.answered, beat.reply.now)
+            self._clock.synchronise(beat.asked, beat.answered, beat.reply.now)
         self.peers.note(beat.reply)
         if not self._has_joined:
             return
@@ -199,14 +205,14 @@ class Membership:
             self._spawn(self._take_over.take_over_from(ended))
 
     def _look_for_name_conflict(self, row: NodeRow | None) -> None:
-        """Give way, or report it, if the heartbeat replaced the row of another living process of this name."""
+        """Stop, or report it, if the heartbeat replaced the row of another living process of this name."""
         if row is None or row.has_left or self._is_replaced:
             return
         details = read_details(row)
         if details.token in (self._token, ""):
             return
         error = NodeNameTaken(describe_name_conflict(self._node, details))
-        if gives_way(self._make_row(), row):
+        if must_stop(self._make_row(), row):
             self._is_replaced = True
             self._on_replaced(error)
         else:
@@ -215,7 +221,7 @@ class Membership:
     # --- leaving ---
 
     def prepare_to_leave(self) -> None:
-        """Announce with the next heartbeats that this node stops working: no process of its name has to give way to it."""
+        """Announce with the next heartbeats that this node stops working: no process of its name has to stop for it."""
         self._works = False
         self._refresh()
 
@@ -226,13 +232,13 @@ class Membership:
         """
         await self.abandon()
         try:
-            has_heirs = self.peers.has_any or self._is_replaced
-            if unfinished and has_heirs:
+            has_successors = self.peers.has_any or self._is_replaced
+            if unfinished and has_successors:
                 await self._store.deliver(list(map(_to_inbox_row, dict.fromkeys(map(self._to_orphan, unfinished)))))
             if not self._is_replaced:  # else the name belongs to another process
                 await self._store.leave(self._node)
             await self._store.forget_processes([self._token])  # nothing is in flight here any more
-            if has_heirs:
+            if has_successors:
                 await self._store.wake(WakeReason.WORK)
         except StoreError as error:
             log.warning(
@@ -258,7 +264,7 @@ class Membership:
     async def abandon(self) -> None:
         """Stop the heartbeats without leaving, as if the process had died."""
         self._has_joined = False
-        LIVING.discard(self._token)
+        LOCAL_TOKENS.discard(self._token)
         if self._heartbeat is not None:
             await self._heartbeat.stop()
 

@@ -26,7 +26,7 @@ CHECK_INTERVAL: Final = 0.1
 MARGIN: Final = 0.5
 """Seconds that a heartbeat may be late."""
 
-LIVING: Final[set[str]] = set()
+LOCAL_TOKENS: Final[set[str]] = set()
 """The tokens of the nodes that run in this process."""
 
 
@@ -39,7 +39,7 @@ async def refuse_taken_name(nodes: Nodes, node: str) -> None:
     if before is None or before.has_left:
         return
     details = read_details(before)
-    if details.token in LIVING:
+    if details.token in LOCAL_TOKENS:
         raise NodeNameTaken(describe_name_conflict(node, details))
     if _has_ended(details):
         return
@@ -53,10 +53,10 @@ async def refuse_taken_name(nodes: Nodes, node: str) -> None:
             raise NodeNameTaken(describe_name_conflict(node, read_details(row)))
 
 
-def gives_way(own: NodeRow, other: NodeRow) -> bool:
+def must_stop(own: NodeRow, other: NodeRow) -> bool:
     """Whether this node has to stop because another process works under its name: the one that started last stays.
 
-    So a process that was thought dead gives way to its replacement. One that is joining or leaving makes nobody give way.
+    So a process that was thought dead stops for its replacement. Nobody stops for a process that is joining or leaving.
     """
     theirs = read_details(other)
     return theirs.works and (own.started_at, read_details(own).token) < (other.started_at, theirs.token)

@@ -135,21 +135,21 @@ class Peers:
         self._node = node
         self._spawn = spawn
         self.names: frozenset[str] = frozenset()
-        self._has_heard = False
+        self._has_wake_up = False
 
-    def hear(self) -> None:
+    def note_wake_up(self) -> None:
         """Note that a wake-up came: another node is there, which the last heartbeat may not have shown."""
-        self._has_heard = True
+        self._has_wake_up = True
 
     def note(self, reply: HeartbeatReply) -> None:
         """Note the living nodes that a heartbeat showed."""
         self.names = frozenset(one.node for one in reply.nodes if not one.has_left and one.node != self._node)
-        self._has_heard = False
+        self._has_wake_up = False
 
     @property
     def has_any(self) -> bool:
         """Whether another node may be alive."""
-        return bool(self.names) or self._has_heard
+        return bool(self.names) or self._has_wake_up
 
     def wake(self, why: WakeReason) -> None:
         """Send the other nodes a wake-up, if there are any."""

@@ -9,8 +9,8 @@ from holdfast.core.effects import Limits, Turn
 from holdfast.core.envelopes import ActivityBeat, ActivityBegan, Redispatch
 from holdfast.core.instants import Instant
 from holdfast.core.lifecycle import Status
-from holdfast.core.placing import acquit_ended
-from holdfast.engine.quarantine import Verdict, make_reason
+from holdfast.core.placing import clear_ended_suspects
+from holdfast.engine.quarantine import Verdict, make_block_reason
 from holdfast.engine.rows import from_row, to_row
 from holdfast.engine.turns.batch_effects import BatchEffects, Noted
 from holdfast.engine.turns.claims import ClaimTarget
@@ -89,8 +89,8 @@ class Admission:
             turn.clear()
         elif verdict is Verdict.NOTE_FIRST:
             self._note_or_postpone(turn, row)
-        elif row is not None and verdict is Verdict.GIVE_UP:
-            self._give_up(turn, row)
+        elif row is not None and verdict is Verdict.BLOCK:
+            self._block(turn, row)
         else:
             self._effects.park(turn, "" if row is None else row.route)
         return False
@@ -100,10 +100,10 @@ class Admission:
         execution = None if row is None else from_row(row)
         tries = 1 if execution is None else execution.details.tries + 1
         if not self._services.quarantine.may_note(tries, [one.tries for one in self._effects.noted]):
-            is_acquitted = execution is not None and acquit_ended(execution, turn.envelopes)
+            is_cleared = execution is not None and clear_ended_suspects(execution, turn.envelopes)
             self._effects.postponed.append(turn.execution_id)
             self._effects.put_off(turn)
-            if is_acquitted and execution is not None and row is not None:
+            if is_cleared and execution is not None and row is not None:
                 execution.details.suspect = True  # a mark at the version before would no longer tell
                 self._write(turn, execution, row)
         elif execution is None or row is None:
@@ -115,7 +115,7 @@ class Admission:
         """Note in an execution's row that it is about to take a turn. What has arrived waits until that is durable."""
         details = execution.details
         details.tries, details.trying, details.suspect = details.tries + 1, self._services.process, False
-        acquit_ended(execution, turn.envelopes)
+        clear_ended_suspects(execution, turn.envelopes)
         target = ClaimTarget(turn.org, turn.execution_id, row.workflow_id)
         self._effects.noted.append(Noted(target, details.tries, turn.requests))
         keep_rows(turn, row.route, self._effects.unrouted)
@@ -129,10 +129,10 @@ class Admission:
         self._effects.noted.append(Noted(target, 1, ()))
         self._effects.taken.append(register(turn, self._now, self._limits, process=self._services.process))
 
-    def _give_up(self, turn: PendingTurn, row: ExecutionRow) -> None:
+    def _block(self, turn: PendingTurn, row: ExecutionRow) -> None:
         """Block an execution that was tried too often; what it was to take stays in its inbox."""
         execution = from_row(row)
-        execution.block(make_reason(execution), self._services.routes.version_for(execution) or "")
+        execution.block(make_block_reason(execution), self._services.routes.version_for(execution) or "")
         self._effects.park(turn, row.route)
         self._write(turn, execution, row)
 

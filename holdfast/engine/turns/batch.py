@@ -13,7 +13,7 @@ from holdfast.core.execution import Execution
 from holdfast.core.failures import Failure, describe_exception
 from holdfast.core.instants import Instant
 from holdfast.core.lifecycle import Status
-from holdfast.engine.quarantine import make_reason, undo_note
+from holdfast.engine.quarantine import make_block_reason, undo_note
 from holdfast.engine.rows import from_row, to_row
 from holdfast.engine.turns.admission import Admission, make_row_change
 from holdfast.engine.turns.batch_effects import BatchEffects
@@ -180,7 +180,7 @@ class Batch:
                 self._leave_alone(pending, self._claims.rows[pending.execution_id], error)
             else:
                 self._effects.parked.append(pending.execution_id)
-                self._taker.set_aside(pending, error)
+                self._taker.fail_callers(pending, error)
 
     def _leave_alone(self, pending: PendingTurn, row: ExecutionRow, error: NewerFormat) -> None:
         """A newer Holdfast wrote an execution: what has arrived for it waits in its inbox for a node that can read it."""
@@ -198,7 +198,7 @@ class Batch:
             self._refuse_new(pending, error)
             return
         except Exception as error:  # noqa: BLE001 - one poison envelope must not stop the others
-            self._taker.set_aside(pending, error)
+            self._taker.fail_callers(pending, error)
             return
         loader.note_version(execution, program)
         pending.live = LiveExecution(execution, program, None, 0)
@@ -286,7 +286,7 @@ class Batch:
         details.trying, details.suspect = "", False
         pending.arrivals = [arrival for arrival in pending.arrivals if arrival.request in waiting]
         if details.tries >= self._services.config.max_lost:
-            execution.block(make_reason(execution), self._services.routes.version_for(execution) or "")
+            execution.block(make_block_reason(execution), self._services.routes.version_for(execution) or "")
             self._effects.park(pending, row.route)
         self._effects.retries += pending.requests
         pending.clear()

@@ -32,8 +32,8 @@ if TYPE_CHECKING:
 
 log = logging.getLogger("holdfast.engine")
 
-LONGEST_PATIENCE: Final = SECOND // 20
-"""How long a worker waits at most for what other nodes or workers hold."""
+LONGEST_BACKOFF: Final = SECOND // 20
+"""The longest pause of a worker before it tries again what other nodes or workers hold."""
 RETRY_PAUSE: Final = SECOND // 2
 """How long an execution rests whose turn failed alone, before it is tried again."""
 
@@ -141,7 +141,7 @@ class BatchRunner:
             await self._find_next_due(worker, now, skipped=outcome.skipped)
         if outcome.next_due is not None:
             watch.note_due(outcome.next_due)
-        await self._give_way(worker, outcome)
+        await self._back_off(worker, outcome)
         return True
 
     def _make_batch(self, worker: BatchWorker, now: Instant, trial: Collection[str] = ()) -> Batch:
@@ -214,12 +214,12 @@ class BatchRunner:
         self.queue = [*requests, *self.queue]
         self.unskip([execution_id])
 
-    async def _give_way(self, worker: BatchWorker, outcome: CommitOutcome) -> None:
-        """What another node, or another worker, is at right now is worth a little patience."""
+    async def _back_off(self, worker: BatchWorker, outcome: CommitOutcome) -> None:
+        """Pause before the next batch if requests have to wait for another node or worker; longer each time in a row."""
         if self._services.store.exclusive or not outcome.retries:
             worker.pause = 0
             return
-        worker.pause = min(max(SHORTEST_PAUSE, 2 * worker.pause), LONGEST_PATIENCE)
+        worker.pause = min(max(SHORTEST_PAUSE, 2 * worker.pause), LONGEST_BACKOFF)
         await asyncio.sleep(worker.pause / SECOND)  # by the loop's own time: this is no rest, there is work to do
 
     # --- trials ---
@@ -256,10 +256,10 @@ class BatchRunner:
         if outcome.next_due is not None:
             self._watch.note_due(outcome.next_due)
         if busy:
-            await asyncio.sleep(LONGEST_PATIENCE / SECOND)  # it is still under way: other workers do all else meanwhile
+            await asyncio.sleep(LONGEST_BACKOFF / SECOND)  # it is still under way: other workers do all else meanwhile
             self._trials.end(again)
         elif again is not None:
-            await self._give_way(worker, outcome)
+            await self._back_off(worker, outcome)
 
     def _let_postponed_go(self) -> None:
         """Once no trial is under way or to come, the next suspects may be noted."""
@@ -272,7 +272,7 @@ class BatchRunner:
         """Nothing of a trial was committed: it is tried again after an outage; else split, or noted if it was of one."""
         if isinstance(error, StoreUnavailable):
             self._trials.end(trial)
-            await self._wait_out(worker, error, len(trial))
+            await self._pause_after_failure(worker, error, len(trial))
         elif len(trial) > 1:
             log.warning("a batch of %d suspects failed and is split: %s", len(trial), error)
             self._trials.end(*trial.split())
@@ -289,7 +289,7 @@ class BatchRunner:
             outcome = await batch.note_failure(trial.make_order(), error)
         except StoreUnavailable as outage:
             self._trials.end(trial)
-            await self._wait_out(worker, outage, 1)
+            await self._pause_after_failure(worker, outage, 1)
             return
         except Exception:
             log.exception(
@@ -323,7 +323,7 @@ class BatchRunner:
         if isinstance(error, StoreUnavailable) or not members:
             self.queue = [*self._keep_or_refuse(requests, error), *self.queue]
             self._batch_size = max(1, self._batch_size // 2)
-            await self._wait_out(worker, error, len(requests))
+            await self._pause_after_failure(worker, error, len(requests))
             return
         planned = {id(request) for _, own in members for request in own}
         self.queue = [*(request for request in requests if id(request) not in planned), *self.queue]
@@ -347,8 +347,8 @@ class BatchRunner:
                 request.resolve(as_answer(error))
         return kept
 
-    async def _wait_out(self, worker: BatchWorker, error: Exception, count: int) -> None:
-        """Pause before the next batch; longer each time in a row."""
+    async def _pause_after_failure(self, worker: BatchWorker, error: Exception, count: int) -> None:
+        """Log a failure that no single execution caused, and pause as `storage_retry` says, longer each time in a row."""
         self._failures += 1
         pause = retry_delay(self._services.config.storage_retry, self._failures, self._services.node)
         log.error("a batch of %d failed and is tried again in %.2f s: %s", count, pause / SECOND, error)
@@ -369,7 +369,7 @@ class BatchRunner:
             found = await self._services.store.find_next_due(self.skip, self._services.routes.takes)
         except StoreError as error:
             watch.may_have_work = True
-            await self._wait_out(worker, error, 0)
+            await self._pause_after_failure(worker, error, 0)
             return
         watch.set_next_due(found, changes)
         if watch.next_due is not None and watch.next_due <= claimed_at:

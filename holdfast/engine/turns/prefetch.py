@@ -49,7 +49,7 @@ class HistoryPrefetch:
         """What arrived here for executions that are being replayed."""
         self._tasks: set[asyncio.Task[None]] = set()
         self._is_stopped = False
-        self._places = asyncio.Semaphore(MOST_AT_ONCE)
+        self._semaphore = asyncio.Semaphore(MOST_AT_ONCE)
         self.busy_since: float | None = None
         """Since when a part of a replay has been under way, by the monotonic clock."""
         self._ready: dict[str, None] = {}
@@ -106,7 +106,7 @@ class HistoryPrefetch:
 
     async def _replay_ahead(self, org: str, execution_id: str) -> None:
         try:
-            async with self._places:
+            async with self._semaphore:
                 slot = self._slots.pop()
                 try:
                     live = await self._replay(org, execution_id, slot)

@@ -194,7 +194,7 @@ class Pump:
 
     async def _rest(self, worker: BatchWorker, until: asyncio.Future[None]) -> None:
         worker.resting = until
-        self._tell_rest()
+        self._notify_rest()
         await until
 
     async def _pause(self, worker: BatchWorker, length: int) -> None:
@@ -206,8 +206,8 @@ class Pump:
         """A worker ends with its pump. If anything else ended it, its process cannot do its work any more."""
         if not self._runner.is_stopping and not task.cancelled() and (error := task.exception()) is not None:
             log.critical("%s was ended by %s: restart this process", task.get_name(), name_type(error), exc_info=error)
-        self._tell_rest()
+        self._notify_rest()
 
-    def _tell_rest(self) -> None:
+    def _notify_rest(self) -> None:
         for callback in self._rest_listeners:
             callback()

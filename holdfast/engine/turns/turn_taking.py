@@ -240,8 +240,8 @@ class TurnTaker:
         self._effects.taken.append(TakenTurn(pending, blocked, Turn(execution, self._now, self._limits), write))
         self._park(pending, live)
 
-    def set_aside(self, pending: PendingTurn, error: Exception) -> None:
-        """An execution cannot be loaded, or not be written: its callers are told, the rest waits; the others go on."""
+    def fail_callers(self, pending: PendingTurn, error: Exception) -> None:
+        """Fail the callers of an execution that cannot be loaded or written. Its inbox rows stay; the others go on."""
         if pending.parent:
             raise error  # it comes by the inbox next time, when the batch is smaller
         log.error("execution %s cannot take a turn", pending.execution_id, exc_info=error)
@@ -283,7 +283,7 @@ class TurnTaker:
             try:
                 self.block(pending, describe_exception(error))
             except Exception as second:  # noqa: BLE001 - what cannot be written at all is nobody's but the caller's
-                self.set_aside(pending, second)
+                self.fail_callers(pending, second)
             return
         live.program.close()
         self._effects.unrouted.fail(pending.arrivals, error)

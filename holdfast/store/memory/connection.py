@@ -88,7 +88,7 @@ class Connection:
 
     # --- wake-ups ---
 
-    def hear(self, why: WakeReason) -> None:
+    def receive_wake_up(self, why: WakeReason) -> None:
         action = FaultAction.NONE if self._faults is None else self._faults.decide(Point.WAKE, self.node)
         if action is FaultAction.DELAY:
             self.schedule(partial(self._call_listeners, why))

@@ -23,7 +23,7 @@ class Handle(Protocol):
         """The node that the handle belongs to."""
         ...
 
-    def hear(self, why: WakeReason) -> None:
+    def receive_wake_up(self, why: WakeReason) -> None:
         """A wake-up is on its way to the node."""
         ...
 

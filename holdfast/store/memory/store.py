@@ -262,4 +262,4 @@ class MemoryStore:
     async def wake(self, why: WakeReason) -> None:
         await self._connection.linger(Point.WAKE)
         for other in self.database.others(self._connection):
-            other.hear(why)
+            other.receive_wake_up(why)

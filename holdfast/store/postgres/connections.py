@@ -74,7 +74,7 @@ class Connections:
         self._settings = settings
         self._free: list[Connection] = []
         self._in_use: set[Connection] = set()
-        self._places = asyncio.Semaphore(most)
+        self._semaphore = asyncio.Semaphore(most)
         self._is_open = True
 
     async def connect(self, *, name: str = "holdfast", **settings: str) -> Connection:
@@ -98,11 +98,11 @@ class Connections:
 
     async def take(self) -> Connection:
         """A connection for as long as the caller wants: it must be given back. Waits if all are in use."""
-        await self._places.acquire()
+        await self._semaphore.acquire()
         try:
             connection = await self._find()
         except BaseException:
-            self._places.release()
+            self._semaphore.release()
             raise
         self._in_use.add(connection)
         return connection
@@ -123,7 +123,7 @@ class Connections:
             self._free.append(connection)
         else:
             connection.terminate()
-        self._places.release()
+        self._semaphore.release()
 
     @asynccontextmanager
     async def use(self, doing: str) -> AsyncIterator[Connection]:

@@ -30,8 +30,8 @@ _LONGEST_PAUSE: Final = 5.0
 class RedisWakeups:
     """Listens and sends by Redis at `url`. Whoever uses the same schema hears it; one too many costs a look."""
 
-    def __init__(self, url: str, schema: str, heard: Callable[[WakeReason], None]) -> None:
-        self._heard = heard
+    def __init__(self, url: str, schema: str, on_wake_up: Callable[[WakeReason], None]) -> None:
+        self._on_wake_up = on_wake_up
         self._subscriber, self._publisher, self._errors = _make_clients(url)
         self._coalescer = Coalescer(self._publish)
         self._channels = {why: name_channel(schema, why) for why in WakeReason}
@@ -56,7 +56,7 @@ class RedisWakeups:
                     await subscription.subscribe(*self._channels.values())
                     if not is_first:
                         log.info("wake-ups by Redis are back")
-                        self._hear_all()  # what was sent meanwhile is lost
+                        self._report_all()  # what was sent meanwhile is lost
                     pause = _FIRST_PAUSE
                     self._has_tried.set()
                     await self._listen(subscription)
@@ -74,11 +74,11 @@ class RedisWakeups:
     async def _listen(self, subscription: Any) -> None:
         async for message in subscription.listen():
             if message["type"] == "message" and message["data"] != self._own:
-                self._heard(self._meanings[message["channel"]])
+                self._on_wake_up(self._meanings[message["channel"]])
 
-    def _hear_all(self) -> None:
+    def _report_all(self) -> None:
         for why in WakeReason:
-            self._heard(why)
+            self._on_wake_up(why)
 
     def send(self, why: WakeReason) -> None:
         """Wake the other nodes soon: several calls in a short time become one message."""

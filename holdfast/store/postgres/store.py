@@ -107,14 +107,14 @@ class PostgresStore(Reads, PostgresNodes):
     def _make_wakeups(self) -> Wakeups | None:
         address = self._address
         if address.wakeups is not None:
-            return RedisWakeups(address.wakeups, address.schema, self._hear)
+            return RedisWakeups(address.wakeups, address.schema, self._receive_wake_up)
         if address.is_pooled:  # a session is nobody's for long: it cannot listen
             log.warning(
                 "behind a pooler and without `wakeups=redis://…` in the URL, nodes hear of each other's work only by their "
                 "heartbeats"
             )
             return None
-        return PostgresWakeups(self._connections, self._hear)
+        return PostgresWakeups(self._connections, self._receive_wake_up)
 
     async def close(self) -> None:
         if not self._is_open:
@@ -297,7 +297,7 @@ class PostgresStore(Reads, PostgresNodes):
     def on_wake(self, callback: Callable[[WakeReason], None]) -> None:
         self._listeners.append(callback)
 
-    def _hear(self, why: WakeReason) -> None:
+    def _receive_wake_up(self, why: WakeReason) -> None:
         for listener in self._listeners:
             listener(why)
 

@@ -97,9 +97,9 @@ class Wakeups(Protocol):
 class PostgresWakeups:
     """Listens on a connection of its own, which is made anew whenever it breaks."""
 
-    def __init__(self, connections: Connections, heard: Callable[[WakeReason], None]) -> None:
+    def __init__(self, connections: Connections, on_wake_up: Callable[[WakeReason], None]) -> None:
         self._connections = connections
-        self._heard = heard
+        self._on_wake_up = on_wake_up
         self._coalescer = Coalescer(self._notify)
         self._channels = {why: name_channel(connections.address.schema, why) for why in WakeReason}
         self._task: asyncio.Task[None] | None = None
@@ -127,18 +127,18 @@ class PostgresWakeups:
             raise StoreError(f"Expected to listen for wake-ups, but {error}.") from error
 
     def _make_listener(self, why: WakeReason) -> Callable[..., None]:
-        def hear(_connection: object, process: int, _channel: str, _payload: object) -> None:
+        def receive(_connection: object, process: int, _channel: str, _payload: object) -> None:
             if process != self._notifier:
-                self._heard(why)
+                self._on_wake_up(why)
 
-        return hear
+        return receive
 
     async def _keep_listening(self) -> None:
         while True:
             await self._broken.wait()
             await self._listen_again()
             for why in WakeReason:  # what was sent meanwhile is lost
-                self._heard(why)
+                self._on_wake_up(why)
 
     async def _listen_again(self) -> None:
         pause = 0.05
