@@ -86,20 +86,20 @@ class CodeProgram:
             return NOTHING
         return Step(issuer.take_commands())
 
-    def apply(self, turns: Iterable[HistoryTurn]) -> Step:
-        """Replay what happened, comparing each command with the recorded one. A step with a Block if they differ."""
+    def apply(self, turns: Iterable[HistoryTurn]) -> Failure | None:
+        """Replay what happened, comparing each command with the recorded one. Returns the failure if they differ."""
         self.issuer.is_replaying = True
         try:
             for turn in turns:
                 self.loop.now = turn.at
                 self._replay_turn(turn)
         except (DeterminismError, _Escaped) as error:
-            return self._block(error)
+            return self._describe(error)
         finally:
             self.issuer.is_replaying = False
             self.issuer.recorded = ()
             self.issuer.places.clear()
-        return NOTHING
+        return None
 
     def waiting_signals(self) -> tuple[str, ...]:
         """The names of the signals it waits for."""
@@ -303,9 +303,12 @@ class CodeProgram:
         return find_waiting(self._main.get_coro()) if self._main is not None else ""
 
     def _block(self, error: DeterminismError | _Escaped) -> Step:
+        return Step([commands.Block(error=self._describe(error))])
+
+    def _describe(self, error: DeterminismError | _Escaped) -> Failure:
+        """The failure that blocks the execution; whatever the code asked for before it is dropped."""
         self.issuer.take_commands()
-        failure = error.failure if isinstance(error, _Escaped) else describe_exception(error)
-        return Step([commands.Block(error=failure)])
+        return error.failure if isinstance(error, _Escaped) else describe_exception(error)
 
     # --- what the context asks for ---
 

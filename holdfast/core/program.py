@@ -13,6 +13,7 @@ from holdfast.core.instants import Instant
 
 if TYPE_CHECKING:
     from holdfast.core.definition import Definition
+    from holdfast.core.failures import Failure
 
 
 class Step(msgspec.Struct, frozen=True, gc=False):
@@ -23,14 +24,14 @@ class Step(msgspec.Struct, frozen=True, gc=False):
 
 
 class Program(Protocol):
-    """Turns events into commands. Pure: the same events give the same commands. Never raises: a failure is a command.
+    """Turns events into commands. Pure: the same events give the same commands. Never raises: failures are returned.
 
     It is provisional until the turn that advanced it is committed; after anything else it is thrown away and rebuilt.
     """
 
     @property
     def definition(self) -> Definition | None:
-        """The definition that made it; None for a stand-in, of an execution whose own program cannot run."""
+        """The definition that made it; None for a null program, of an execution whose own cannot run."""
         ...
 
     @property
@@ -42,8 +43,8 @@ class Program(Protocol):
         """Take one event, run to rest, and say what is wanted."""
         ...
 
-    def apply(self, turns: Iterable[HistoryTurn]) -> Step:
-        """Take what has already happened. The step holds a Block if the program does not agree with it."""
+    def apply(self, turns: Iterable[HistoryTurn]) -> Failure | None:
+        """Take what has already happened. Returns the failure if the program does not agree with it, else None."""
         ...
 
     def waiting_signals(self) -> tuple[str, ...]:

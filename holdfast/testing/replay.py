@@ -10,7 +10,6 @@ import msgspec
 
 from holdfast.code.definitions import Workflow
 from holdfast.core.behaviours import check_known
-from holdfast.core.commands import Block
 from holdfast.core.envelopes import Start
 from holdfast.core.events import HistoryTurn, WorkflowStarted
 from holdfast.core.execution import Execution
@@ -161,10 +160,7 @@ def _replay_turns(
     """Replay turns; the failure if the code does not agree, else None. Must not run inside a task."""
     program = catalog.make_program(execution, limits)
     try:
-        for command in program.apply(turns).commands:
-            if isinstance(command, Block):
-                return command.error
-        return None
+        return program.apply(turns)
     finally:
         program.close()
 

@@ -11,7 +11,6 @@ from holdfast.code import deterministic_asyncio, guard
 from holdfast.code.definitions import Workflow
 from holdfast.code.program import CodeProgram
 from holdfast.core import codec, envelopes, events, payloads
-from holdfast.core.commands import Block
 from holdfast.core.effects import Turn
 from holdfast.core.envelopes import AnyEnvelope
 from holdfast.core.events import AnyEvent, HistoryTurn
@@ -157,13 +156,9 @@ class Play:
 def replay(workflow: Workflow[..., Any], history: list[HistoryTurn], execution_id: str = EXECUTION_ID) -> Failure | None:
     """Give a history to a fresh program; what that has against it."""
     program = CodeProgram(workflow, "default", execution_id)
-    step = program.apply(history)
+    failure = program.apply(history)
     program.close()
-    if not step.commands:
-        return None
-    (block,) = step.commands
-    assert isinstance(block, Block)
-    return block.error
+    return failure
 
 
 def make_signal(name: str, value: Any = None) -> envelopes.Signal:

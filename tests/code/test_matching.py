@@ -369,5 +369,5 @@ def _loaded(play: Play, definition: Workflow[..., Any]) -> Any:
     from holdfast.code.program import CodeProgram
 
     program = CodeProgram(definition, "default", play.execution.execution_id)
-    assert not program.apply(play.history).commands
+    assert program.apply(play.history) is None
     return program

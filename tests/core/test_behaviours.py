@@ -70,7 +70,7 @@ def test_program_is_told_what_was_recorded_not_what_is_present(monkeypatch: pyte
 
     for history, expected in ((old, frozenset[str]()), (new, frozenset({CHANGED}))):
         program = CodeProgram(waits, "default", "e")
-        assert not program.apply(history).commands
+        assert program.apply(history) is None
         assert program.behaviours == expected
         program.close()
 

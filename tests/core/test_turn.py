@@ -40,8 +40,7 @@ class Script:
         self.given.append(event)
         return Step(self._steps.pop(0) if self._steps else ())
 
-    def apply(self, _turns: Iterable[HistoryTurn]) -> Step:
-        return Step()
+    def apply(self, _turns: Iterable[HistoryTurn]) -> None: ...
 
     def waiting_signals(self) -> tuple[str, ...]:
         return ()

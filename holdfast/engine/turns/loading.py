@@ -194,8 +194,7 @@ def replay(execution: Execution, program: Program, history: Sequence[HistoryRow]
     fold(execution, turns)
     if execution.behaviours:
         check_known(execution.behaviours)
-    step = program.apply(turns)
-    return step.commands[0].error if step.commands else None  # type: ignore[union-attr]  # it is a Block
+    return program.apply(turns)
 
 
 def _sequence_of(turn: PendingTurn) -> int:

@@ -22,9 +22,8 @@ class FailingProgram:
         """The failure, at the first event that is not held."""
         return Step() if getattr(event, "held", False) else Step([Fail(failure=self._error)])
 
-    def apply(self, _turns: object) -> Step:
+    def apply(self, _turns: object) -> None:
         """Nothing to compare: it fails before anything is recorded."""
-        return Step()
 
     def waiting_signals(self) -> tuple[str, ...]:
         """No signal is waited for, since no code runs."""
@@ -44,9 +43,8 @@ class NoProgram:
         """Only ever asked about what needs no program."""
         return Step()
 
-    def apply(self, _turns: object) -> Step:
+    def apply(self, _turns: object) -> None:
         """Agrees with every history, since no code is compared with it."""
-        return Step()
 
     def waiting_signals(self) -> tuple[str, ...]:
         """No signal is waited for, since no code runs."""
