@@ -186,8 +186,7 @@ class OfferTaker:
                 error,
             )
         self._left_routes[row.route] = self._clock.now() + LEFT_FOR
-        again = Redispatch(node=self._node, has_left=True, number=row.number, attempt=row.attempt)
-        self._submit(Request(row.org, again, execution_id=row.execution_id))
+        self._hand_back(row.org, (row.execution_id, row.number, row.attempt))
 
     # --- with each heartbeat ---
 
@@ -203,13 +202,13 @@ class OfferTaker:
             self._spawn(self._stop_withdrawn(taken))
         others = [row.node for row in reply.nodes if row.node != self._node]
         if others:
-            self._hand_back()
+            self._hand_back_queued()
         long_running = self._stale.find_long_running()
         if long_running and others:
             self._spawn(self._stale.stop(long_running))
         if self._is_doubtful:
             self._is_doubtful = False
-            self._spawn(self._give_back(others))
+            self._spawn(self._hand_back_unknown(others))
 
     async def _stop_withdrawn(self, taken: Iterable[ActivityTask]) -> None:
         keys = [key_of(task) for task in taken]
@@ -220,17 +219,16 @@ class OfferTaker:
         for execution_id, number, attempt in sorted(withdrawn):
             self._runner.stop(execution_id, number, attempt)
 
-    def _hand_back(self) -> None:
-        """Offer activities that have waited for a slot since the last heartbeat to nodes that have one."""
+    def _hand_back_queued(self) -> None:
+        """Hand back activities that have waited for a slot since the last heartbeat: other nodes may have one."""
         waiting = {key_of(task): task for task in self._runner.slots.waiting if not is_suspect(task)}
         for key, task in waiting.items():
             if key in self._queued_before and self._runner.slots.withdraw(*key):
-                again = Redispatch(node=self._node, has_left=True, number=task.event.number, attempt=task.attempt)
-                self._submit(Request(task.org, again, execution_id=task.execution_id))
+                self._hand_back(task.org, key)
         self._queued_before = set(waiting)
 
-    async def _give_back(self, others: Sequence[str]) -> None:
-        """Give offers a new attempt that this node took without knowing it, since the store's answer was lost."""
+    async def _hand_back_unknown(self, others: Sequence[str]) -> None:
+        """Hand back offers that this node took without knowing it, since the store's answer was lost."""
         try:
             rows = await self._store.list_lost_offers(others, PAGE)
         except StoreError:
@@ -239,8 +237,13 @@ class OfferTaker:
         held = {(task.execution_id, task.event.number) for task in self._runner.tasks}
         for row in rows:
             if row.node == self._node and (row.execution_id, row.number) not in held:
-                again = Redispatch(node=self._node, has_left=True, number=row.number, attempt=row.attempt)
-                self._submit(Request(row.org, again, execution_id=row.execution_id))
+                self._hand_back(row.org, (row.execution_id, row.number, row.attempt))
+
+    def _hand_back(self, org: str, key: AttemptKey) -> None:
+        """Give an activity that this node does not run a new attempt, which any node that can may take."""
+        execution_id, number, attempt = key
+        envelope = Redispatch(node=self._node, has_left=True, number=number, attempt=attempt)
+        self._submit(Request(org, envelope, execution_id=execution_id))
 
 
 def _may_take_from(group: OfferGroup) -> bool:
