@@ -126,7 +126,7 @@ class RemoteResults:
             try:
                 closing = await read_closing(self._store, execution_id)
             except (CorruptStore, NewerFormat):
-                log.exception("execution %s closed, but its result cannot be read", execution_id)
+                log.exception("execution %s closed, but its result cannot be read; run `holdfast check`", execution_id)
                 continue
             self._waiters.note((orgs[execution_id], execution_id), closing)
 

@@ -228,7 +228,12 @@ class ActivityRunner:
                     alarm.cancel()  # if this task was cancelled, the alarm must not fire
                 continue
             except HoldfastError as error:
-                log.info("activity '%s' of '%s' does not start: %s", task.event.name, task.workflow_id, error)
+                log.info(
+                    "activity '%s' of '%s' is not started, since its execution no longer waits for it: %s",
+                    task.event.name,
+                    task.workflow_id,
+                    error,
+                )
             attempt.is_over = True
         raise asyncio.CancelledError("no workflow waits for the activity any more")
 

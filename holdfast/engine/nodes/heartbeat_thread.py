@@ -120,7 +120,10 @@ class HeartbeatThread:
         try:
             asyncio.run_coroutine_threadsafe(self._give_up(), loop).result(seconds)
         except Exception as error:  # noqa: BLE001 - whatever it is: others take over when the lease has run out
-            log.warning("the node could not give up its lease: %s", str(error) or repr(error))
+            log.warning(
+                "the node could not give up its lease, and others take over when it has run out: %s",
+                str(error) or repr(error),
+            )
 
     # --- in the thread ---
 

@@ -186,7 +186,9 @@ class Membership:
         try:
             await self._store.beat(announcement.make_row(), announcement.list_routes(), announcement.offer_routes)
         except StoreError as error:
-            log.warning("node %s could not announce its workflows: %s", self._node, error)
+            log.warning(
+                "node %s could not announce its workflows, so `holdfast nodes` shows earlier ones: %s", self._node, error
+            )
 
     def _on_beat(self, beat: RenewedLease) -> None:
         if isinstance(self._clock, StoreClock):

@@ -272,9 +272,11 @@ class BatchRunner:
         """Nothing of a trial was committed: it is tried again after an outage; else split, or noted if it was of one."""
         if isinstance(error, StoreUnavailable):
             self._trials.end(trial)
-            await self._pause_after_failure(worker, error, len(trial))
+            await self._pause_after_failure(worker, error, f"a trial of {len(trial)} suspects")
         elif len(trial) > 1:
-            log.warning("a batch of %d suspects failed and is split: %s", len(trial), error)
+            log.warning(
+                "a trial of %d suspects failed, and is split in two to find the one that fails: %s", len(trial), error
+            )
             self._trials.end(*trial.split())
         else:
             await self._note_failure(worker, trial, error)
@@ -282,14 +284,19 @@ class BatchRunner:
     async def _note_failure(self, worker: BatchWorker, trial: Trial, error: Exception) -> None:
         """One execution alone cannot take its turn: its row says so, and after some tries it is blocked."""
         (execution_id,) = trial.execution_ids
-        log.error("the turn of execution %s cannot be committed", execution_id, exc_info=error)
+        log.error(
+            "the turn of execution %s cannot be committed; after %d tries in a row the execution is blocked",
+            execution_id,
+            self._services.config.max_lost,
+            exc_info=error,
+        )
         batch = self._make_batch(worker, self._services.clock.now(), trial.execution_ids)
         retries: list[AnyRequest] = []
         try:
             outcome = await batch.note_failure(trial.make_order(), error)
         except StoreUnavailable as outage:
             self._trials.end(trial)
-            await self._pause_after_failure(worker, outage, 1)
+            await self._pause_after_failure(worker, outage, f"noting the failed turn of execution {execution_id}")
             return
         except Exception:
             log.exception(
@@ -323,12 +330,14 @@ class BatchRunner:
         if isinstance(error, StoreUnavailable) or not members:
             self.queue = [*self._keep_or_refuse(requests, error), *self.queue]
             self._batch_size = max(1, self._batch_size // 2)
-            await self._pause_after_failure(worker, error, len(requests))
+            await self._pause_after_failure(worker, error, f"a batch with {len(requests)} requests")
             return
         planned = {id(request) for _, own in members for request in own}
         self.queue = [*(request for request in requests if id(request) not in planned), *self.queue]
         if len(members) > 1:
-            log.warning("a batch of %d executions failed and is split: %s", len(members), error)
+            log.warning(
+                "a batch of %d executions failed, and is split in two to find the one that fails: %s", len(members), error
+            )
             self.skip.update(target.execution_id for target, _ in members)
             self._trials.isolate(members)
         else:
@@ -347,13 +356,12 @@ class BatchRunner:
                 request.resolve(as_answer(error))
         return kept
 
-    async def _pause_after_failure(self, worker: BatchWorker, error: Exception, count: int) -> None:
-        """Log a failure that no single execution caused, and pause as `storage_retry` says, longer each time in a row."""
+    async def _pause_after_failure(self, worker: BatchWorker, error: Exception, what: str) -> None:
+        """Log what failed, where no execution is the cause, and pause as `storage_retry` says, longer each time in a row."""
         self._failures += 1
         pause = retry_delay(self._services.config.storage_retry, self._failures, self._services.node)
-        log.error("a batch of %d failed and is tried again in %.2f s: %s", count, pause / SECOND, error)
-        if not isinstance(error, StoreError):
-            log.error("the failure did not come from the store", exc_info=error)
+        unexpected = None if isinstance(error, StoreError) else error  # the store's messages say all; others need a trace
+        log.error("%s failed, and is tried again in %.2f s: %s", what, pause / SECOND, error, exc_info=unexpected)
         if self.is_stopping:
             abandoned, self.queue = [*self.queue, *self._trials.abandon()], []
             for request in abandoned:
@@ -369,7 +377,7 @@ class BatchRunner:
             found = await self._services.store.find_next_due(self.skip, self._services.routes.takes)
         except StoreError as error:
             watch.may_have_work = True
-            await self._pause_after_failure(worker, error, 0)
+            await self._pause_after_failure(worker, error, "the look-up of the next timer")
             return
         watch.set_next_due(found, changes)
         if watch.next_due is not None and watch.next_due <= claimed_at:

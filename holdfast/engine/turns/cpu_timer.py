@@ -123,7 +123,7 @@ class CpuTimer:
             self._timer = self._make()
         except (AttributeError, OSError) as error:
             _printing.end()
-            log.info("workflow code in a C call that holds the GIL cannot be ended: %s", error)
+            log.info("there is no timer of processor time, so a C call that holds the GIL cannot be ended: %s", error)
 
     def close(self) -> None:
         """Delete the timer of the system: the thread may compute for as long as it likes."""

@@ -115,9 +115,9 @@ class HistoryPrefetch:
                 if live is not None:
                     await self._keep(live)
         except HoldfastError as error:
-            log.warning("execution %s is replayed under its lock: %s", execution_id, error)
+            log.warning("execution %s could not be replayed ahead, and is replayed under its lock: %s", execution_id, error)
         except Exception:
-            log.exception("execution %s could not be replayed ahead", execution_id)
+            log.exception("execution %s could not be replayed ahead, and is replayed under its lock", execution_id)
         self._finish(execution_id)
 
     def _finish(self, execution_id: str) -> None:

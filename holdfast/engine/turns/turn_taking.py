@@ -25,6 +25,7 @@ from holdfast.engine.turns.pending_turns import PendingTurn
 from holdfast.engine.turns.program_cache import LiveExecution
 from holdfast.engine.turns.taken_turns import TakenTurn
 from holdfast.engine.turns.turn_order import SHORT_TURN, TurnKind, find_overtaken
+from holdfast.engine.turns.unrouted import log_discarded
 from holdfast.engine.turns.writing import dead_letter_refused, make_write
 from holdfast.errors import HoldfastError, StoreError, TurnTooLarge, TurnTooLong
 from holdfast.store.contract import TurnWrite
@@ -244,7 +245,11 @@ class TurnTaker:
         """Fail the callers of an execution that cannot be loaded or written. Its inbox rows stay; the others go on."""
         if pending.parent:
             raise error  # it comes by the inbox next time, when the batch is smaller
-        log.error("execution %s cannot take a turn", pending.execution_id, exc_info=error)
+        log.error(
+            "execution %s cannot take a turn, so its callers are refused and its inbox rows wait; run `holdfast check`",
+            pending.execution_id,
+            exc_info=error,
+        )
         effects = self._effects
         if pending.start is not None:
             effects.unrouted.fail(pending.arrivals, error)
@@ -278,7 +283,11 @@ class TurnTaker:
         """
         live = pending.live
         assert live is not None  # noqa: S101 - only loaded ones take turns
-        log.error("a turn of execution %s failed", pending.execution_id, exc_info=error)
+        log.error(
+            "a turn of execution %s failed unexpectedly; it is tried again, or the execution blocked: see `holdfast show`",
+            pending.execution_id,
+            exc_info=error,
+        )
         if not any(arrival.row is not None for arrival in pending.arrivals):
             try:
                 self.block(pending, describe_exception(error))
@@ -319,7 +328,7 @@ def as_answer(error: Exception) -> HoldfastError:
 
 def _discard(pending: PendingTurn, turn: Turn) -> None:
     for letter in turn.dead_letters:
-        log.warning("an envelope for '%s' is discarded: %s", pending.execution_id, letter.reason)
+        log_discarded(pending.execution_id, letter.reason)
     turn.dead_letters.clear()
 
 

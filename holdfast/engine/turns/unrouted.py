@@ -60,8 +60,7 @@ class UnroutedWrites:
     def discard_dead_letters(self) -> None:
         """Write no dead letters, as the engine's `dead_letter_policy` may say: what they held is only in the log."""
         for letter in self.write.dead_letters:
-            receiver = letter.execution_id or letter.workflow_id
-            log.warning("an envelope for '%s' is discarded: %s", receiver, letter.reason)
+            log_discarded(letter.execution_id or letter.workflow_id, letter.reason)
         self.write.dead_letters.clear()
 
     def fail(self, arrivals: Iterable[Arrival], error: Exception) -> None:
@@ -102,3 +101,8 @@ class UnroutedWrites:
         refused = refuse_child(start, failure)
         if refused is not None:
             self.send(org, *refused)
+
+
+def log_discarded(receiver: str, reason: str) -> None:
+    """Say in the log what would have become a dead letter, where the engine's `dead_letter_policy` discards those."""
+    log.warning("an envelope for '%s' could not be handled, and dead_letter_policy discards it: %s", receiver, reason)

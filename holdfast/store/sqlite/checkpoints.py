@@ -59,6 +59,6 @@ class Checkpoints:
                 await loop.run_in_executor(self._threads, self._connections.make_checkpoint)
         except sqlite3.Error as error:
             # Nothing is lost: the log holds it, and the next attempt, or the next commit, meets the same trouble.
-            _log.warning("Could not move the log into '%s': %s", self._connections.path, error)
+            _log.warning("could not make a checkpoint of '%s', and try again later: %s", self._connections.path, error)
         finally:
             self._task = None
