@@ -44,7 +44,7 @@ class Database:
         return cls(f"{SQLITE}{path}")
 
     def make_store(self) -> Store:
-        """Its store, not opened yet. Raises InvalidConfiguration if the URL is none."""
+        """The store of the database, not opened yet. Raises InvalidConfiguration if its URL is invalid."""
         from holdfast.engine.stores import make_store
 
         return make_store(self.url)

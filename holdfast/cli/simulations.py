@@ -51,7 +51,7 @@ def report_in_pipe(done: int, seeds: int) -> None:
 
 
 def choose_nodes(nodes: int | None, store: str) -> int:
-    """As many as asked for; SQLite has one owner."""
+    """The number of nodes to simulate: as many as asked for, and one on SQLite, whose file has one owner."""
     if nodes is None:
         return 1 if store == "sqlite" else SHARED_NODES
     if store == "sqlite" and nodes != 1:

@@ -29,13 +29,13 @@ ENDING: Final = get_args(Ending)
 
 
 def record_activity(turn: Turn, command: commands.RunActivity) -> events.ActivityScheduled:
-    """An activity is wanted: it starts once this turn is committed."""
+    """Record that the program asked for an activity: its first attempt starts once this turn is committed."""
     turn.dispatched.append(command.number)
     return events.ActivityScheduled(number=command.number, name=command.name, input=command.input, options=command.options)
 
 
 def record_activity_cancel(turn: Turn, command: commands.CancelActivity) -> events.ActivityCancelRequested | None:
-    """An activity is no longer wanted: its function is told, its timers end, its result will be stale."""
+    """Record that the program cancelled an activity: its function is told, its timers end, its result will be stale."""
     number = command.number
     if number not in turn.execution.activities:
         return None
@@ -84,7 +84,7 @@ def decide_expired(turn: Turn, envelope: envelopes.ActivityExpired) -> events.Ac
 
 
 def decide_stopped(turn: Turn, envelope: envelopes.ActivityStopped) -> events.ActivityCancelled | None:
-    """An attempt ended as cancelled of its own accord."""
+    """Record that an attempt ended as cancelled although the program had not asked for that."""
     if not is_present(turn.execution, envelope.number, envelope.attempt):
         return None
     return events.ActivityCancelled(number=envelope.number, attempt=envelope.attempt)

@@ -13,7 +13,7 @@ from holdfast.core.options import OnOpen, ParentClose
 
 
 def record_child(turn: Turn, command: commands.StartChild) -> events.ChildStarted:
-    """A child is wanted: its start goes out with the commit. Its id follows from the parent's and the number."""
+    """Record that the program asked for a child: its start goes out with the commit. Its id follows from the parent's."""
     execution = turn.execution
     child_id = derive_execution_id(turn.now, execution.execution_id, command.number)
     workflow_id = command.workflow_id or child_id

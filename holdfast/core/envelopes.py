@@ -97,7 +97,7 @@ class TimerDue(Envelope, frozen=True, kw_only=True, tag="timer_due"):
 
 
 class RetryDue(Envelope, frozen=True, kw_only=True, tag="retry_due"):
-    """It is time for an activity's next attempt; stale unless `attempt` is still the one that waits."""
+    """The time for an activity's next attempt has come; stale unless `attempt` is still the one that waits."""
 
     number: int
     attempt: int

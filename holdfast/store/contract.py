@@ -84,7 +84,7 @@ class Claimed(msgspec.Struct, gc=False):
     due: list[TimerRow] = msgspec.field(default_factory=list)
     """Due timers of the held executions, in due order."""
     skipped: bool = False
-    """Whether others hold something that has work: it is worth looking again soon."""
+    """Whether other transactions hold executions that have work: it is worth looking again soon."""
 
 
 class TurnWrite(msgspec.Struct, gc=False):
@@ -109,7 +109,7 @@ class TurnWrite(msgspec.Struct, gc=False):
 
 
 class UnroutedWrite(msgspec.Struct, gc=False):
-    """What belongs to no execution of the batch: envelopes for nobody, answers to them."""
+    """What a batch writes that belongs to none of its turns: inbox rows that no execution takes, and answers to them."""
 
     consumed: list[int] = msgspec.field(default_factory=list)
     outgoing: list[InboxRow] = msgspec.field(default_factory=list)
@@ -148,7 +148,7 @@ class Counts(msgspec.Struct, frozen=True, gc=False):
 
 
 class HeartbeatReply(msgspec.Struct, frozen=True, gc=False):
-    """What a node hears with its heartbeat, so that an idle node asks for nothing else."""
+    """What the store answers to a heartbeat, so that an idle node need not ask for anything else."""
 
     now: Instant
     """The store's time; that of the heartbeat where it has none of its own."""
@@ -243,7 +243,7 @@ class Reader(Protocol):
         ...
 
     async def list_executions(self, query: ExecutionFilter) -> list[ExecutionRow]:
-        """Newest first, which here is the order of execution ids from the greatest down."""
+        """The executions that a filter selects, newest first: by execution id, from the greatest down."""
         ...
 
     async def load_history(self, execution_id: str, after: int = 0, limit: int | None = None) -> list[HistoryRow]:
@@ -259,7 +259,7 @@ class Reader(Protocol):
         ...
 
     async def list_dead_letters(self, org: str, limit: int = 100, after: int = 0) -> list[DeadLetterRow]:
-        """In the order of their ids."""
+        """The dead letters of an org behind the id `after`, in the order of their ids."""
         ...
 
     async def find_next_due(self, skip: Collection[str], routes: Collection[Route] | None = None) -> Instant | None:
@@ -303,11 +303,11 @@ class Nodes(Protocol):
     """Heartbeats of nodes, and named locks for what only one node may do at a time."""
 
     async def beat(self, node: NodeRow, routes: Collection[Route], offers: Collection[Route]) -> HeartbeatReply:
-        """Record a heartbeat, and hear what there is on these routes, for executions and for activities."""
+        """Record a heartbeat. Returns what waits on these routes, for executions and for activities."""
         ...
 
     async def list_nodes(self) -> list[NodeRow]:
-        """Every node that beat and was not removed."""
+        """Every node that has sent a heartbeat and was not removed since."""
         ...
 
     async def leave(self, node: str) -> None:
@@ -332,7 +332,7 @@ class Nodes(Protocol):
 
 
 class HeartbeatConnection(Nodes, Protocol):
-    """Nodes over a connection of its own."""
+    """Heartbeats and locks over a connection that serves nothing else."""
 
     async def expire(self, node: str) -> None:
         """Let a node count as silent, until it beats again. Unlike with `leave` it does not count as having left."""
@@ -481,5 +481,5 @@ class Store(Reader, Nodes, Offers, Protocol):
         ...
 
     async def wake(self, why: WakeReason) -> None:
-        """Tell other nodes. After the commit, never before. Many calls in a short time may become one."""
+        """Send a wake-up to the other nodes: after the commit, never before. Many calls in a short time may become one."""
         ...

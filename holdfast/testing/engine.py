@@ -105,7 +105,7 @@ class TestEngine(Engine):
         return self._rest.is_reached(strictly=strictly)
 
     async def come_to_rest(self, *, strictly: bool = False) -> None:
-        """Wait for that; `settle` does so for every engine on the clock."""
+        """Wait until the engine is at rest; `settle` does so for every engine on the clock."""
         await self._rest.wait(strictly=strictly)
 
     async def _await_end(self, watcher: asyncio.Future[AnyEvent]) -> AnyEvent:
@@ -116,13 +116,13 @@ class TestEngine(Engine):
     # --- lifecycle ---
 
     async def open(self) -> RecoveryReport:
-        """As of any engine; from now on time waits for this one."""
+        """Open the engine. From now on virtual time moves only while it is at rest."""
         report = await super().open()
         self.clock.attach(self)
         return report
 
     async def shutdown(self) -> None:
-        """As of any engine; time no longer waits for this one."""
+        """Shut the engine down. Virtual time no longer waits for it."""
         if self.is_open:
             self._leave_clock()
         await super().shutdown()

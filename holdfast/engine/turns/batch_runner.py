@@ -325,7 +325,7 @@ class BatchRunner:
     # --- failures ---
 
     async def _recover(self, worker: BatchWorker, batch: Batch, requests: Sequence[AnyRequest], error: Exception) -> None:
-        """Nothing of a batch was committed."""
+        """Handle a batch that failed and committed nothing: retry it after an outage, else split it."""
         members = batch.members
         if isinstance(error, StoreUnavailable) or not members:
             self.queue = [*self._keep_or_refuse(requests, error), *self.queue]

@@ -46,7 +46,7 @@ class HistoryPrefetch:
         """In-flight slots that are free."""
         self._on_ready = on_ready
         self._waiting: dict[str, list[Request]] = {}
-        """What arrived here for executions that are being replayed."""
+        """Requests that wait for executions which are being replayed."""
         self._tasks: set[asyncio.Task[None]] = set()
         self._is_stopped = False
         self._semaphore = asyncio.Semaphore(MOST_AT_ONCE)
@@ -68,7 +68,7 @@ class HistoryPrefetch:
         return True
 
     def forget(self, execution_ids: Iterable[str]) -> None:
-        """These found their programs: the next time, they may be put off again."""
+        """Let executions whose programs were in the cache be put off again, the next time that their replay is long."""
         if self._ready:
             for execution_id in execution_ids:
                 self._ready.pop(execution_id, None)

@@ -87,7 +87,7 @@ class Pump:
         self._workers.wake()
 
     def look(self) -> None:
-        """Look into the inboxes and at the timers: somebody may have left something."""
+        """Look for inbox rows and due timers with the next batch: another node may have left some."""
         self._watch.look()
 
     def note_due(self, when: Instant) -> None:

@@ -38,11 +38,11 @@ class Trial:
         return list(dict.fromkeys(request for _, requests in self._members.values() for request in requests))
 
     def make_order(self) -> BatchOrder:
-        """What its batch is to do."""
+        """The order for the batch that runs this trial."""
         return BatchOrder(self.requests, [target for target, _ in self._members.values()])
 
     def add(self, execution_id: str, requests: Iterable[Request]) -> None:
-        """Requests that came for one of its members meanwhile."""
+        """Add requests that came meanwhile for one of the executions of this trial."""
         self._members[execution_id][1].extend(requests)
 
     def split(self) -> list[Trial]:
@@ -76,17 +76,17 @@ class Trials:
         return bool(self._coming) or self._present is not None
 
     def begin(self) -> Trial:
-        """The next one, which is under way from now on."""
+        """Begin the next trial, which is under way until `end` is called."""
         self._present = self._coming.popleft()
         return self._present
 
     def end(self, *following: Trial | None) -> None:
-        """The present trial is over; these come next."""
+        """End the trial that is under way; the `following` trials come next."""
         self._present = None
         self._coming.extendleft(trial for trial in reversed(following) if trial is not None)
 
     def note(self, noted: Sequence[Noted]) -> None:
-        """Suspects whose notes are committed: they are tried in groups."""
+        """Plan trials for suspects whose notes are committed, in groups."""
         members = {one.target.execution_id: (one.target, one.requests) for one in noted}
         for one in noted:
             self._quarantine.note(one.target.execution_id, one.tries)
@@ -94,7 +94,7 @@ class Trials:
             self._coming.append(Trial(members[execution_id] for execution_id in group))
 
     def isolate(self, members: Sequence[tuple[ClaimTarget, Sequence[Request]]]) -> None:
-        """A batch with these executions failed: they take their turns apart from all others, in two halves."""
+        """Plan two trials for the executions of a batch that failed, half of them in each."""
         self._coming.extend(half for half in Trial(members).split() if len(half))
 
     def add(self, execution_id: str, requests: Sequence[Request]) -> bool:

@@ -34,11 +34,11 @@ class WorkWatch:
 
     @property
     def looks_soon(self) -> bool:
-        """Whether it will look again in a moment, since other nodes hold what has work."""
+        """Whether the watch looks again in a moment, since other nodes hold executions that have work."""
         return self._soon is not None
 
     def look(self) -> None:
-        """Look into the inboxes and at the timers: somebody may have left something."""
+        """Note that there may be inbox rows or due timers for this node, and wake a worker that looks for them."""
         self.may_have_work = True
         self._wake()
 

@@ -27,7 +27,7 @@ class BatchWorker:
 
     def __init__(self, slot: int) -> None:
         self.slot = slot
-        """Its number among the workers of this process."""
+        """The worker's number among those of this process."""
         self.task: asyncio.Task[None] | None = None
         self.waiter: asyncio.Future[None] | None = None
         self.resting: asyncio.Future[None] | None = None
@@ -35,18 +35,18 @@ class BatchWorker:
         self.busy_since: float | None = None
         """Since when a batch has been under way, by the monotonic clock."""
         self.holds: set[ExecutionName] = set()
-        """What its batch holds, or is about to claim."""
+        """The ids of all executions that the worker's batch holds, or is about to claim."""
         self.pause = 0
-        """How long it waited last for what other nodes or workers hold."""
+        """Microseconds of its last pause for what other nodes or workers hold."""
 
     @property
     def is_idle(self) -> bool:
-        """Whether it has nothing to do."""
+        """Whether the worker has nothing to do."""
         is_over = self.task is not None and self.task.done()
         return is_over or (self.resting is not None and not self.resting.done())
 
     def wake(self) -> bool:
-        """Let it look for work; whether it was waiting for that."""
+        """Wake the worker, so that it looks for work. Returns False if it was not waiting."""
         if self.waiter is None or self.waiter.done():
             return False
         self.waiter.set_result(None)
@@ -62,14 +62,14 @@ class BatchWorkers:
         self.is_single = count == 1
 
     def wake(self) -> None:
-        """Let one worker that waits look for work."""
+        """Wake one of the waiting workers, so that it looks for work."""
         for worker in self.all:
             if worker.wake():
                 return
 
     @property
     def are_idle(self) -> bool:
-        """Whether none of them has anything to do."""
+        """Whether no worker has anything to do."""
         return all(worker.is_idle for worker in self.all)
 
     @property

@@ -26,7 +26,7 @@ async def purge(connection: Connection, closed_before: Instant, limit: int) -> i
 
 
 async def purge_dead_letters(connection: Connection, before: Instant, limit: int) -> int:
-    """The same for dead letters: one that is being requeued or discarded is left to whoever does that."""
+    """Remove old dead letters; one that is being requeued or discarded is left to the transaction that does so."""
     session = Session(connection)
     with session.statement():
         await session.reach(Point.PURGE_LOCK)

@@ -30,7 +30,7 @@ class MemoryConnection:
 
 
 async def transact(connection: Connection, work: UserFunction[T], once: Once | None = None) -> T:
-    """One at a time, so that nobody overwrites what it has not seen."""
+    """Run users' functions one at a time, so that none overwrites values that it has not seen."""
     session, rows = Session(connection), list[InboxRow]()
     is_over = False
 

@@ -54,7 +54,7 @@ class PostgresNodes:
 
 
 class PostgresHeartbeatConnection(PostgresNodes):
-    """The same over a connection of its own, for a thread with a loop of its own."""
+    """Heartbeats and locks over a connection of its own, for a thread with a loop of its own."""
 
     def __init__(self, address: DatabaseAddress) -> None:
         super().__init__(Connections(address, 1))

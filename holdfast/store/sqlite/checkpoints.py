@@ -23,7 +23,7 @@ _log: Final = logging.getLogger("holdfast.store")
 
 
 class Checkpoints:
-    """Made in another thread, whenever enough was written."""
+    """Makes checkpoints in another thread, whenever enough was written."""
 
     def __init__(self, connections: Connections, lock: asyncio.Lock, threads: Executor) -> None:
         self._connections = connections

@@ -48,7 +48,7 @@ def primary_code(error: sqlite3.Error) -> int:
     return getattr(error, "sqlite_errorcode", 0) & 0xFF
 
 
-def is_trouble(error: sqlite3.Error) -> bool:
+def is_database_error(error: sqlite3.Error) -> bool:
     """Whether the database is to blame, rather than the statement."""
     return primary_code(error) in _MEANINGS
 

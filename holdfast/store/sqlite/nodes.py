@@ -23,7 +23,7 @@ def beat(
     routes: Collection[Route],
     offers: Collection[Route],
 ) -> HeartbeatReply:
-    """Record it, and look around in the same transaction."""
+    """Record a heartbeat, and read what there is to do in the same transaction."""
     before = next((row for row in list_nodes(connection) if row.node == node.node), None)
     connection.execute(SQL["put_node"], astuple(node))
     has_inbox = has_offers = False

@@ -15,7 +15,7 @@ from holdfast.errors import InvalidArguments, StoreError
 from holdfast.store.contract import Once, UserFunction
 from holdfast.store.once import done_before, not_wanted
 from holdfast.store.rows import InboxRow
-from holdfast.store.sqlite.failures import is_trouble, translate
+from holdfast.store.sqlite.failures import is_database_error, translate
 from holdfast.store.sqlite.opening import read_schema
 from holdfast.store.sqlite.queues import put_inbox, put_requests
 from holdfast.store.sqlite.reads import find_execution, load_history
@@ -104,7 +104,7 @@ async def transact(writer: Writer, work: UserFunction[T], once: Once | None) -> 
             _require_wanted(connection, once)
     except BaseException as error:
         await transaction.rollback()
-        if isinstance(error, sqlite3.Error) and is_trouble(error):
+        if isinstance(error, sqlite3.Error) and is_database_error(error):
             raise translate(error, "run a user's transaction in", writer.connections.path) from error
         raise
     transaction.run("put envelopes into", lambda db, changes: _put(db, changes, rows, once))

@@ -79,7 +79,7 @@ class Writer:
         try:
             if self._is_closing:
                 raise StoreUnavailable(f"Expected to write to '{self.connections.path}', but the store is being closed.")
-            self._mend()
+            self._reopen()
         except BaseException:
             self._lock.release()
             raise
@@ -92,7 +92,7 @@ class Writer:
     async def settle(self) -> None:
         """Find out about whoever is doubtful. Raises StoreUnavailable if the database cannot tell yet."""
         async with self._lock:
-            self._mend()
+            self._reopen()
 
     async def close(self) -> None:
         """Wait for what is under way, let nobody in any more, and disconnect."""
@@ -160,8 +160,8 @@ class Writer:
                 "Try again; end other programs that have the file open."
             )
 
-    def _mend(self) -> None:
-        """After doubt, or trouble that cost the connections: open the database as if after a crash, and look."""
+    def _reopen(self) -> None:
+        """Open the database again, as after a crash, if a commit is in doubt or the connections are lost."""
         if self._doubtful is None and self.connections.are_open:
             return
         self.connections.close()
