@@ -53,7 +53,7 @@ class SignalWait(msgspec.Struct, frozen=True):
 
 
 class TimerWait(msgspec.Struct, frozen=True):
-    """One of the waits of `wait_any`: a length of time, made by `ctx.timer`."""
+    """For `wait_any`: a length of time, made by `ctx.timer`."""
 
     duration: Duration
 
@@ -78,20 +78,20 @@ class ChildHandle(Generic[R]):
         return self._future.__await__()
 
     def result(self) -> asyncio.Future[R]:
-        """The child's result, or ChildWorkflowFailed. Cancelling this future cancels the child."""
+        """A future of the child's result; awaiting it may raise ChildWorkflowFailed. Cancelling it cancels the child."""
         return self._future
 
     def cancel(self) -> bool:
-        """Ask the child to cancel, and wait for it no longer. False if its end is known already."""
+        """Ask the child to cancel, and stop waiting for it. Returns False if the child has already ended."""
         return self._future.cancel()
 
     def signal(self, name: str, value: Any = None) -> asyncio.Future[None]:
-        """Send the child a signal; done once the child has accepted it."""
+        """Send the child a signal. The future is done once the child has accepted it."""
         return self._context.signal_external_workflow(self.workflow_id, name, value)
 
 
 class Context:
-    """What a workflow may do, durably: the first parameter of every workflow function."""
+    """Everything that a workflow can do durably. Every workflow function takes one as its first parameter."""
 
     def __init__(self, program: CodeProgram, info: Info) -> None:
         self._program = program
@@ -108,10 +108,10 @@ class Context:
     @overload
     def run(self, activity: str, *args: Any, **kwargs: Any) -> asyncio.Future[Any]: ...
     def run(self, activity: Any, *args: Any, **kwargs: Any) -> asyncio.Future[Any]:
-        """Run an activity and give its result.
+        """Run an activity. Awaiting the future gives its result.
 
-        Raises ActivityFailed, ActivityTimedOut or ActivityCancelled when awaited. Cancelling the future cancels the
-        activity. An activity that other nodes have can be named by a string; its result is then plain JSON.
+        That may raise ActivityFailed, ActivityTimedOut or ActivityCancelled. Cancelling the future cancels the activity. An
+        activity that only other nodes have can be named by a string; its result is then plain JSON.
         """
         issuer = self._issuer
         if isinstance(activity, Activity):
@@ -137,11 +137,11 @@ class Context:
         )
 
     def transaction(self, function: TransactionActivity[P, R], *args: P.args, **kwargs: P.kwargs) -> asyncio.Future[R]:
-        """Run a function decorated with @transaction and give its result: its SQL commits together with that result.
+        """Run a function decorated with @transaction and return its result: its SQL commits together with that result.
 
-        If this returns, it was committed exactly once, however many attempts there were. If this raises, nothing was
-        committed and nothing will be. Only where the workflow itself cancels the wait may it have been committed shortly
-        before. For all else it is an activity like any other.
+        If this returns, the SQL was committed exactly once, however many attempts there were. If this raises, nothing was
+        committed and nothing will be. If the workflow itself cancels the wait, the SQL may have been committed just before.
+        In all other respects it is an activity.
         """
         given: Any = function
         if not isinstance(given, TransactionActivity):
@@ -162,7 +162,7 @@ class Context:
         workflow_id: str | None = None,
         parent_close: ParentClose | str = ParentClose.ABANDON,
     ) -> ChildHandle[R]:
-        """Start a child that is independent of this workflow unless it is awaited or `parent_close` says otherwise."""
+        """Start a child without waiting for it. If this workflow closes first, `parent_close` decides about the child."""
         return self._child(workflow, args, workflow_id, parent_close)
 
     def run_child(
@@ -172,7 +172,7 @@ class Context:
         workflow_id: str | None = None,
         parent_close: ParentClose | str = ParentClose.CANCEL,
     ) -> asyncio.Future[R]:
-        """Run a child and give its result; raises ChildWorkflowFailed. If this workflow closes first, it is cancelled."""
+        """Run a child and return its result; raises ChildWorkflowFailed. If this workflow closes first, it is cancelled."""
         return self._child(workflow, args, workflow_id, parent_close).result()
 
     def _child(
@@ -197,11 +197,11 @@ class Context:
         return to_datetime(self._issuer.loop.now)
 
     def sleep(self, duration: Duration) -> asyncio.Future[None]:
-        """Wait for a timedelta or a number of seconds, however often the process ends meanwhile."""
+        """Sleep for a timedelta or a number of seconds. A durable timer: it survives restarts of the process."""
         return self._issuer.start_sleep(self._issuer.loop.now + to_micros(duration, "the length of a sleep"))
 
     def sleep_until(self, when: datetime) -> asyncio.Future[None]:
-        """Wait for a point in time, which must have a time zone. One in the past is over at once."""
+        """Sleep until a point in time, which must have a time zone. Returns at once if it has passed."""
         return self._issuer.start_sleep(from_datetime(when, "the end of a sleep"))
 
     # --- signals ---
@@ -211,24 +211,24 @@ class Context:
     @overload
     def wait_for_signal(self, name: str, type: Any = Any, *, timeout: Duration | None = None) -> asyncio.Future[Any]: ...
     def wait_for_signal(self, name: str, type: Any = Any, *, timeout: Duration | None = None) -> asyncio.Future[Any]:
-        """The next signal of that name, decoded as `type`; raises TimeoutError if none comes within `timeout`."""
+        """Wait for the next signal of a name, decoded as `type`. Raises TimeoutError if none comes within `timeout`."""
         limit = None if timeout is None else to_micros(timeout, "the timeout of wait_for_signal")
         return self._program.signals.wait(check_identifier(name, "the name of a signal"), type, limit)
 
     def has_signal(self, name: str) -> bool:
-        """Whether a signal of that name waits to be taken."""
+        """Whether a signal of that name has arrived and was not taken yet."""
         return self._program.signals.count(name) > 0
 
     def pending_signal_count(self, name: str) -> int:
-        """How many signals of that name wait to be taken."""
+        """How many signals of that name have arrived and were not taken yet."""
         return self._program.signals.count(name)
 
     def drain_signals(self, name: str, type: Any = Any) -> list[Any]:
-        """Every signal of that name that waits, in order."""
+        """Take every signal of that name that has arrived, in order, without waiting."""
         return self._program.signals.drain(name, type)
 
     def signal_external_workflow(self, workflow_id: str, name: str, value: Any = None) -> asyncio.Future[None]:
-        """Signal another open workflow, exactly once; raises ExternalSignalFailed if it cannot take it."""
+        """Send a signal to another open workflow, exactly once. Raises ExternalSignalFailed if that cannot take it."""
         check_identifier(workflow_id, "the workflow id of a receiver")
         check_identifier(name, "the name of a signal")
         encoded = payloads.encode(value, f"the value of signal '{name}'", self._issuer.payload_limit)
@@ -241,12 +241,12 @@ class Context:
         return SignalWait(check_identifier(name, "the name of a signal"), type)
 
     def timer(self, duration: Duration) -> TimerWait:
-        """A length of time as one of the waits of `wait_any`."""
+        """For `wait_any`: a length of time."""
         to_micros(duration, "the length of a timer")
         return TimerWait(duration)
 
     def wait_any(self, *waits: SignalWait | TimerWait | asyncio.Future[Any] | ChildHandle[Any]) -> asyncio.Future[Winner]:
-        """The first of several: signals, timers, and whatever was already asked for (activities, children, tasks).
+        """Wait for the first of several signals, timers, and requests already made (activities, children, tasks).
 
         When one wins, the waits for the other signals and timers end; signals that were not taken stay. Activities,
         children and tasks go on.
@@ -266,24 +266,24 @@ class Context:
     # --- the rest ---
 
     def side_effect(self, function: Callable[[], T]) -> T:
-        """Call a function once and keep what it returned: on replay the kept value is given and nothing is called.
+        """Call a function once and record what it returned: a replay returns the recorded value and calls nothing.
 
-        For small things that need no retry, such as reading a setting. It must return what JSON can hold. If it raises,
-        that is kept too, and raised as SideEffectFailed.
+        For small things that need no retry, such as reading a setting. It must return what JSON can hold. If it raises, that
+        is recorded too, and raised as SideEffectFailed.
         """
         return self._issuer.side_effect(function)
 
     def patched(self, patch: str) -> bool:
-        """Whether this execution takes the new path of a change: true for those that reach it first with the new code."""
+        """Whether this execution takes the new path of a change: True if it reaches this call with the new code first."""
         return self._issuer.patched(check_identifier(patch, "the id of a patch"))
 
     def continue_as(self, *args: Any, workflow: Workflow[..., Any] | str | None = None) -> NoReturn:
-        """End this run and begin the next with a fresh history; signals that were not taken go along."""
+        """End this run and start the next one with an empty history. Signals that were not taken are carried over."""
         name, encoded, _ = _describe_workflow(workflow or self._program.definition, args, self._issuer.payload_limit)
         self._issuer.continue_as(name, encoded)
 
     def set_state(self, value: Any) -> None:
-        """Set what `query_status` and `holdfast show` tell of this execution."""
+        """Set the state that `query_status` and `holdfast show` report for this execution."""
         self._issuer.set_state(payloads.encode(value, "the state of the workflow", self._issuer.payload_limit))
 
     @property

@@ -68,13 +68,13 @@ class Engine:
             handle = await engine.start(greet, "Ann", workflow_id="greet-ann")
             print(await handle.result())
 
-    `store` is a URL (`sqlite:///file.db`, `postgresql://user@host/database`, `memory://`) or a store. `entropy` gives as
-    many random bits as asked for, from which ids are made. All further options are keywords, see docs/options.md and
+    `store` is a URL (`sqlite:///file.db`, `postgresql://user@host/database`, `memory://`) or a store. `entropy` returns as
+    many random bits as it is asked for; ids are made from them. All other options are keywords: see docs/options.md and
     `holdfast.engine.config.EngineOptions`.
 
-    `queues` are those from which this engine takes workflows and activities. Without it, an engine on a store of its own
-    takes from all; one that shares its store takes from the queue 'default', from those that its activities name, and from
-    those in `queue_limits`.
+    `queues` are the queues from which this engine takes workflows and activities. By default, an engine that owns its store
+    takes from all queues; one that shares its store takes from the queue 'default', from the queues that its activities
+    name, and from those in `queue_limits`.
     """
 
     def __init__(
@@ -122,7 +122,7 @@ class Engine:
     # --- lifecycle ---
 
     async def open(self) -> RecoveryReport:
-        """Open the store, recover what was in flight, and begin to work. Does nothing if it is open."""
+        """Open the store, recover what was in flight, and start working. Does nothing if the engine is open."""
         if self.is_open and self.recovery_report is not None:
             return self.recovery_report
         if self._replaced_by is not None:
@@ -133,28 +133,29 @@ class Engine:
         return self.recovery_report
 
     async def recover(self) -> RecoveryReport:
-        """Take over from nodes that left cleanly, and try blocked executions again. Done by `open`; safe to repeat."""
+        """Take over from nodes that left cleanly, and retry blocked executions. `open` does this too; safe to repeat."""
         self._check_open()
         return await self._runtime.recover()
 
     def add_workflow(self, workflow: Workflow[..., Any]) -> None:
-        """Take one more workflow, or one more version of one, also while the engine is open.
+        """Add a workflow, or another version of one. The engine may be open.
 
-        It is the newest version of its name from now on: starts that ask for no other take it, and so do the next turns of
-        executions that are not pinned. What waited for it goes on. On a shared store other nodes hear of it with the next
-        heartbeat. Executions that an older version blocked are tried by `recover`. Call it from the engine's own thread.
-        Raises InvalidDefinition, or DuplicateName if another function has its name and version.
+        It becomes the newest version of its name: starts that ask for no version use it, and so do the next turns of
+        executions that are not pinned. Executions that waited for it continue. On a shared store other nodes learn of it
+        with the next heartbeat. Executions that an older version blocked are retried by `recover`. Call this from the
+        engine's own thread. Raises InvalidDefinition, or DuplicateName if another function has its name and version.
         """
         self.catalog.add(check_workflow(workflow))
         self._follow_catalog()
 
     def remove_workflow(self, name: str, version: str | None = None) -> None:
-        """Give up a version of a workflow, or all of its versions, also while the engine is open.
+        """Remove a version of a workflow, or all of its versions. The engine may be open.
 
-        A turn that is being taken ends as it began. After that, executions that need what was removed wait: what arrives for
-        them stays in their inboxes, timers that come due wait too, and `query_status` says so in `missing_definition`. They
-        go on when it is added again, here or on another node. Executions that are not pinned go on with the version that
-        was added last among those left. Raises UnknownWorkflow that lists what there is.
+        A turn that is under way ends with the version with which it began. Executions that need what was removed then wait:
+        whatever arrives for them stays in their inboxes, due timers wait too, and `query_status` says so in
+        `missing_definition`. They continue when the version is added again, here or on another node. Executions that are not
+        pinned continue with the version that was added last among those left. Raises UnknownWorkflow, which lists the known
+        workflows or versions.
         """
         self.catalog.remove(name, version)
         self._follow_catalog()
@@ -165,9 +166,9 @@ class Engine:
             self._runtime.note_definitions()
 
     async def run_until_stopped(self) -> None:
-        """Work until SIGTERM or SIGINT comes, or `stop` is called; then shut down in good order and return.
+        """Work until SIGTERM or SIGINT arrives or `stop` is called, then shut down cleanly and return.
 
-        Opens the engine if it is not open. A second signal ends the process at once, as without a handler. Raises
+        Opens the engine if it is not open. A second signal ends the process at once, as if there were no handler. Raises
         NodeNameTaken if another process turns out to work under this node's name.
         """
         with self._stopper.listening():
@@ -184,11 +185,11 @@ class Engine:
             self._forced_shutdown = asyncio.get_running_loop().create_task(self.shutdown())
 
     def stop(self) -> None:
-        """Let `run_until_stopped` shut down. May be called from any thread, and before it."""
+        """Make `run_until_stopped` shut down. May be called from any thread, also before `run_until_stopped`."""
         self._stopper.stop()
 
     async def shutdown(self) -> None:
-        """Take no more work, let running activities finish within the grace time, leave, close the store. Idempotent."""
+        """Take no more work, let running activities finish within `shutdown_grace`, leave, close the store. Idempotent."""
         if self.is_open:
             self._was_closed = True
             await self._runtime.close()
@@ -197,7 +198,7 @@ class Engine:
 
     @property
     def is_open(self) -> bool:
-        """Whether the engine is open: it was opened, and not shut down since."""
+        """Whether the engine was opened and has not been shut down since."""
         return self._runtime.is_open
 
     async def __aenter__(self) -> Self:
@@ -226,13 +227,13 @@ class Engine:
         version: str | None = None,
         connection: Any = None,
     ) -> WorkflowHandle[R]:
-        """Start a workflow, or find the open one that has the id; the handle's `created` tells which.
+        """Start a workflow, or find the open execution that has the workflow id; `created` of the handle tells which.
 
-        Without `version` it is the newest version that this engine has under the workflow's name. A version that is asked
-        for pins the execution to it, whatever the workflow's own policy: only nodes that have that version take its turns.
-        Raises UnknownWorkflow if this engine does not have it.
+        Without `version`, the newest version that this engine has is started. With `version`, the execution is pinned to
+        that version, whatever the workflow's own policy: only nodes that have it take its turns. Raises UnknownWorkflow if
+        this engine does not have it.
 
-        With `connection`, it is part of the caller's own transaction there, see `transaction`.
+        With `connection`, the start is part of the caller's own transaction on it, see `transaction`.
         """
         self._check_open()
         prepared = self._delivery.make_start(
@@ -272,11 +273,11 @@ class Engine:
         version: str | None = None,
         connection: Any = None,
     ) -> SignalWithStartResponse:
-        """Signal the open execution that has the id, or start one with the signal in hand: one transaction.
+        """Signal the open execution that has the workflow id, or start one that has the signal, in one transaction.
 
-        `version` counts for the execution that is started, as in `start`; one that is open is signalled whatever its own.
+        `version` is used if an execution is started, as in `start`; an open one is signalled whatever its version is.
 
-        With `connection`, it is part of the caller's own transaction there, see `transaction`.
+        With `connection`, this is part of the caller's own transaction on it, see `transaction`.
         """
         self._check_open()
         signal = self._delivery.make_signal(signal_name, signal_value)
@@ -307,9 +308,9 @@ class Engine:
         request_id: str | None = None,
         connection: Any = None,
     ) -> SignalResponse:
-        """Signal an open execution, by workflow id or execution id. A repeated `request_id` delivers once.
+        """Signal an open execution, by workflow id or execution id. Calls with the same `request_id` deliver one signal.
 
-        With `connection`, it is part of the caller's own transaction there, see `transaction`.
+        With `connection`, the signal is part of the caller's own transaction on it, see `transaction`.
         """
         self._check_open()
         if connection is not None:
@@ -323,9 +324,9 @@ class Engine:
         return SignalResponse(accepted.execution_id, accepted.sequence)
 
     async def cancel(self, target: str, reason: str = "", *, org: str = DEFAULT_ORG, connection: Any = None) -> bool:
-        """Ask an execution to cancel: its code sees CancelledError and may clean up. False if it is closed.
+        """Ask an execution to cancel: its code sees CancelledError and may clean up. Returns False if it is closed.
 
-        With `connection`, it is part of the caller's own transaction there, see `transaction`; then always True.
+        With `connection`, this is part of the caller's own transaction on it, see `transaction`, and always returns True.
         """
         self._check_open()
         if connection is not None:
@@ -334,12 +335,12 @@ class Engine:
         return await self._delivery.cancel(org, target, reason)
 
     async def terminate(self, target: str, reason: str = "", *, org: str = DEFAULT_ORG) -> bool:
-        """End an execution at once, without its code having a say. False if it is closed."""
+        """End an execution at once, without running its code. Returns False if it is closed."""
         self._check_open()
         return await self._delivery.terminate(org, target, reason)
 
     async def retry_blocked(self, target: str, *, org: str = DEFAULT_ORG) -> bool:
-        """Let a blocked execution try again, after its code was mended. False if it is not blocked."""
+        """Retry a blocked execution, after its code was fixed. Returns False if it is not blocked."""
         self._check_open()
         row = await self._delivery.find_or_raise(org, target, "retry")
         return row.status == Status.BLOCKED and await self._runtime.recovery.retry_blocked(row)
@@ -351,16 +352,16 @@ class Engine:
     @overload
     async def transaction(self, function: Callable[[Any, TransactionWork], R]) -> R: ...
     async def transaction(self, function: Callable[[Any, TransactionWork], Any]) -> Any:
-        """Call `function(connection, work)` in a transaction on the engine's own database, and give what it returns.
+        """Call `function(connection, work)` in a transaction on the engine's own database, and return its result.
 
         What it writes with the connection and what it asks of `work` (`work.start(…)`, `work.signal(…)`) commit together
-        when it returns; whatever it raises undoes both. On SQLite it is a plain function and the connection is a
+        when it returns; if it raises, both are rolled back. On SQLite it is a plain function and the connection is a
         `sqlite3.Connection`: nothing else happens in the process meanwhile, so keep it short. On PostgreSQL it is
         `async def` and the connection is asyncpg's.
 
-        On PostgreSQL, starts and signals can also be part of any transaction of the caller's, by `connection=…`: of
-        asyncpg, psycopg or SQLAlchemy. They happen if and when that commits, at once where the connection is in autocommit.
-        Whoever shows to be closed or unknown then cannot be reported to the caller: see `dead_letters`.
+        On PostgreSQL, starts and signals can also be part of any transaction of the caller, by `connection=…` of asyncpg,
+        psycopg or SQLAlchemy. They take effect when that transaction commits, which is at once in autocommit. If the
+        receiver is closed or unknown by then, the caller cannot be told: see `dead_letters`.
         """
         self._check_open()
         try:
@@ -369,7 +370,7 @@ class Engine:
             self._runtime.on_put()  # whatever was raised: of a commit nobody may have been able to tell
 
     async def find_started(self, workflow_id: str, execution_id: str, *, org: str = DEFAULT_ORG) -> str:
-        """The execution that a start by a caller's transaction led to; handles call this. Raises ExecutionNotFound."""
+        """The id of the execution that a start in a caller's transaction led to; for handles. Raises ExecutionNotFound."""
         self._check_open()
         return (await self._delivery.find_started(org, workflow_id, execution_id, "find")).execution_id
 
@@ -386,7 +387,7 @@ class Engine:
         return WorkflowHandle(self, org, target, hint=hint)
 
     async def query_status(self, target: str, *, org: str = DEFAULT_ORG) -> ExecutionInfo:
-        """How an execution stands. Raises ExecutionNotFound."""
+        """The present status of an execution, and what it waits for. Raises ExecutionNotFound."""
         self._check_open()
         [info] = await self._to_infos([await self._delivery.find_or_raise(org, target, "query")])
         return await add_inbox(self.store, info) if may_be_stuck(info) else info
@@ -396,7 +397,7 @@ class Engine:
         return [to_info(row, missing.get(row.execution_id)) for row in rows]
 
     async def query_result(self, target: str, *, org: str = DEFAULT_ORG) -> Any:
-        """The result of a closed execution as plain JSON values, None while it is open; raises how it ended otherwise."""
+        """The result of an execution as plain JSON values; None while it is open. Raises a WorkflowError if it has none."""
         self._check_open()
         row = await self._delivery.find_or_raise(org, target, "query")
         if row.closed_at is None:
@@ -407,7 +408,7 @@ class Engine:
         return to_value(closing, Any, row.workflow_id, row.execution_id)
 
     async def wait_for_result(self, target: str, hint: Any = Any, *, org: str = DEFAULT_ORG) -> Any:
-        """Wait until an execution ends and give its result as `hint`; `handle(…).result()` calls this."""
+        """Wait until an execution ends and return its result, decoded as `hint`; `handle(…).result()` calls this."""
         self._check_open()
         closing = self._runtime.result_waiters.recall((org, target))
         live = self._runtime.cache.get(target)
@@ -457,7 +458,7 @@ class Engine:
         before: str | None = None,
         limit: int = 100,
     ) -> builtins.list[ExecutionInfo]:
-        """Executions, newest first; `before` is the last execution id of the page before."""
+        """List executions, newest first; `before` is the last execution id of the previous page."""
         self._check_open()
         if not 1 <= limit <= 10_000:
             raise InvalidArguments(f"Expected limit to be between 1 and 10,000, but it is {limit!r}.")
@@ -471,26 +472,26 @@ class Engine:
         return await self._to_infos(await self.store.list_executions(query))
 
     async def nodes(self) -> builtins.list[NodeInfo]:
-        """The nodes that work on the store, or did so not long ago, by name."""
+        """The nodes that work on the store, or did so until recently, sorted by name."""
         self._check_open()
         return await list_nodes(self.store, self.clock.now(), self.node)
 
     # --- dead letters ---
 
     async def dead_letters(self, *, org: str = DEFAULT_ORG, limit: int = 100, after: int = 0) -> builtins.list[DeadLetter]:
-        """Envelopes that could not be handled, oldest first."""
+        """Envelopes that could not be handled, with the reasons, oldest first."""
         self._check_open()
         return [to_dead_letter(row) for row in await self.store.list_dead_letters(org, limit, after)]
 
     async def requeue_dead_letters(self, ids: Collection[int], *, org: str = DEFAULT_ORG) -> int:
-        """Try dead letters again; how many there were."""
+        """Put dead letters back into their inboxes. Returns how many of the ids there were."""
         self._check_open()
         count = await self.store.requeue_dead_letters(org, ids)
         self._runtime.pump.look()
         return count
 
     async def discard_dead_letters(self, ids: Collection[int], *, org: str = DEFAULT_ORG) -> int:
-        """Throw dead letters away; how many there were."""
+        """Delete dead letters. Returns how many of the ids there were."""
         self._check_open()
         return await self.store.discard_dead_letters(org, ids)
 
@@ -499,19 +500,20 @@ class Engine:
     async def export_executions(
         self, *targets: str, org: str = DEFAULT_ORG, status: Status | str | Iterable[Status | str] = ()
     ) -> AsyncIterator[bytes]:
-        """Executions as lines of JSON, oldest first: all of an org, or those of workflow ids (the newest) or execution ids.
+        """Export executions as lines of JSON, oldest first: all of an org, or those with these workflow or execution ids.
 
-        Each with its history and all that waits for it, as of one moment: what `import_executions` takes. Raises
-        CorruptStore when it comes to one that cannot be read.
+        A workflow id stands for its newest execution. Each line holds one execution with its history and everything that
+        waits for it, as of one moment; `import_executions` reads it. Raises CorruptStore at one that cannot be read.
         """
         self._check_open()
         async for line in copying.export_executions(self.store, targets, org=org, statuses=copying.read_statuses(status)):
             yield copying.require_sound(line)
 
     async def import_executions(self, lines: Iterable[bytes | str], *, skip_existing: bool = False) -> copying.ImportReport:
-        """Put exported executions in, each whole or not at all; open ones go on here, so let nobody go on with them there.
+        """Import exported executions, each whole or not at all. Open ones continue here: end them where they come from.
 
-        Raises InvalidArguments that names the line and the field if one is not right, or exists and is not to be skipped.
+        Raises InvalidArguments, which names the line and the field, if a line is invalid, or if its execution exists and
+        `skip_existing` is False.
         """
         self._check_open()
         try:

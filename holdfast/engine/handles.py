@@ -13,9 +13,9 @@ R = TypeVar("R")
 
 
 class SignalResponse(msgspec.Struct, frozen=True):
-    """A signal was accepted. The sequence is its place in the history; absent where it still waits in the inbox.
+    """A signal was accepted. The sequence is its position in the history; None while it waits in the inbox.
 
-    Where it goes with a transaction of the caller's, its receiver is found after the commit: the id is empty here.
+    If it is part of a transaction of the caller, its receiver is found after the commit: then the id is empty.
     """
 
     workflow_execution_id: str
@@ -25,8 +25,8 @@ class SignalResponse(msgspec.Struct, frozen=True):
 class SignalWithStartResponse(msgspec.Struct, frozen=True):
     """A signal was accepted by an execution that existed or was created for it.
 
-    Where it goes with a transaction of the caller's, that shows after the commit: `workflow_created` is None here, and the
-    id is the one that the execution gets if it is created.
+    If it is part of a transaction of the caller, that is known only after the commit: then `workflow_created` is None, and
+    the id is the one that the execution gets if it is created.
     """
 
     workflow_execution_id: str
@@ -38,15 +38,15 @@ class ExecutionVerbs(Protocol):
     """What a handle asks of an engine, or of whatever else reaches executions: each verb with the id of one."""
 
     async def find_started(self, workflow_id: str, execution_id: str, *, org: str) -> str:
-        """The execution that a start by a caller's transaction led to. Raises ExecutionNotFound."""
+        """The id of the execution that a start in a caller's transaction led to. Raises ExecutionNotFound."""
         ...
 
     async def wait_for_result(self, target: str, hint: Any = Any, *, org: str) -> Any:
-        """Wait until an execution ends and give its result as `hint`."""
+        """Wait until an execution ends and return its result, decoded as `hint`."""
         ...
 
     async def query_status(self, target: str, *, org: str) -> ExecutionInfo:
-        """How an execution stands. Raises ExecutionNotFound."""
+        """The present status of an execution, and what it waits for. Raises ExecutionNotFound."""
         ...
 
     async def history(self, target: str, *, org: str) -> History:
@@ -63,7 +63,7 @@ class ExecutionVerbs(Protocol):
         request_id: str | None = None,
         connection: Any = None,
     ) -> SignalResponse:
-        """Signal an open execution; a repeated `request_id` delivers once. Raises ExecutionNotFound or ExecutionClosed."""
+        """Signal an open execution, once per `request_id`. Raises ExecutionNotFound or ExecutionClosed."""
         ...
 
     async def cancel(self, target: str, reason: str = "", *, org: str, connection: Any = None) -> bool:
@@ -76,10 +76,10 @@ class ExecutionVerbs(Protocol):
 
 
 class WorkflowHandle(Generic[R]):
-    """One execution, by execution id or, where that is not known, the newest of a workflow id.
+    """A handle on one execution: by its execution id or, if that is not known, on the newest one of a workflow id.
 
-    The handle of a start that goes with a transaction of the caller's is of use after the commit. `execution_id` is the one
-    that the execution gets if it is created; `created` is None until the handle was first used.
+    The handle of a start in a transaction of the caller can be used after the commit. Its `execution_id` is the one that the
+    execution gets if it is created; `created` is None until the handle was first used.
     """
 
     def __init__(
@@ -113,12 +113,12 @@ class WorkflowHandle(Generic[R]):
         return self._address
 
     async def result(self) -> R:
-        """Wait for the end; raises WorkflowFailed, WorkflowCancelled or WorkflowTerminated. Follows `continue_as`."""
+        """Wait for the result, through `continue_as`. Raises WorkflowFailed, WorkflowCancelled or WorkflowTerminated."""
         value: R = await self._engine.wait_for_result(await self._find(), self._hint, org=self.org)
         return value
 
     async def status(self) -> ExecutionInfo:
-        """How the execution stands now: its status, what it waits for, its times."""
+        """The present status of the execution, what it waits for, and its times."""
         return await self._engine.query_status(await self._find(), org=self.org)
 
     async def history(self) -> History:
@@ -128,19 +128,19 @@ class WorkflowHandle(Generic[R]):
     async def signal(
         self, name: str, value: Any = None, *, request_id: str | None = None, connection: Any = None
     ) -> SignalResponse:
-        """Send it a signal; with `connection`, as part of the caller's own transaction."""
+        """Send the execution a signal; with `connection`, as part of the caller's own transaction."""
         target = await self._find() if connection is None else self._address
         return await self._engine.signal_workflow(
             target, name, value, org=self.org, request_id=request_id, connection=connection
         )
 
     async def cancel(self, reason: str = "", *, connection: Any = None) -> bool:
-        """Ask it to cancel; False if it is closed. With `connection`, as part of the caller's own transaction."""
+        """Ask the execution to cancel; False if it is closed. With `connection`, as part of the caller's own transaction."""
         target = await self._find() if connection is None else self._address
         return await self._engine.cancel(target, reason, org=self.org, connection=connection)
 
     async def terminate(self, reason: str = "") -> bool:
-        """End it at once; False if it is closed."""
+        """End the execution at once, without running its code; False if it is closed."""
         return await self._engine.terminate(await self._find(), reason, org=self.org)
 
     def __repr__(self) -> str:

@@ -184,7 +184,7 @@ async def test_S4_the_place_is_absent_where_the_signal_waits_in_the_inbox(nodes:
     assert waiting.workflow_execution_id == handle.execution_id
     assert taken.signal_event_sequence == 2
     assert await handle.result() == [1, 2]
-    assert "absent where it still waits in the inbox" in (SignalResponse.__doc__ or "")
+    assert "None while it waits in the inbox" in (SignalResponse.__doc__ or "")
 
 
 @workflow
