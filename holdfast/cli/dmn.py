@@ -69,7 +69,7 @@ def check(file: str) -> None:
     except DmnError as error:
         for problem in error.problems:
             click.echo(clean(problem))
-        raise click.ClickException(f"{count(len(error.problems), 'problem')} in {file}. Mend the model.") from error
+        raise click.ClickException(f"{count(len(error.problems), 'problem')} in {file}. Fix the model.") from error
     for warning in model.warnings:
         click.echo(f"warning: {clean(warning)}")
     parts = [count(len(model.decisions), "decision"), count(len(model.services), "decision service")]

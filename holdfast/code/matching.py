@@ -27,7 +27,7 @@ PAIRS: Final[dict[type[commands.Command], type[events.Event]]] = {
 """Each command and the event that records it. `SetState` and `Block` leave none."""
 
 _COMPARED: Final = ("number", "name", "workflow", "patch")
-"""What must be the same. Arguments and due times may differ: the code that computes them may be mended, and what was
+"""What must be the same. Arguments and due times may differ: the code that computes them may be fixed, and what was
 recorded counts."""
 
 

@@ -122,7 +122,7 @@ class ContinueAs(Command, frozen=True, kw_only=True):
 
 
 class Block(Command, frozen=True, kw_only=True):
-    """The program cannot go on until its code is mended: nothing of this turn is kept."""
+    """The program cannot go on until its code is fixed: nothing of this turn is kept."""
 
     error: Failure
 

@@ -37,7 +37,7 @@ class Problems:
         count = len(self.found) + self._left_out
         what = "1 problem" if count == 1 else f"{count} problems"
         raise DmnError(
-            f"Expected a sound decision model, but it has {what}. Mend them and load it again. " + "; ".join(problems),
+            f"Expected a sound decision model, but it has {what}. Fix them and load it again. " + "; ".join(problems),
             problems,
         )
 

@@ -47,7 +47,7 @@ def read_xml(xml: str | bytes) -> etree._Element:
     try:
         root = etree.fromstring(_DECLARATION.sub(_keep_lines, text, count=1).encode(), parser)
     except (etree.XMLSyntaxError, UnicodeEncodeError) as error:
-        raise refuse(f"Expected well-formed XML, but it is not: {_tell(error)}. Mend the file or export it again.") from None
+        raise refuse(f"Expected well-formed XML, but it is not: {_tell(error)}. Fix the file or export it again.") from None
     _check_depth(root)
     return root
 

@@ -25,7 +25,7 @@ is committed clears everything. A turn that never ends is interrupted by the wat
 interrupted ends the process, which makes it the first case.
 
 *How it ends.* After `max_lost` tries the execution is blocked with the reason. What waits in its inbox stays there, shown
-with the execution; somebody mends the code and calls retry_blocked, or terminates it.
+with the execution; somebody fixes the code and calls retry_blocked, or terminates it.
 
 A batch asks `judge` and `may_note`; the trials of the pump call `note` and `group`, and `forget` when they are over; the
 activity runner awaits `wait_until_no_trial` before it begins an activity that may itself have ended processes, so that it is
@@ -187,11 +187,11 @@ def make_block_reason(execution: Execution) -> Failure:
         return Failure(
             type=failure.type,
             message=f"Expected {who} to take its turn, but that failed {details.tries} times in a row, "
-            f"at last with: {failure.message} Mend the cause, then call retry_blocked; what it was to take is in its inbox.",
+            f"at last with: {failure.message} Fix the cause, then call retry_blocked; what it was to take is in its inbox.",
             trace=failure.trace,
         )
     return Failure(
         type=PROCESS_LOST,
         message=f"Expected {who} to take its turn, but {details.tries} times in a row the process that "
-        "tried ended. Mend the code of the workflow, then call retry_blocked; what it was to take is in its inbox.",
+        "tried ended. Fix the code of the workflow, then call retry_blocked; what it was to take is in its inbox.",
     )

@@ -131,7 +131,7 @@ class RecoveryReport(msgspec.Struct, frozen=True):
     taken_over: int
     """Those of the resumed whose node ended without leaving cleanly."""
     blocked: int
-    """Blocked executions. Those that another version of the code, or code without a version, may mend were unblocked."""
+    """Blocked executions. Those that another version of the code, or code without a version, may fix were unblocked."""
     inbox: int
     """Envelopes that wait to be handled."""
 

@@ -80,7 +80,7 @@ class MemoryStore:
             try:
                 await self._connection.reach(Point.WAS_COMMITTED)
             except StoreUnavailable:
-                self._connection.check_usable()  # a broken connection is mended; a dead node asks no more
+                self._connection.check_usable()  # a broken connection is replaced; a dead node asks no more
                 continue
             return await transaction.was_committed()
 
