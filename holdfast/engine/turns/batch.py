@@ -145,7 +145,7 @@ class Batch:
         while plan.lookups:
             await claimer.look_up(claims, plan.lookups)
             plan = self._plan = route(claims, order.requests, self._rules, exclusive=exclusive)
-        self._effects.unrouted.write = plan.unrouted
+        self._effects.unrouted.begin_with(plan.unrouted)
         if self._on_claimed is not None:
             self._on_claimed(claims)
         return plan

@@ -36,6 +36,10 @@ class UnroutedWrites:
         self._rules = rules
         self.write = UnroutedWrite()
 
+    def begin_with(self, planned: UnroutedWrite) -> None:
+        """Begin with what the plan of the batch writes beside its turns. It is copied: the plan stays as it is."""
+        self.write = UnroutedWrite(*map(list, msgspec.structs.astuple(planned)))
+
     def consume(self, arrival: Arrival) -> None:
         """Remove the inbox row that brought an arrival, if one did: it is handled."""
         if arrival.row is not None:
