@@ -282,8 +282,8 @@ class Runtime:
 
     def _on_outcome(self, outcome: CommitOutcome) -> None:
         """A batch is committed: answer, stop and start activities, tell who waits."""
-        for request, answer in outcome.answers:
-            request.resolve(answer)
+        for one in outcome.answers:
+            one.request.resolve(one.answer)
         for execution_id, number in outcome.stopped:
             self.runner.stop(execution_id, number)
         for task in outcome.dispatched:

@@ -23,7 +23,7 @@ from holdfast.engine.turns.inline_children import InlineChildren
 from holdfast.engine.turns.loading import Loader
 from holdfast.engine.turns.outside_task import call_outside_task
 from holdfast.engine.turns.pending_turns import PendingTurn
-from holdfast.engine.turns.plan import Plan
+from holdfast.engine.turns.plan import AnswerRequest, Plan
 from holdfast.engine.turns.program_cache import LiveExecution
 from holdfast.engine.turns.routing import route
 from holdfast.engine.turns.turn_taking import TurnTaker, as_answer
@@ -209,7 +209,7 @@ class Batch:
         self._effects.unrouted.refuse_child(pending.start, pending.org, describe_exception(error))
         for arrival in pending.arrivals:
             if arrival.request is not None:
-                self._effects.answers.append((arrival.request, error))
+                self._effects.answers.append(AnswerRequest(arrival.request, error))
             else:
                 self._effects.unrouted.refuse(arrival, error)
         pending.clear()
@@ -264,7 +264,8 @@ class Batch:
                 self._effects.taken.append(make_row_change(pending, execution, row, self._now, self._services.limits))
 
     async def _note_failure(self, transaction: Transaction, pending: PendingTurn, error: Exception) -> None:
-        self._effects.answers += [(request, as_answer(error)) for request in pending.requests if request.future is not None]
+        called = [request for request in pending.requests if request.future is not None]
+        self._effects.answers += [AnswerRequest(request, as_answer(error)) for request in called]
         waiting = [request for request in pending.requests if request.future is None]
         if pending.start is not None:
             self._effects.unrouted.fail(pending.arrivals, error)

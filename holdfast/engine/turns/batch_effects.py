@@ -6,10 +6,11 @@ from collections.abc import Sequence
 
 import msgspec
 
-from holdfast.engine.requests import Answer, AnyRequest, Request
+from holdfast.engine.requests import AnyRequest, Request
 from holdfast.engine.turns.claims import ClaimTarget
 from holdfast.engine.turns.handoff import keep_requests, keep_rows
 from holdfast.engine.turns.pending_turns import PendingTurn
+from holdfast.engine.turns.plan import AnswerRequest
 from holdfast.engine.turns.taken_turns import TakenTurn
 from holdfast.engine.turns.unrouted import UnroutedWrites
 from holdfast.store.rows import Route
@@ -37,7 +38,7 @@ class BatchEffects(msgspec.Struct):
     unrouted: UnroutedWrites
     taken: list[TakenTurn] = []
     """Every turn that was taken, and every row that is written in place of one."""
-    answers: list[tuple[AnyRequest, Answer]] = []
+    answers: list[AnswerRequest] = []
     retries: list[AnyRequest] = []
     prefetches: list[Prefetch] = []
     parked: list[str] = []

@@ -22,9 +22,9 @@ from holdfast.core.envelopes import Signal, Start, Terminate
 from holdfast.core.events import AnyEvent
 from holdfast.core.execution import Execution
 from holdfast.core.instants import Instant
-from holdfast.engine.requests import Accepted, Answer, AnyRequest, Handled, Opened, Request
+from holdfast.engine.requests import Accepted, AnyRequest, Handled, Opened, Request
 from holdfast.engine.turns.null_programs import NoProgram
-from holdfast.engine.turns.plan import NOTHING_NEWER, LeaveAlone
+from holdfast.engine.turns.plan import NOTHING_NEWER, AnswerRequest, LeaveAlone
 from holdfast.errors import ExecutionClosed
 
 if TYPE_CHECKING:
@@ -39,7 +39,7 @@ if TYPE_CHECKING:
 class CommitOutcome(msgspec.Struct):
     """Everything that has to happen now that a batch is committed."""
 
-    answers: list[tuple[AnyRequest, Answer]] = []
+    answers: list[AnswerRequest] = []
     dispatched: list[ActivityTask] = []
     """Attempts of activities that begin on this node."""
     stopped: list[tuple[str, int]] = []
@@ -89,7 +89,7 @@ def make_outcome(plan: Plan, claims: Claims, effects: BatchEffects, lost: set[st
     """What follows from a committed batch, of which the turns in `lost` were not written."""
     unrouted = effects.unrouted.write
     outcome = CommitOutcome(
-        answers=effects.answers,
+        answers=[*plan.answers, *effects.answers],
         has_dead_letters=bool(unrouted.dead_letters),
         has_sent=bool(unrouted.outgoing),
         found_work=claims.found_work,
@@ -107,8 +107,6 @@ def make_outcome(plan: Plan, claims: Claims, effects: BatchEffects, lost: set[st
         lost=lost,
         busy=claims.busy,
     )
-    if plan.answers:
-        outcome.answers = [*((one.request, one.answer) for one in plan.answers), *effects.answers]
     if effects.newer or plan.newer is not NOTHING_NEWER:
         outcome.newer = LeaveAlone({**plan.newer.executions, **effects.newer}, plan.newer.workflow_ids)
     if effects.noted and lost:
@@ -136,7 +134,7 @@ def _retry_lost_notes(outcome: CommitOutcome, lost: set[str]) -> None:
 
 
 def _answer_repeated(plan: Plan, outcome: CommitOutcome) -> None:
-    answered = {id(request): answer for request, answer in outcome.answers}
+    answered = {id(one.request): one.answer for one in outcome.answers}
     for one in plan.answers_like:
         answer = answered.get(id(one.first))
         if answer is None:
@@ -144,7 +142,7 @@ def _answer_repeated(plan: Plan, outcome: CommitOutcome) -> None:
             continue
         if isinstance(answer, Opened):
             answer = Opened(answer.execution_id, created=False, signal_sequence=answer.signal_sequence)
-        outcome.answers.append((one.request, answer))
+        outcome.answers.append(AnswerRequest(one.request, answer))
 
 
 def _follow_turn(taken: TakenTurn, outcome: CommitOutcome, cache: ProgramCache) -> None:
@@ -190,19 +188,19 @@ def _answer(pending: PendingTurn, turn: Turn, index: int, request: Request, outc
         if isinstance(answer.error, ExecutionClosed) and request.is_start:
             outcome.retries.append(request)  # it was terminated beside: a closed execution is none, another is started
         else:
-            outcome.answers.append((request, answer.error))
+            outcome.answers.append(AnswerRequest(request, answer.error))
         return
     kind = type(pending.arrivals[index].envelope)
     if kind is Start:
         if request.signal is None:
-            outcome.answers.append((request, Opened(pending.execution_id, created=True)))
+            outcome.answers.append(AnswerRequest(request, Opened(pending.execution_id, created=True)))
     elif request.is_start:
         created = pending.start is not None and pending.arrivals[0].request is request
-        outcome.answers.append((request, Opened(pending.execution_id, created, _sequence_of(answer))))
+        outcome.answers.append(AnswerRequest(request, Opened(pending.execution_id, created, _sequence_of(answer))))
     elif kind is Signal:
-        outcome.answers.append((request, Accepted(pending.execution_id, _sequence_of(answer))))
+        outcome.answers.append(AnswerRequest(request, Accepted(pending.execution_id, _sequence_of(answer))))
     else:
-        outcome.answers.append((request, Handled() if answer is None else Handled(_is_done(answer))))
+        outcome.answers.append(AnswerRequest(request, Handled() if answer is None else Handled(_is_done(answer))))
 
 
 def _sequence_of(answer: TurnAnswer | None) -> int | None:

@@ -11,11 +11,12 @@ from holdfast.core.effects import DONE, Limits, Turn
 from holdfast.core.envelopes import AnyEnvelope, Cancel, InternalContinue, Signal, Start, Terminate
 from holdfast.core.execution import Execution
 from holdfast.core.instants import Instant
-from holdfast.engine.requests import Accepted, Answer, Handled, Opened, Request
+from holdfast.engine.requests import Accepted, Handled, Opened
 from holdfast.engine.rows import to_row
 from holdfast.engine.turns.arrivals import Arrival
 from holdfast.engine.turns.null_programs import NoProgram
 from holdfast.engine.turns.pending_turns import PendingTurn
+from holdfast.engine.turns.plan import AnswerRequest
 from holdfast.engine.turns.program_cache import LiveExecution
 from holdfast.engine.turns.taken_turns import TakenTurn
 from holdfast.engine.turns.unrouted import UnroutedWrites
@@ -24,9 +25,9 @@ from holdfast.store.contract import TurnWrite
 from holdfast.store.rows import InboxRow, Route
 
 
-def keep_requests(turn: PendingTurn, route: Route, unrouted: UnroutedWrites) -> list[tuple[Request, Answer]]:
+def keep_requests(turn: PendingTurn, route: Route, unrouted: UnroutedWrites) -> list[AnswerRequest]:
     """Put this node's own requests for an execution into its inbox; what the callers are told. Inbox rows stay there."""
-    answers: list[tuple[Request, Answer]] = []
+    answers: list[AnswerRequest] = []
     for arrival in turn.arrivals:
         request = arrival.request
         if request is None:
@@ -34,11 +35,11 @@ def keep_requests(turn: PendingTurn, route: Route, unrouted: UnroutedWrites) -> 
         envelope = request.keyed_envelope if type(arrival.envelope) is Signal else arrival.envelope
         unrouted.send(turn.org, turn.execution_id, envelope, route)
         if isinstance(arrival.envelope, Cancel | Terminate):
-            answers.append((request, Handled()))
+            answers.append(AnswerRequest(request, Handled()))
         elif request.is_start:
-            answers.append((request, Opened(turn.execution_id, created=False)))
+            answers.append(AnswerRequest(request, Opened(turn.execution_id, created=False)))
         else:
-            answers.append((request, Accepted(turn.execution_id, None)))
+            answers.append(AnswerRequest(request, Accepted(turn.execution_id, None)))
     return answers
 
 
@@ -49,7 +50,7 @@ def keep_rows(turn: PendingTurn, route: Route, unrouted: UnroutedWrites) -> None
             unrouted.readdress(arrival.row, turn.execution_id, arrival.envelope, route)
 
 
-def leave_to_others(turn: PendingTurn, route: Route, unrouted: UnroutedWrites) -> list[tuple[Request, Answer]]:
+def leave_to_others(turn: PendingTurn, route: Route, unrouted: UnroutedWrites) -> list[AnswerRequest]:
     """Leave everything that has arrived for an execution to the nodes on its route; what callers are told."""
     for arrival in turn.arrivals:
         if arrival.row is not None:

@@ -25,7 +25,7 @@ class TakeTurn(msgspec.Struct, frozen=True, gc=False):
 
 
 class AnswerRequest(msgspec.Struct, frozen=True, gc=False):
-    """A request is answered after the commit without a turn."""
+    """A request is answered after the commit; in a plan: without a turn."""
 
     request: AnyRequest
     answer: Answer

@@ -205,8 +205,7 @@ class _Routing:
             except FactMissing:
                 continue
             turn = PendingTurn(self._orgs[execution_id], execution_id, None, self._arrivals.pop(execution_id))
-            for request, answer in keep_requests(turn, "" if row is None else row.route, self._unrouted):
-                self._answer(request, answer)
+            self._answers += keep_requests(turn, "" if row is None else row.route, self._unrouted)
         return LeaveAlone(self._newer, self._newer_ids)
 
     # --- the inbox ---

@@ -22,6 +22,7 @@ from holdfast.engine.turns.handoff import register, register_next_run
 from holdfast.engine.turns.inline_children import InlineChildren, make_next_run
 from holdfast.engine.turns.null_programs import FailingProgram, NoProgram
 from holdfast.engine.turns.pending_turns import PendingTurn
+from holdfast.engine.turns.plan import AnswerRequest
 from holdfast.engine.turns.program_cache import LiveExecution
 from holdfast.engine.turns.taken_turns import TakenTurn
 from holdfast.engine.turns.turn_order import SHORT_TURN, TurnKind, find_overtaken
@@ -256,7 +257,7 @@ class TurnTaker:
         for arrival in pending.arrivals:
             request = arrival.request
             if request is not None and request.future is not None:
-                effects.answers.append((request, as_answer(error)))
+                effects.answers.append(AnswerRequest(request, as_answer(error)))
             elif request is not None:
                 effects.unrouted.send(pending.org, pending.execution_id, arrival.envelope)
         pending.clear()
