@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import faulthandler
 import os
 import re
 import signal
@@ -13,12 +14,15 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
 
+import psutil
 import pytest
 
 from holdfast import Engine, Status
+from holdfast.engine.turns import cpu_timer
 from holdfast.engine.turns.cpu_timer import CpuTimer
 from holdfast.engine.turns.watchdog import EXIT_CODE
 from tests.engine import stuck
+from tests.eventually import eventually_blocking
 from tests.postgres.access import connect
 
 ROOT = Path(__file__).parents[2]
@@ -38,9 +42,9 @@ def lasting_url(request: pytest.FixtureRequest, tmp_path: Path) -> str:
 
 
 @contextmanager
-def start_process(url: str, how: str, flag: Path) -> Iterator[subprocess.Popen[str]]:
+def start_process(url: str, how: str) -> Iterator[subprocess.Popen[str]]:
     with subprocess.Popen(
-        [sys.executable, "-m", "tests.engine.stuck", url, how, str(flag)],
+        [sys.executable, "-m", "tests.engine.stuck", url, how],
         cwd=ROOT,
         env=os.environ | {"PYTHONPATH": str(ROOT)},
         stdout=subprocess.PIPE,
@@ -53,16 +57,16 @@ def start_process(url: str, how: str, flag: Path) -> Iterator[subprocess.Popen[s
             process.kill()
 
 
-def run_process(url: str, how: str, flag: Path) -> tuple[int, str]:
+def run_process(url: str, how: str) -> tuple[int, str]:
     """Let the process run to its end; its exit code, and what it said."""
-    with start_process(url, how, flag) as process:
+    with start_process(url, how) as process:
         out, err = process.communicate(timeout=60)
         return process.returncode, out + err
 
 
 @pytest.mark.parametrize("how", ["waits", "swallows"])
-def test_code_that_cannot_be_interrupted_ends_its_process(lasting_url: str, how: str, tmp_path: Path) -> None:
-    code, said = run_process(lasting_url, how, tmp_path / "flag")
+def test_code_that_cannot_be_interrupted_ends_its_process(lasting_url: str, how: str) -> None:
+    code, said = run_process(lasting_url, how)
 
     assert code == EXIT_CODE, said
     assert re.search(
@@ -72,16 +76,16 @@ def test_code_that_cannot_be_interrupted_ends_its_process(lasting_url: str, how:
     ), said
 
 
-def test_D2_finalizer_that_never_ends_ends_its_process(lasting_url: str, tmp_path: Path) -> None:
-    code, said = run_process(lasting_url, "collected", tmp_path / "flag")
+def test_D2_finalizer_that_never_ends_ends_its_process(lasting_url: str) -> None:
+    code, said = run_process(lasting_url, "collected")
 
     assert code == EXIT_CODE, said
     assert "CRITICAL:holdfast.engine:Expected to take turns, but for 1 s the thread has been stuck" in said
     assert "in __del__" in said
 
 
-def test_node_that_ends_its_process_gives_up_its_lease_without_a_goodbye(postgres_url: str, tmp_path: Path) -> None:
-    code, said = run_process(postgres_url, "waits", tmp_path / "flag")
+def test_node_that_ends_its_process_gives_up_its_lease_without_a_goodbye(postgres_url: str) -> None:
+    code, said = run_process(postgres_url, "waits")
 
     assert code == EXIT_CODE, said
     with connect(postgres_url) as connection:
@@ -89,10 +93,10 @@ def test_node_that_ends_its_process_gives_up_its_lease_without_a_goodbye(postgre
     assert rows == [(0, False)], "others take over at once, and count it among those that died"
 
 
-async def test_N3_turn_that_waits_for_ever_is_found_and_its_execution_blocked(lasting_url: str, tmp_path: Path) -> None:
+async def test_N3_turn_that_waits_for_ever_is_found_and_its_execution_blocked(lasting_url: str) -> None:
     codes: list[int] = []
     while not codes or (codes[-1] != 0 and len(codes) < MOST_PROCESSES):
-        code, said = run_process(lasting_url, "waits", tmp_path / "flag")
+        code, said = run_process(lasting_url, "waits")
         codes.append(code)
         assert code in (0, EXIT_CODE), said
 
@@ -107,22 +111,19 @@ async def test_N3_turn_that_waits_for_ever_is_found_and_its_execution_blocked(la
 @LINUX
 @pytest.mark.parametrize("how", ["sums", "matches"])
 def test_call_that_holds_the_interpreter_ends_its_process_and_shows_where(how: str, tmp_path: Path) -> None:
-    code, said = run_process(f"sqlite:///{tmp_path / 'app.db'}", how, tmp_path / "flag")
+    code, said = run_process(f"sqlite:///{tmp_path / 'app.db'}", how)
 
     assert code == -signal.SIGXCPU, said
     assert "most recent call first" in said
     assert re.search(rf'File "{re.escape(stuck.__file__)}", line \d+ in stuck', said), said
 
 
-def test_process_that_stands_still_in_a_turn_is_left_alone(lasting_url: str, tmp_path: Path) -> None:
-    flag = tmp_path / "flag"
-
-    with start_process(lasting_url, "stands still", flag) as process:
+def test_process_that_stands_still_in_a_turn_is_left_alone(lasting_url: str) -> None:
+    with start_process(lasting_url, "stands still") as process:
         assert process.stdout is not None
         assert process.stdout.readline() == "in the turn\n"
-        process.send_signal(signal.SIGSTOP)
+        eventually_blocking(lambda: psutil.Process(process.pid).status() == psutil.STATUS_STOPPED, "it to stand still")
         time.sleep(10 * stuck.LIMIT)
-        flag.touch()
         process.send_signal(signal.SIGCONT)
         out, err = process.communicate(timeout=60)
 
@@ -131,6 +132,15 @@ def test_process_that_stands_still_in_a_turn_is_left_alone(lasting_url: str, tmp
 
 
 # --- the timer ---
+
+
+@pytest.fixture
+def own_signal(monkeypatch: pytest.MonkeyPatch) -> Iterator[None]:
+    """SIGXCPU as in a new process: an engine that another test failed to close does not use it."""
+    faulthandler.unregister(signal.SIGXCPU)
+    monkeypatch.setattr(cpu_timer, "_printing", cpu_timer._Printing())
+    yield
+    faulthandler.unregister(signal.SIGXCPU)
 
 
 def catches(number: int) -> bool:
@@ -142,6 +152,7 @@ def catches(number: int) -> bool:
 
 
 @LINUX
+@pytest.mark.usefixtures("own_signal")
 def test_several_timers_share_the_signal_and_the_last_one_gives_it_back() -> None:
     one, other = CpuTimer(10), CpuTimer(10)
     one.open()
@@ -159,6 +170,7 @@ def test_several_timers_share_the_signal_and_the_last_one_gives_it_back() -> Non
 
 
 @LINUX
+@pytest.mark.usefixtures("own_signal")
 def test_handler_of_the_process_is_left_alone() -> None:
     signal.signal(signal.SIGXCPU, lambda *_: None)
     timer = CpuTimer(0.01)
@@ -174,6 +186,7 @@ def test_handler_of_the_process_is_left_alone() -> None:
 
 
 @LINUX
+@pytest.mark.usefixtures("own_signal")
 def test_timer_is_at_rest_outside_of_its_context_and_never_strikes_who_sleeps() -> None:
     timer = CpuTimer(0.05)
     timer.open()
@@ -189,6 +202,7 @@ def test_timer_is_at_rest_outside_of_its_context_and_never_strikes_who_sleeps() 
 
 
 @LINUX
+@pytest.mark.usefixtures("own_signal")
 def test_timer_does_not_strike_as_long_as_it_is_renewed() -> None:
     timer = CpuTimer(0.2)
     timer.open()
@@ -202,6 +216,7 @@ def test_timer_does_not_strike_as_long_as_it_is_renewed() -> None:
 
 
 @LINUX
+@pytest.mark.usefixtures("own_signal")
 async def test_nothing_is_left_behind_when_engines_close() -> None:
     engines = [Engine("memory://", workflows=[stuck.stuck]) for _ in range(2)]
     for engine in engines:
