@@ -130,7 +130,7 @@ async def test_what_ends_within_the_grace_is_committed_and_goes_on_elsewhere(nod
     DOOR.open()
     await leaving
 
-    assert await asyncio.wait_for(b.handle("chain").result(), 10) == [1, "then"]
+    assert await asyncio.wait_for(b.handle("chain").result(), 60) == [1, "then"]
     assert ATTEMPTS == [("chain", 1)]
 
 
@@ -144,7 +144,7 @@ async def test_what_follows_within_the_grace_begins_elsewhere_at_once(nodes: Nod
     await asyncio.sleep(0)
     SECOND_DOOR.open()
 
-    assert await asyncio.wait_for(b.handle("pair").result(), 10) == [1, "then"]
+    assert await asyncio.wait_for(b.handle("pair").result(), 60) == [1, "then"]
     assert not leaving.done(), "it still lets the other activity finish"
     DOOR.open()
     await leaving
@@ -299,13 +299,13 @@ async def test_activities_that_exceed_the_grace_go_on_after_the_restart_unfailed
 
     assert code == 0
     async with open_here(any_url) as engine:
-        assert await asyncio.wait_for(engine.handle("one").result(), 10) == 2
+        assert await asyncio.wait_for(engine.handle("one").result(), 60) == 2
         assert "ActivityFailed" not in (await engine.history("one")).kinds
     assert (tmp_path / "one").read_text() == "1\n2\n"
 
 
 async def test_second_signal_ends_the_process_at_once(any_url: str, tmp_path: Path) -> None:
-    with run_worker(any_url, tmp_path, 60, "order:one:60") as worker:
+    with run_worker(any_url, tmp_path, 100, "order:one:100") as worker:
         worker.read_until("open", "begun one 1")
         worker.tell(signal.SIGTERM)
         assert worker.process.stderr is not None
@@ -317,9 +317,9 @@ async def test_second_signal_ends_the_process_at_once(any_url: str, tmp_path: Pa
 
     assert code == -signal.SIGTERM
     assert "stopped" not in said
-    assert time.monotonic() - began < 5
+    assert time.monotonic() - began < 50, "it waited neither for the activity nor for the grace"
     async with open_here(any_url) as engine:
-        assert await asyncio.wait_for(engine.handle("one").result(), 10) == 2
+        assert await asyncio.wait_for(engine.handle("one").result(), 60) == 2
 
 
 async def test_worker_that_is_told_to_stop_hands_over_to_another_node_at_once(postgres_url: str, tmp_path: Path) -> None:
@@ -331,5 +331,5 @@ async def test_worker_that_is_told_to_stop_hands_over_to_another_node_at_once(po
             code, _ = await asyncio.to_thread(worker.wait)
 
             assert code == 0
-            assert await asyncio.wait_for(engine.handle("one").result(), 10) == 2
-            assert await asyncio.wait_for(engine.handle("two").result(), 10) == 2
+            assert await asyncio.wait_for(engine.handle("one").result(), 60) == 2
+            assert await asyncio.wait_for(engine.handle("two").result(), 60) == 2

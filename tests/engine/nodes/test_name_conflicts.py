@@ -44,7 +44,7 @@ async def rival(url: str, *, starts: int, works: bool = True) -> AsyncIterator[N
     """
     store = make_store(url)
     await store.open()
-    details = msgspec.json.encode(NodeDetails(host="elsewhere", pid=1, lease=1.0, token="rival", works=works))
+    details = msgspec.json.encode(NodeDetails(host="elsewhere", pid=1, lease=3.0, token="rival", works=works))
 
     began = (await store.beat(NodeRow("observer", 0, 0), (), ())).now + starts * SECOND
 
@@ -67,7 +67,8 @@ async def rival(url: str, *, starts: int, works: bool = True) -> AsyncIterator[N
 
 
 async def test_N2_second_process_of_a_name_is_refused_and_the_first_goes_on(postgres_url: str, tmp_path: Path) -> None:
-    with run_worker(postgres_url, tmp_path, 10, "order:slow:2") as worker:
+    # Its heartbeats are slow, and so is its lease: a worker that has to wait for a processor is not taken for dead.
+    with run_worker(postgres_url, tmp_path, 10, "order:slow:2", heartbeat=1.0) as worker:
         await asyncio.to_thread(worker.read_until, "open", "begun slow 1")
 
         with pytest.raises(NodeNameTaken, match=f"process {worker.process.pid} on '.*' is alive under that name"):

@@ -16,6 +16,15 @@ LEASE = 3.0
 """In heartbeats."""
 
 
+UNTIL_TOLD = -1.0
+"""Instead of seconds: an activity goes on until `let_end`."""
+
+
+def let_end(folder: Path, workflow_id: str) -> None:
+    """Let the activity of a workflow end that takes until it is told."""
+    (folder / f"{workflow_id} may end").touch()
+
+
 def say(*words: object) -> None:
     print(*words, flush=True)
 
@@ -27,7 +36,10 @@ async def work(folder: str, seconds: float) -> int:
     say("begun", info.workflow_id, info.attempt)
     with (Path(folder) / info.workflow_id).open("a", encoding="utf-8") as file:
         file.write(f"{info.attempt}\n")
-    if info.attempt == 1:
+    if info.attempt == 1 and seconds == UNTIL_TOLD:
+        while not (Path(folder) / f"{info.workflow_id} may end").exists():
+            await asyncio.sleep(0.01)
+    elif info.attempt == 1:
         await asyncio.sleep(seconds)
     return info.attempt
 

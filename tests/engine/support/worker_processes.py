@@ -40,7 +40,7 @@ class Worker:
 
     def wait(self) -> tuple[int, str]:
         """Its exit code and the rest of what it said."""
-        said, errors = self.process.communicate(timeout=20)
+        said, errors = self.process.communicate(timeout=60)
         assert "Traceback" not in errors, errors
         return self.process.returncode, said
 
