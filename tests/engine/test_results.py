@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import gc
 import tracemalloc
 from collections.abc import AsyncIterator
 from pathlib import Path
@@ -215,6 +216,7 @@ async def test_end_that_is_remembered_does_not_keep_what_came_with_it(tmp_path: 
         execution_id = (await handle.status()).execution_id
         tracemalloc.start()
         ends = [await read_closing(engine.store, execution_id) for _ in range(20)]
+        gc.collect()
         held, _ = tracemalloc.get_traced_memory()
         tracemalloc.stop()
 

@@ -13,6 +13,7 @@ from holdfast import Context, Engine, Retry, activity, activity_info, workflow
 from holdfast.errors import EngineClosed, StoreUnavailable
 from holdfast.store.memory.faults import FaultAction, Faults, Point
 from holdfast.store.memory.store import MemoryStore
+from tests.engine import hooks
 from tests.engine.conftest import OpenEngine
 from tests.engine.support.held_activities import Door
 from tests.eventually import eventually
@@ -223,7 +224,7 @@ async def test_callers_hear_of_it_if_the_store_is_out_of_reach_until_the_engine_
     engine = await open_engine(order, store=store, storage_retry=Retry(max_attempts=1_000))
     is_down = True
     calls = [asyncio.create_task(engine.start(order, workflow_id=f"order-{number}")) for number in range(3)]
-    await asyncio.wait(calls, timeout=0.01)
+    await eventually(lambda: hooks.is_backing_off(engine), "a batch to fail")
 
     await asyncio.wait_for(engine.shutdown(), 30)
 

@@ -14,7 +14,7 @@ from holdfast.store.rows import ExecutionRow
 from tests.engine import hooks
 
 HEARTBEAT: Final = 0.2
-LEASE: Final = 1.0
+LEASE: Final = 3.0
 """Seconds. Short enough for tests that wait for the end of a node, and long enough for a busy machine."""
 
 

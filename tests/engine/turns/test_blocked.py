@@ -295,11 +295,12 @@ async def test_workflow_that_raises_what_it_should_not_fails_alone(open_engine: 
 async def test_blocked_execution_that_another_node_holds_is_soon_terminated(
     cluster: Cluster,
 ) -> None:
-    engine = await cluster.open("a", good, work, other_work, heartbeat=5.0, lease=20.0)
+    no_heartbeat: dict[str, Any] = {"heartbeat": 1_000.0, "lease": 3_000.0}  # which would find it, too
+    engine = await cluster.open("a", good, work, other_work, **no_heartbeat)
     await engine.start(good, workflow_id="order")
     await eventually(lambda: find_events(engine, "order", events.ActivityCompleted))
     await cluster.shut_down("a")
-    engine = await cluster.open("b", bad, work, other_work, heartbeat=5.0, lease=20.0)
+    engine = await cluster.open("b", bad, work, other_work, **no_heartbeat)
     await engine.signal_workflow("order", "word", "one")
     row = await cluster.find_row("order")
     await eventually(lambda: row.execution_id in hooks.skipped_by(engine))
@@ -314,4 +315,4 @@ async def test_blocked_execution_that_another_node_holds_is_soon_terminated(
     async def is_terminated() -> bool:
         return (await engine.query_status("order")).status is Status.TERMINATED
 
-    await eventually(is_terminated, patience=4)
+    await eventually(is_terminated, patience=20)  # less than after which everything that is skipped is tried again

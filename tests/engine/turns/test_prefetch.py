@@ -280,7 +280,8 @@ async def test_many_long_histories_are_not_all_read_at_once(
         nonlocal under_way, most
         under_way += 1
         most = max(most, under_way)
-        await asyncio.sleep(0.01)
+        await eventually(lambda: most >= prefetch.MOST_AT_ONCE, "as many as may be to be read")
+        await asyncio.sleep(0.01)  # one more would come by now
         under_way -= 1
         return await read(*which)
 
@@ -392,7 +393,14 @@ async def test_slow_replay_is_reported(open_engine: OpenEngine, caplog: pytest.L
         while True:
             await ctx.wait_for_signal("word", str)
             if is_slow:
-                threading.Event().wait(0.05)
+                linger()
+
+    def linger() -> None:
+        """Take longer than `slow_turn`, and on a busy machine until the watchdog has got round to it."""
+        for _ in range(20):
+            threading.Event().wait(0.05)
+            if "a batch has been running" in caplog.text:
+                break
 
     engine = await open_engine(heavy, collect, max_live_programs=1, replay_ahead=5, slow_turn=0.05)
     handle = await engine.start(heavy)

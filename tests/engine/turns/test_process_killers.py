@@ -7,6 +7,7 @@ import os
 import subprocess
 import sys
 from collections import Counter
+from datetime import UTC, datetime
 from functools import partial
 from pathlib import Path
 from typing import Any
@@ -25,6 +26,7 @@ from tests.eventually import eventually
 
 ROOT = Path(__file__).parents[3]
 MOST_PROCESSES = 12
+LONG_AGO = datetime(2020, 1, 1, tzinfo=UTC)
 
 
 @pytest.fixture(params=["sqlite", "postgres"])
@@ -46,7 +48,7 @@ def run_until_it_lives(url: str, path: Path, how: str) -> tuple[int, str]:
             env=os.environ | {"PYTHONPATH": str(ROOT)},
             capture_output=True,
             text=True,
-            timeout=20,
+            timeout=60,
             check=False,
         )
         if ended.returncode == 0:
@@ -88,20 +90,21 @@ async def test_N3_replay_that_ends_its_process_is_found_and_its_execution_blocke
 ) -> None:
     path = tmp_path / "notes"
     workflows, activities = process_killers.WORKFLOWS, process_killers.ACTIVITIES
-    async with Engine(lasting_url, workflows=workflows, activities=activities, shutdown_grace=0.05) as engine:
+    # Time stands still here, so that the timer is due for the next process and not for this one.
+    options: dict[str, Any] = {"start": LONG_AGO, "auto_advance": False, "patience": 0.0, "shutdown_grace": 0.05}
+    async with TestEngine(lasting_url, workflows=workflows, activities=activities, **options) as engine:
         await engine.start(process_killers.dies_by_replay, str(path), length, waits_for, workflow_id="doomed")
-    await asyncio.sleep(0.05)
 
     deaths, _ = await asyncio.to_thread(run_until_it_lives, lasting_url, path, "replay")
 
     assert 0 < deaths <= 7
-    async with Engine(lasting_url, workflows=workflows, activities=activities) as engine:
-        info = await engine.query_status("doomed")
+    async with Engine(lasting_url, workflows=workflows, activities=activities) as auditor:
+        info = await auditor.query_status("doomed")
         assert info.status is Status.BLOCKED
         assert info.last_error is not None
         assert "to take its turn, but 5 times in a row the process that tried ended." in info.last_error
-        assert [len(await engine.handle(f"w{number}").result()) for number in range(3)] == [2, 2, 2], "others go on"
-        assert await engine.store.check() == []
+        assert [len(await auditor.handle(f"w{number}").result()) for number in range(3)] == [2, 2, 2], "others go on"
+        assert await auditor.store.check() == []
 
 
 # --- activities ---

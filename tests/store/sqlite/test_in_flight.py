@@ -101,7 +101,7 @@ async def test_a_damaged_file_is_ignored(path: Path, marks: Path, content: bytes
 async def test_a_pipe_in_its_place_is_not_waited_for(path: Path, marks: Path) -> None:
     os.mkfifo(marks)
 
-    store = await asyncio.wait_for(reopen(path), 5)
+    store = await asyncio.wait_for(reopen(path), 60)
 
     assert await mark(store, "next", {id_of(1): 3}) == {}
     assert await commit(store, make_start(make_row(1))) == set()
