@@ -10,8 +10,9 @@ from holdfast.core import events
 from holdfast.core.events import AnyEvent
 from holdfast.engine.rows import to_turns
 from holdfast.store.rows import HistoryRow
-from tests.eventually import PATIENCE, eventually
+from tests.eventually import eventually
 from tests.faults.load import ONCE, Load, Told
+from tests.faults.nodes import PATIENCE
 from tests.faults.rest import find_rest, read_rows
 from tests.faults.sites import Site, SqliteSite
 

@@ -7,6 +7,7 @@ import os
 import signal
 import time
 from dataclasses import dataclass
+from pathlib import Path
 from typing import Any, Final
 
 from holdfast import ActivityFailed, Context, Retry, activity, activity_info, workflow
@@ -46,6 +47,15 @@ async def linger(seconds: float) -> int:
     await ledger.note(activity_info())
     if activity_info().attempt == 1:
         await asyncio.sleep(seconds)
+    return activity_info().attempt
+
+
+@activity(retry=PATIENT)
+async def linger_until(path: str) -> int:
+    """Go on in the first attempt until there is a file of that name."""
+    await ledger.note(activity_info())
+    while activity_info().attempt == 1 and not Path(path).exists():
+        await asyncio.sleep(0.01)
     return activity_info().attempt
 
 
@@ -100,6 +110,11 @@ async def stumbles(ctx: Context) -> int:
 @workflow
 async def lingers(ctx: Context, seconds: float) -> int:
     return await ctx.run(linger, seconds)
+
+
+@workflow
+async def lingers_until(ctx: Context, path: str) -> int:
+    return await ctx.run(linger_until, path)
 
 
 @workflow
@@ -175,8 +190,9 @@ WORKFLOWS: Final[list[Workflow[..., Any]]] = [
     hogs,
     kills,
     lingers,
+    lingers_until,
     naps,
     relay,
     stumbles,
 ]
-ACTIVITIES: Final[list[Activity[..., Any]]] = [hog, kill_own_process, linger, step, stumble]
+ACTIVITIES: Final[list[Activity[..., Any]]] = [hog, kill_own_process, linger, linger_until, step, stumble]

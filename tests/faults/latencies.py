@@ -11,6 +11,7 @@ import math
 import time
 from collections.abc import Awaitable, Callable
 from contextlib import AbstractAsyncContextManager
+from functools import partial
 from types import TracebackType
 from typing import Final, Self, TypeVar
 
@@ -18,6 +19,7 @@ from holdfast.errors import StoreUnavailable
 from tests.eventually import eventually
 from tests.faults.callers import Caller
 from tests.faults.flows import brief
+from tests.faults.nodes import PATIENCE
 
 T = TypeVar("T")
 
@@ -57,14 +59,14 @@ class Probe(AbstractAsyncContextManager["Probe"]):
     async def finish(self) -> None:
         """Begin nothing new, and wait until all that was begun has ended. Raises if a result is wrong."""
         self._is_over = True
-        await eventually(lambda: all(task.done() for task in self._tasks), "every probe to end")
+        await eventually(lambda: all(task.done() for task in self._tasks), "every probe to end", PATIENCE)
         for task in self._tasks:
             task.result()
 
     async def watch(self) -> float:
         """Wait until there is a window's worth of probes that have ended; their 99th percentile in seconds."""
         since = time.monotonic()
-        await eventually(lambda: self.find_p99(since, since + WINDOW) is not None, "the probes of a window to end")
+        await eventually(lambda: self.find_p99(since, since + WINDOW) is not None, "the probes of a window to end", PATIENCE)
         return self.find_p99(since, since + WINDOW) or 0.0
 
     async def recover(self, since: float, before: float, patience: float) -> tuple[float, float]:
@@ -75,7 +77,7 @@ class Probe(AbstractAsyncContextManager["Probe"]):
         allowed = NOISE_FACTOR * before + NOISE_SECONDS
         begin, found = since, None
         while begin <= since + patience:
-            await eventually(lambda begin=begin: self.find_p99(begin, begin + WINDOW) is not None, "the probes to end")  # type: ignore[misc]
+            await eventually(partial(self._has_p99, begin, begin + WINDOW), "the probes to end", PATIENCE)
             found = self.find_p99(begin, begin + WINDOW)
             if found is not None and found <= allowed:
                 return begin, found
@@ -91,6 +93,9 @@ class Probe(AbstractAsyncContextManager["Probe"]):
             return None
         ordered = sorted(took for took in within if took is not None)
         return ordered[math.ceil(0.99 * len(ordered)) - 1]
+
+    def _has_p99(self, begin: float, end: float) -> bool:
+        return self.find_p99(begin, end) is not None
 
     def find_longest(self, begin: float, end: float) -> float:
         """How long the slowest of those took that began in this time and have ended."""

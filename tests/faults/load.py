@@ -16,9 +16,10 @@ from typing import Any, Final, Self, TypeVar
 
 from holdfast import Workflow
 from holdfast.errors import OutcomeUnknown, StoreUnavailable
-from tests.eventually import PATIENCE, eventually
+from tests.eventually import eventually
 from tests.faults.callers import Caller
 from tests.faults.flows import Said, chain, conversation, family, naps, relay, stumbles
+from tests.faults.nodes import PATIENCE
 
 T = TypeVar("T")
 
@@ -93,13 +94,13 @@ class Load(AbstractAsyncContextManager["Load"]):
     async def go_on(self, count: int) -> None:
         """Wait until so many more workflows have ended: it works, again or still."""
         goal = self.done + count
-        await eventually(lambda: self.done >= goal, f"{count} more workflows to end")
+        await eventually(lambda: self.done >= goal, f"{count} more workflows to end", PATIENCE)
         self.check()
 
     async def be_refused(self, count: int) -> None:
         """Wait until so many more calls were refused."""
         goal = self.troubles + count
-        await eventually(lambda: self.troubles >= goal, f"{count} more calls to be refused")
+        await eventually(lambda: self.troubles >= goal, f"{count} more calls to be refused", PATIENCE)
 
     def check(self) -> None:
         """Raise what has gone wrong so far."""

@@ -20,8 +20,12 @@ from tests.eventually import eventually
 ROOT: Final = Path(__file__).parents[2]
 HEARTBEAT: Final = 0.3
 LEASE: Final = 1.0
-LIFETIME: Final = 90
+CALM_LEASE: Final = 3.0
+"""Seconds. For tests in which nobody may be taken for dead: more than a process waits for a processor of a busy machine."""
+LIFETIME: Final = 240
 """Seconds after which a node ends by itself."""
+PATIENCE: Final = 60.0
+"""Real seconds after which something that nodes should do is taken not to happen: several processes share the machine."""
 
 
 class NodeProcess:
@@ -79,7 +83,7 @@ class NodeProcess:
     async def stop(self) -> None:
         """In good order."""
         self.tell(signal.SIGTERM)
-        await eventually(lambda: self.exit_code is not None, f"node {self.name} to stop")
+        await eventually(lambda: self.exit_code is not None, f"node {self.name} to stop", PATIENCE)
         assert self.exit_code == 0, f"node {self.name} ended with {self.exit_code}:\n{self.log}"
 
     def find_ports(self) -> set[int]:
@@ -123,7 +127,7 @@ class Fleet:
         """Start nodes, and wait until they work."""
         started = [self.start(name, **options) for name in names]
         for process in started:
-            await eventually(process.is_open, f"node {process.name} to open")
+            await eventually(process.is_open, f"node {process.name} to open", PATIENCE)
         return started
 
     @property

@@ -5,9 +5,9 @@ from __future__ import annotations
 import asyncio
 from pathlib import Path
 
-from tests.eventually import PATIENCE
 from tests.faults.audit import audit
 from tests.faults.load import Load
+from tests.faults.nodes import PATIENCE
 from tests.faults.sites import open_site
 from tests.postgres.proxy import Proxy, is_commit
 

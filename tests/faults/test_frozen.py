@@ -10,13 +10,14 @@ from typing import Any, Final
 from holdfast import WorkflowHandle
 from tests.eventually import eventually
 from tests.faults.audit import audit
-from tests.faults.flows import lingers
+from tests.faults.flows import lingers_until
 from tests.faults.load import Load
-from tests.faults.nodes import NodeProcess
+from tests.faults.nodes import PATIENCE, NodeProcess
 from tests.faults.sites import Site, open_site
 from tests.postgres.access import connect
 
-LINGER: Final = 10.0
+LATE: Final = 10.0
+"""Seconds after which the node goes on."""
 HOLDING: Final = """
 SELECT count(*)
 FROM pg_stat_activity
@@ -64,19 +65,21 @@ async def test_N1_node_that_stands_still_in_a_batch_is_taken_over_and_refused(po
         (frozen,) = await site.fleet.open("frozen")
         async with site.client() as client, Load(client, site.seed) as load:
             # They begin on the node that will stand still, and would end there while it does.
-            stuck = [await client.start(lingers, LINGER, workflow_id=f"stuck-{number}") for number in range(20)]
-            load.expected |= dict.fromkeys((f"stuck-{number}" for number in range(20)), "lingers")
-            await eventually(lambda: count_begun(site, stuck) == 20, "all to begin")
+            may_end = tmp_path / "may end"
+            stuck = [await client.start(lingers_until, str(may_end), workflow_id=f"stuck-{number}") for number in range(20)]
+            load.expected |= dict.fromkeys((f"stuck-{number}" for number in range(20)), "lingers_until")
+            await eventually(lambda: count_begun(site, stuck) == 20, "all to begin", PATIENCE)
             site.has_passed(0)
             await site.fleet.open("b", "c")
             await freeze_in_a_batch(site, frozen)
             before = find_effects_of(site, frozen)
 
-            results = [await asyncio.wait_for(handle.result(), 20) for handle in stuck]
-            await eventually(lambda: site.has_passed(LINGER), "the node to be late with its results")
+            results = [await asyncio.wait_for(handle.result(), PATIENCE) for handle in stuck]
+            await eventually(lambda: site.has_passed(LATE), "the node to be late with its results")
+            may_end.touch()
             load.check()
             frozen.tell(signal.SIGCONT)
-            await eventually(lambda: find_effects_of(site, frozen) > before, "the node to work again")
+            await eventually(lambda: find_effects_of(site, frozen) > before, "the node to work again", PATIENCE)
             await load.finish()
 
         await audit(site, load)

@@ -8,7 +8,7 @@ from pathlib import Path
 from tests.faults.audit import audit
 from tests.faults.flows import kills
 from tests.faults.load import Load
-from tests.faults.nodes import Supervisor
+from tests.faults.nodes import PATIENCE, Supervisor
 from tests.faults.sites import open_site
 
 MOST_LOST = 5
@@ -21,7 +21,7 @@ async def test_N3_activity_that_ends_its_process_is_given_up_and_the_rest_is_don
         async with Supervisor(site.fleet, nodes), site.client() as client, Load(client, site.seed, pace=0.2) as load:
             killers = [await client.start(kills, workflow_id=f"killer-{number}") for number in range(2)]
 
-            results = [await asyncio.wait_for(killer.result(), 25) for killer in killers]
+            results = [await asyncio.wait_for(killer.result(), 2 * PATIENCE) for killer in killers]
             load.expected |= {f"killer-{number}": "kills" for number in range(2)}
             await load.finish()
 

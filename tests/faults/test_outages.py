@@ -8,6 +8,7 @@ from tests.eventually import eventually
 from tests.faults.audit import audit
 from tests.faults.flows import lingers
 from tests.faults.load import Load, Told
+from tests.faults.nodes import CALM_LEASE
 from tests.faults.sites import open_site
 from tests.postgres.server import PostgresServer
 
@@ -35,13 +36,13 @@ async def test_N2_after_an_outage_longer_than_a_lease_nobody_robs_the_living(
 ) -> None:
     with open_site(tmp_path, own_postgres.url(schema="hf_outage")) as site:
         async with site.client() as client:
-            await site.fleet.open("a", "b")
-            handles = [await client.start(lingers, 5.0, workflow_id=f"w{number}") for number in range(20)]
+            await site.fleet.open("a", "b", lease=CALM_LEASE)
+            handles = [await client.start(lingers, 3 * CALM_LEASE, workflow_id=f"w{number}") for number in range(20)]
             await eventually(lambda: len(site.read_effects()) == 20, "all to begin")
 
             own_postgres.stop("immediate")
             await eventually(lambda: all("cannot renew" in node.log for node in site.fleet.alive), "the nodes to notice")
-            await eventually(lambda: site.has_passed(2.5), "more than two leases to pass")
+            await eventually(lambda: site.has_passed(2.2 * CALM_LEASE), "more than two leases to pass")
             own_postgres.start()
 
             assert [await handle.result() for handle in handles] == [1] * 20

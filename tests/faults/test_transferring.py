@@ -8,6 +8,7 @@ from holdfast.store.postgres.opening import VERSION
 from tests.eventually import eventually
 from tests.faults.audit import audit
 from tests.faults.flows import chain
+from tests.faults.nodes import PATIENCE
 from tests.faults.sites import open_site
 from tests.postgres.access import connect
 
@@ -21,12 +22,12 @@ async def test_N4_nodes_that_start_at_once_on_an_empty_database_make_the_schema_
     with open_site(tmp_path, postgres_url) as site:
         nodes = [site.fleet.start(name, gate=gate) for name in NAMES]
         for node in nodes:
-            await eventually(node.is_ready, f"node {node.name} to be ready")
+            await eventually(node.is_ready, f"node {node.name} to be ready", PATIENCE)
 
         gate.touch()
 
         for node in nodes:
-            await eventually(node.is_open, f"node {node.name} to open")
+            await eventually(node.is_open, f"node {node.name} to open", PATIENCE)
         with connect(site.direct_url) as connection:
             assert connection.execute("SELECT version FROM schema_version").fetchall() == [(VERSION,)]
             assert connection.execute("SELECT node FROM nodes ORDER BY node").fetchall() == [(name,) for name in NAMES]
