@@ -32,8 +32,8 @@ async def test_many_wakes_in_a_short_time_are_few_notifications(server: Postgres
 
     for _ in range(1_000):
         await left.wake(WakeReason.WORK)
-    await left.close()
     await eventually(lambda: len(heard) > 0)
+    await left.close()
 
     assert count_statements(server, "SELECT pg_notify") <= 2
     assert set(heard) == {WakeReason.WORK}
@@ -64,6 +64,7 @@ async def test_notification_is_no_part_of_a_batch(server: PostgresServer, make_s
     await commit(store, make_turn(row, outgoing=[make_signal("sent", 2)]))
     await store.deliver([make_signal("delivered", 1)])
     await store.wake(WakeReason.ENDS)
+    await eventually(lambda: count_statements(server, "SELECT pg_notify", start) == 2, "both to be sent")
     await store.close()
 
     for statements in read_statements(server, start).values():
