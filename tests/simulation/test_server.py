@@ -65,8 +65,12 @@ def test_each_run_has_a_schema_of_its_own() -> None:
 
 @contextmanager
 def nothing_left_behind(url: str) -> Iterator[None]:
-    """Neither a schema nor a session."""
+    """No schema."""
+    before = list_schemas(url)
     yield
+    assert list_schemas(url) <= before
+
+
+def list_schemas(url: str) -> set[str]:
     with connect(url) as connection:
-        query = "SELECT count(*) FROM pg_namespace WHERE nspname LIKE '%\\_simulation\\_%'"
-        assert connection.execute(query).fetchone() == (0,)
+        return {name for (name,) in connection.execute("SELECT nspname FROM pg_namespace WHERE nspname NOT LIKE 'pg\\_%'")}

@@ -31,13 +31,19 @@ QUICK: dict[str, Any] = {"heartbeat": 0.05, "lease": 0.4}
 """A twentieth of the usual times."""
 
 
+EARLIER: set[threading.Thread] = set()
+"""Those that were alive before a test began: of an engine that another test failed to close."""
+
+
 def find_threads() -> list[str]:
     """The threads of heartbeats that are alive."""
-    return [thread.name for thread in threading.enumerate() if thread.name == "holdfast-heartbeat"]
+    return [thread.name for thread in set(threading.enumerate()) - EARLIER if thread.name == "holdfast-heartbeat"]
 
 
 @pytest.fixture(autouse=True)
 async def no_thread_is_left() -> AsyncIterator[None]:
+    EARLIER.clear()
+    EARLIER.update(threading.enumerate())
     yield
     assert find_threads() == []
 
