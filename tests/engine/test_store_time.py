@@ -125,9 +125,9 @@ class NotingClock(StoreClock):
 
     longest = 0
 
-    def hear(self, asked: int, answered: int, told: int) -> None:
+    def synchronise(self, asked: int, answered: int, store_time: int) -> None:
         self.longest = max(self.longest, answered - asked)
-        super().hear(asked, answered, told)
+        super().synchronise(asked, answered, store_time)
 
 
 async def test_N2_node_whose_clock_is_wrong_works_by_the_databases_time(postgres_url: str) -> None:
