@@ -67,13 +67,43 @@ async def stuck(ctx: Context, how: str) -> str:
 
 
 @workflow
+async def lingers(ctx: Context) -> None:
+    """Computes without end, in one call that holds the interpreter, when its program is dropped from memory."""
+    try:
+        await ctx.wait_for_signal("go")
+    finally:
+        sum(range(10**11))
+
+
+@workflow
 async def sends(ctx: Context) -> None:
     """What it sends is stored before it is taken."""
     await ctx.signal_external_workflow("doomed", "go")
 
 
+async def drop(engine: Engine, how: str) -> None:
+    """Let the program of an execution be dropped from memory: by this verb of the engine, or by other programs."""
+    await engine.start(lingers, workflow_id="lingers")
+    print("to be dropped", flush=True)
+    match how:
+        case "evict":
+            for _ in range(2):
+                await engine.start(stuck, "waits")
+        case "remove":
+            engine.remove_workflow("lingers")
+        case "terminate":
+            await engine.terminate("lingers")
+        case _:
+            await engine.shutdown()
+
+
 async def main(url: str, how: str) -> None:
     logging.basicConfig(level="WARNING")
+    if how.startswith("drop by "):
+        resource.setrlimit(resource.RLIMIT_CORE, (0, 0))
+        async with Engine(url, workflows=[stuck, lingers], turn_limit=LIMIT, max_live_programs=1) as engine:
+            await drop(engine, how.removeprefix("drop by "))
+        return
     if how == "collected":
         collect_in_turns()
     resource.setrlimit(resource.RLIMIT_CORE, (0, 0))  # some of these ends would leave a core file

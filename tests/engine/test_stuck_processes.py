@@ -118,6 +118,15 @@ def test_call_that_holds_the_interpreter_ends_its_process_and_shows_where(how: s
     assert re.search(rf'File "{re.escape(stuck.__file__)}", line \d+ in stuck', said), said
 
 
+@LINUX
+@pytest.mark.parametrize("how", ["evict", "remove", "terminate", "shut down"])
+def test_D2_finally_block_that_holds_the_interpreter_ends_its_process(how: str, tmp_path: Path) -> None:
+    code, said = run_process(f"sqlite:///{tmp_path / 'app.db'}", f"drop by {how}")
+
+    assert code == -signal.SIGXCPU, said
+    assert re.search(rf'File "{re.escape(stuck.__file__)}", line \d+ in lingers', said), said
+
+
 def test_process_that_stands_still_in_a_turn_is_left_alone(lasting_url: str) -> None:
     with start_process(lasting_url, "stands still") as process:
         assert process.stdout is not None

@@ -6,7 +6,8 @@ the time is used up the thread gets SIGXCPU; `faulthandler` prints the stack, in
 usual effect of the signal happen, which ends the process. The supervisor starts it again; what ends processes again and
 again is found and given up.
 
-The timer runs while a batch takes its turns, and not while activities, or anything else in the loop, compute. As long as
+The timer runs while a batch takes its turns, and while a program is dropped from memory; not while activities, or anything
+else in the loop, compute. As long as
 other threads get to run, the watchdog renews it: it strikes only if the GIL was held all the time.
 
 Without it, the process stays stuck until somebody ends it. That is so on systems other than Linux; where the system refuses

@@ -115,6 +115,9 @@ class TurnLimit:
 
     def call(self, workflow: str, execution_id: str, function: Callable[[Any], T], argument: Any) -> T:
         """Call `function(argument)`, which runs user code. Raises TurnTooLong if that was interrupted."""
+        if self.cpu_timer.phase is None:  # a program is dropped between two phases: its `finally` blocks are user code, too
+            with self.cpu_timer:
+                return self.call(workflow, execution_id, function, argument)
         token = (workflow, execution_id)
         result: Any = None
         error: BaseException | None = None
