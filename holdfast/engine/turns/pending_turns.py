@@ -32,6 +32,8 @@ class PendingTurn(msgspec.Struct, eq=False, gc=False):
     """The execution that started it in the same batch: if that one's turn is lost, so is this one."""
     generation: int = 0
     """How many such parents it has, one above the other."""
+    had_requests: bool = False
+    """Whether it was cleared, and requests of this node were among what had arrived."""
     needs_no_program: bool = False
     """Whether it is terminated without its program, which does not fit or may end the process."""
 
@@ -51,6 +53,11 @@ class PendingTurn(msgspec.Struct, eq=False, gc=False):
         return [arrival.request for arrival in self.arrivals if arrival.request is not None]
 
     @property
+    def has_requests(self) -> bool:
+        """Whether somebody on this node waits for the turn, or did before it was cleared."""
+        return self.had_requests or any(arrival.request is not None for arrival in self.arrivals)
+
+    @property
     def comes_from_store(self) -> bool:
         """Whether any of it would be found by another node if this one ended: an inbox row, a due timer, or an orphan."""
         return any(arrival.request is None or type(arrival.envelope) is Redispatch for arrival in self.arrivals)
@@ -68,4 +75,5 @@ class PendingTurn(msgspec.Struct, eq=False, gc=False):
 
     def clear(self) -> None:
         """Give it nothing of what has arrived: it takes no turn in this batch."""
+        self.had_requests = self.has_requests
         self.arrivals.clear()

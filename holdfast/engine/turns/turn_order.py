@@ -66,7 +66,7 @@ class TurnOrder:
     def arrange(self, turns: list[PendingTurn], find_workflow: Callable[[PendingTurn], str]) -> None:
         """Sort the turns of a batch."""
         overtaken = self.overtaken
-        kinds = {one.execution_id: self.kind_of(find_workflow(one), has_requests=bool(one.requests)) for one in turns}
+        kinds = {one.execution_id: self.kind_of(find_workflow(one), has_requests=one.has_requests) for one in turns}
         first: dict[TurnKind, int] = {}
         for execution_id, kind in kinds.items():
             first[kind] = min(first.get(kind, sys.maxsize), overtaken.get(execution_id, sys.maxsize))

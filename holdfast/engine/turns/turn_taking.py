@@ -8,7 +8,7 @@ from time import monotonic  # the guard puts a slower one into the module
 from typing import TYPE_CHECKING, Final
 
 from holdfast.core.effects import Turn
-from holdfast.core.envelopes import ActivityBegan, Terminate
+from holdfast.core.envelopes import ActivityBegan, AnyEnvelope, InternalContinue, Terminate
 from holdfast.core.execution import Execution
 from holdfast.core.failures import Failure, describe_exception
 from holdfast.core.instants import Instant
@@ -30,6 +30,7 @@ from holdfast.engine.turns.unrouted import log_discarded
 from holdfast.engine.turns.writing import dead_letter_refused, make_write
 from holdfast.errors import HoldfastError, StoreError, TurnTooLarge, TurnTooLong
 from holdfast.store.contract import TurnWrite
+from holdfast.store.rows import ExecutionRow
 
 if TYPE_CHECKING:
     from holdfast.engine.turns.batch_effects import BatchEffects
@@ -74,8 +75,9 @@ class TurnTaker:
     def take_all(self, turns: Sequence[PendingTurn]) -> list[PendingTurn]:
         """Take every turn; what comes back has to be loaded and taken in the same batch.
 
-        Once the batch has computed for long, or has much to write, those of the plan that are left wait for the next batch,
-        and children and next runs that this batch was to begin are made, and begin from their inboxes.
+        Once the batch has computed for long, or would if it took the next one, or has much to write, those of the plan that
+        are left wait for the next batch. Children and next runs that this batch was to begin are made, and begin from their
+        inboxes.
         """
         self._following = []
         taken, order = self._effects.taken, self._services.turn_order
@@ -89,7 +91,8 @@ class TurnTaker:
                 live = pending.live
                 if live is None or not pending.arrivals:
                     continue
-                if taken and (self._bytes > MOST_BYTES or now > self._until) and not pending.retaken:
+                length = order.seconds.get(live.execution.workflow, 0.0) if order.seconds else 0.0
+                if taken and (self._bytes > MOST_BYTES or now + length > self._until) and not pending.retaken:
                     if pending.is_planned:
                         put_off.append((pending.execution_id, self._kind_of(pending, live)))
                         self._put_off(pending, live)
@@ -114,7 +117,7 @@ class TurnTaker:
         return self._following
 
     def _kind_of(self, pending: PendingTurn, live: LiveExecution) -> TurnKind:
-        return self._services.turn_order.kind_of(live.execution.workflow, has_requests=bool(pending.requests))
+        return self._services.turn_order.kind_of(live.execution.workflow, has_requests=pending.has_requests)
 
     def _begins_activity(self, pending: PendingTurn) -> bool:
         """Whether a suspect activity is to be noted as begun: not now, or it would be blamed for what is tried next."""
@@ -153,6 +156,9 @@ class TurnTaker:
             arrived = [arrivals[0].envelope]
         else:
             arrived = pending.envelopes
+            if pending.start is not None and _count_bytes(arrived) > self._max_bytes // 2:
+                self._leave_to_inbox(pending, live)  # from there it is taken in several turns
+                return
             if pending.start is None and not pending.retaken and not any(type(one) is Terminate for one in arrived):
                 may_go_on = _Budget(arrivals, self._max_bytes // 2, self._until or 0.0)
         turn = take_turn(
@@ -206,7 +212,7 @@ class TurnTaker:
         if write.history is not None:
             size = len(write.history.body)
             if size > self._max_bytes:
-                self.block(pending, describe_exception(_too_large(execution, size, self._max_bytes)))
+                self._refuse_size(pending, live, _too_large(execution, size, self._max_bytes))
                 return
             self._bytes += size
         self._effects.taken.append(TakenTurn(pending, live, turn, write))
@@ -233,14 +239,32 @@ class TurnTaker:
             # Its first turn is what cannot be taken. It fails instead of leaving nothing behind.
             self._fail_new(pending, error)
             return
-        execution = from_row(live.row)
-        execution.block(error, live.program.code_version)
+        self._block_row(pending, live.row, error, live.program.code_version)
+
+    def _block_row(self, pending: PendingTurn, row: ExecutionRow, error: Failure, code_version: str) -> None:
+        execution = from_row(row)
+        execution.block(error, code_version)
         expected = execution.state_version
         execution.state_version += 1
-        blocked = LiveExecution(execution, NoProgram(), live.row, 0)
+        blocked = LiveExecution(execution, NoProgram(), row, 0)
         write = TurnWrite(row=to_row(execution), expected_version=expected)
         self._effects.taken.append(TakenTurn(pending, blocked, Turn(execution, self._now, self._limits), write))
-        self._park(pending, live)
+        self._effects.park(pending, row.route)
+
+    def _refuse_size(self, pending: PendingTurn, live: LiveExecution, error: TurnTooLarge) -> None:
+        """A turn would write too much: its execution is blocked, or fails if it is new.
+
+        If not even that failure can be written, since too much has arrived with the start: one that has a row is blocked, a
+        child or a next run gets a row first, and any other start is refused.
+        """
+        if type(live.program) is not FailingProgram:
+            self.block(pending, describe_exception(error))
+        elif live.row is not None:
+            self._block_row(pending, live.row, describe_exception(error), "")
+        elif pending.is_planned:
+            self.fail_callers(pending, error)
+        else:
+            self._leave_to_inbox(pending, live)
 
     def fail_callers(self, pending: PendingTurn, error: Exception) -> None:
         """Fail the callers of an execution that cannot be loaded or written. Its inbox rows stay; the others go on."""
@@ -301,6 +325,20 @@ class TurnTaker:
         pending.clear()
 
 
+def _count_bytes(envelopes: Sequence[AnyEnvelope]) -> int:
+    """How many bytes of values some envelopes bring: what they add to a history, at least."""
+    return sum(map(_value_size, envelopes))
+
+
+def _value_size(envelope: AnyEnvelope) -> int:
+    if type(envelope) is InternalContinue:
+        envelope = envelope.start
+    value: Payload | None = None
+    for name in ("value", "result", "input"):
+        value = value or getattr(envelope, name, None)
+    return 0 if value is None else len(value.data)
+
+
 class _Budget:
     """Says whether a turn goes on to the next of several arrivals: not once it took long, or recorded much already."""
 
@@ -313,10 +351,7 @@ class _Budget:
         self._bytes = 0
 
     def __call__(self, handled: int) -> bool:
-        envelope = self._arrivals[handled - 1].envelope
-        value: Payload | None = getattr(envelope, "value", None) or getattr(envelope, "result", None)
-        if value is not None:
-            self._bytes += len(value.data)
+        self._bytes += _value_size(self._arrivals[handled - 1].envelope)
         return self._bytes <= self._most_bytes and monotonic() <= self._until
 
 

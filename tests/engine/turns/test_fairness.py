@@ -11,6 +11,8 @@ import pytest
 
 from holdfast import Context, Engine, Status, workflow
 from holdfast.engine.turns import turn_taking
+from holdfast.errors import ExecutionNotFound, TurnTooLarge
+from tests.eventually import eventually
 
 ROUNDS = 48
 
@@ -61,8 +63,26 @@ async def computes_when_told(ctx: Context) -> None:
 
 
 @workflow
+async def never_rests(ctx: Context) -> None:
+    await ctx.wait_for_signal("go")
+    while True:
+        pass
+
+
+@workflow
 async def collects(ctx: Context, count: int) -> list[int]:
     return [len(await ctx.wait_for_signal("text", str)) for _ in range(count)]
+
+
+@workflow
+async def collects_in_next_run(ctx: Context, count: int) -> list[int]:
+    await ctx.wait_for_signal("go")
+    ctx.continue_as(count, workflow=collects)
+
+
+@workflow
+async def echoes(ctx: Context, text: str) -> str:
+    return text
 
 
 @workflow
@@ -70,7 +90,18 @@ async def quick(ctx: Context) -> int:
     return 1
 
 
-WORKFLOWS: list[Any] = [collects, computes, computes_for_signals, computes_when_told, continues, quick, starts_children]
+WORKFLOWS: list[Any] = [
+    collects,
+    collects_in_next_run,
+    computes,
+    computes_for_signals,
+    computes_when_told,
+    continues,
+    echoes,
+    never_rests,
+    quick,
+    starts_children,
+]
 
 
 async def begin_children(engine: Engine) -> Any:
@@ -127,6 +158,30 @@ async def test_D2_request_behind_many_that_compute_for_long_waits_for_a_batch_or
         await asyncio.gather(*(handle.result() for handle in handles))
 
 
+async def test_D2_many_that_never_rest_hold_up_others_for_a_try_or_two(url: str) -> None:
+    async with Engine(url, workflows=WORKFLOWS, turn_limit=0.2) as engine:
+        handles = [await engine.start(never_rests) for _ in range(12)]
+        told = [asyncio.ensure_future(handle.signal("go", None)) for handle in handles]
+        await asyncio.sleep(0)
+        tries: list[int] = []
+        for _ in range(4):
+            before = await count_blocked(engine)
+            await (await engine.start(quick)).result()
+            tries.append(await count_blocked(engine) - before)
+
+        assert max(tries) <= 4, "each start waits for the tries that are under way, and not for all"
+        await asyncio.gather(*told)
+        await eventually(lambda: is_all_blocked(engine, len(handles)))
+
+
+async def count_blocked(engine: Engine) -> int:
+    return len(await engine.list(status="blocked"))
+
+
+async def is_all_blocked(engine: Engine, count: int) -> bool:
+    return await count_blocked(engine) == count
+
+
 async def test_D2_signals_that_are_too_large_together_are_taken_in_several_turns_in_order(url: str) -> None:
     async with Engine(url, workflows=WORKFLOWS, max_turn_bytes=100_000) as engine:
         handle = await engine.start(collects, 40, workflow_id="collects")
@@ -136,3 +191,59 @@ async def test_D2_signals_that_are_too_large_together_are_taken_in_several_turns
 
         assert await handle.result() == [len(text) for text in texts]
         assert (await handle.status()).status is Status.COMPLETED
+
+
+async def test_I3_signals_that_are_too_large_for_a_first_turn_follow_in_order(url: str) -> None:
+    async with Engine(url, workflows=WORKFLOWS, max_turn_bytes=100_000) as engine:
+        texts = ["x" * (5_000 + number) for number in range(40)]
+
+        opened = await asyncio.gather(
+            *(
+                engine.signal_with_start_workflow("new", collects, 40, signal_name="text", signal_value=text)
+                for text in texts
+            )
+        )
+
+        assert sorted(await engine.handle("new").result()) == [len(text) for text in texts]
+        assert [one.workflow_created for one in opened].count(True) == 1
+
+
+async def test_C5_run_that_carries_more_than_a_turn_may_write_begins_all_the_same(url: str) -> None:
+    async with Engine(url, workflows=WORKFLOWS, max_turn_bytes=100_000) as engine:
+        handle = await engine.start(collects_in_next_run, 40, workflow_id="carries")
+        texts = ["x" * (5_000 + number) for number in range(40)]
+        for text in texts:
+            await handle.signal("text", text)
+
+        await handle.signal("go", None)
+
+        assert await handle.result() == [len(text) for text in texts]
+
+
+async def test_D2_start_that_is_larger_than_a_turn_may_write_is_refused_alone(url: str) -> None:
+    async with Engine(url, workflows=WORKFLOWS, max_turn_bytes=10_000) as engine:
+        large, small = await asyncio.gather(
+            engine.start(echoes, "x" * 20_000, workflow_id="large"), engine.start(quick), return_exceptions=True
+        )
+
+        assert isinstance(large, TurnTooLarge)
+        assert not isinstance(small, BaseException)
+        assert await small.result() == 1
+        with pytest.raises(ExecutionNotFound):
+            await engine.query_status("large")
+
+
+async def test_D2_end_with_more_signals_than_a_turn_may_write_is_blocked_before_its_first_turn(url: str) -> None:
+    async with Engine(url, workflows=WORKFLOWS, max_turn_bytes=100_000) as engine:
+        await asyncio.gather(
+            *(
+                engine.signal_with_start_workflow("new", quick, signal_name="text", signal_value="x" * 5_000)
+                for _ in range(40)
+            )
+        )
+
+        await eventually(lambda: is_all_blocked(engine, 1))
+        info = await engine.query_status("new")
+        assert info.last_error is not None
+        assert "to write at most 100,000 bytes of history" in info.last_error
+        assert len(info.inbox) == 41, "the start and what came with it"
