@@ -19,7 +19,7 @@ from holdfast.simulation.plans import Scenario
 from holdfast.simulation.runs import RunOutcome, run_scenario
 from holdfast.simulation.server_loop import AnyLoop, ServerLoop
 from holdfast.simulation.sqlite_backend import SqliteBackend
-from holdfast.simulation.world import BEGINNING, World
+from holdfast.simulation.world import BEGINNING, Backend, World, WorldSettings
 
 if TYPE_CHECKING:
     from holdfast.simulation.server_backend import ServerBackend
@@ -127,9 +127,12 @@ class MemoryEnvironment:
         *,
         is_slow: bool,
     ) -> RunOutcome:
-        world = _make_world(self._scenario.seed, name, options, SHARED_RESTARTS)
-        world.clock_errors = CLOCK_ERRORS if is_slow else (0,)
-        world.set_backend(self._backend(world, decide(world.random), is_slow=is_slow))
+        settings = WorldSettings(options, SHARED_RESTARTS, CLOCK_ERRORS if is_slow else (0,))
+
+        def make_backend(world: World) -> Backend:
+            return self._backend(world, decide(world.random), is_slow=is_slow)
+
+        world = _make_world(self._scenario.seed, name, settings, make_backend)
         return run_scenario(world, self._scenario, nodes, NODE_FAULTS.get(name))
 
 
@@ -177,11 +180,14 @@ class SqliteEnvironment:
         return FaultyRun(name, lambda: self._run(name, decide, options))
 
     def _run(self, name: str, decide: Callable[[Random], sqlite_backend.ChooseFault], options: dict[str, Any]) -> RunOutcome:
-        world = _make_world(self._scenario.seed, name, options, SQLITE_RESTARTS)
         self._count += 1
         folder = self._folder / str(self._count)
         folder.mkdir()
-        world.set_backend(self._backend(world, folder, decide(world.random)))
+
+        def make_backend(world: World) -> Backend:
+            return self._backend(world, folder, decide(world.random))
+
+        world = _make_world(self._scenario.seed, name, WorldSettings(options, SQLITE_RESTARTS), make_backend)
         return run_scenario(world, self._scenario, 1, NODE_FAULTS.get(name))
 
 
@@ -229,9 +235,12 @@ class ServerEnvironment:
 
         address = make_address(self._url)
         remove_schema(address)
+
+        def make_backend(world: World) -> Backend:
+            return (self._backend or ServerBackend)(world, address, decide(world.random))
+
         loop = ServerLoop(BEGINNING, MOST_CALLBACKS)
-        world = _make_world(self._scenario.seed, name, options, SHARED_RESTARTS, loop)
-        world.set_backend((self._backend or ServerBackend)(world, address, decide(world.random)))
+        world = _make_world(self._scenario.seed, name, WorldSettings(options, SHARED_RESTARTS), make_backend, loop)
         try:
             return run_scenario(world, self._scenario, nodes, NODE_FAULTS.get(name))
         finally:
@@ -244,9 +253,7 @@ def _always(decide: D) -> Callable[[Random], D]:
 
 
 def _make_world(
-    seed: int, name: str, options: dict[str, Any], restarts: tuple[int, int], loop: AnyLoop | None = None
+    seed: int, name: str, settings: WorldSettings, make_backend: Callable[[World], Backend], loop: AnyLoop | None = None
 ) -> World:
     loop = loop or SimulationLoop(BEGINNING, MOST_CALLBACKS)  # type: ignore[abstract]  # methods that nothing here calls are left out
-    world = World(loop, Random(f"holdfast world {seed} {name}"), options)
-    world.restart_millis = restarts
-    return world
+    return World(loop, Random(f"holdfast world {seed} {name}"), settings, make_backend)

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import asyncio
 import heapq
+import traceback
 from abc import abstractmethod
 from collections import deque
 from collections.abc import Callable, Coroutine
@@ -63,8 +64,8 @@ class NodesLoop(asyncio.AbstractEventLoop):
 
     def __init__(self, start: Instant, most_callbacks: int) -> None:
         self.now = start
-        self.on_error: Callable[[BaseException], None] = lambda _error: None
-        """Called with exceptions that were not handled."""
+        self.problems: list[str] = []
+        """Exceptions that were not handled, each with its traceback."""
         self.steps = 0
         """How many callbacks have run."""
         self._start = start
@@ -95,13 +96,17 @@ class NodesLoop(asyncio.AbstractEventLoop):
         self.call_at_instant(self.now + micros, _wake, future)
         await future
 
+    def note_error(self, error: BaseException) -> None:
+        """Note an exception that was not handled: it is a problem of the run."""
+        self.problems.append("an exception was not handled:\n" + "".join(traceback.format_exception(error)))
+
     def sweep(self) -> None:
-        """Remove tasks that are done; `on_error` is called for those whose exception nobody retrieved."""
+        """Remove tasks that are done, and note the exceptions of those from which nobody retrieved them."""
         done = [(node, task) for node, task in self._tasks if task.done()]
         self._tasks = [(node, task) for node, task in self._tasks if not task.done()]
         for node, task in done:
             if not task.cancelled() and task._log_traceback and node not in self._dead:
-                self.on_error(task.exception() or AssertionError("a task that failed has an exception"))
+                self.note_error(task.exception() or AssertionError("a task that failed has an exception"))
 
     def _remember(self, task: asyncio.Task[Any], context: Context | None) -> asyncio.Task[Any]:
         """Remember a task, so that its coroutine can be closed at the end of the run."""
@@ -262,7 +267,7 @@ class SimulationLoop(NodesLoop):
         """Report an exception of a callback or of a task that nobody awaits, unless its node is dead."""
         error = context.get("exception")
         if error is not None and not self._closed and NODE.get() not in self._dead:
-            self.on_error(error)
+            self.note_error(error)
 
     async def shutdown_asyncgens(self) -> None:
         """Do nothing: there are no async generators."""

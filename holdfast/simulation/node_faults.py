@@ -64,4 +64,4 @@ async def inject_node_faults(world: World, fault: NodeFault) -> None:
             if not world.is_over and world.nodes:
                 await fault(world)
     except Exception as error:  # noqa: BLE001 - any exception is a problem of the run
-        world.loop.on_error(error)
+        world.loop.note_error(error)

@@ -47,10 +47,9 @@ class RunStuck(Exception):
 
 
 def run_scenario(world: World, scenario: Scenario, nodes: int, node_fault: NodeFault | None = None) -> RunOutcome:
-    """Run a scenario to its end in a world that has its backend, with a node fault beside the faults of the backend."""
+    """Run a scenario to its end in a world, with a node fault beside the faults of its backend."""
     NONCES.reset()
     ledger = ClientLedger()
-    world.loop.on_error = lambda error: ledger.problems.append(f"an exception was not handled:\n{_format(error)}")
     with catch_errors(ledger):
         try:
             if node_fault is not None:
@@ -66,7 +65,7 @@ def run_scenario(world: World, scenario: Scenario, nodes: int, node_fault: NodeF
 
 
 def _fail(world: World, ledger: ClientLedger, reason: str) -> RunOutcome:
-    problems = [*world.backend.monitor.problems, *ledger.problems, reason]
+    problems = [*world.backend.monitor.problems, *ledger.problems, *world.loop.problems, reason]
     return RunOutcome({}, problems, world.trace, 0, "")
 
 
@@ -101,7 +100,7 @@ async def _check(world: World, ledger: ClientLedger) -> RunOutcome:
     backend = world.backend
     async with backend.open_for_checks() as store:
         records = await read_records(store, backend.monitor.rows)
-        problems = await check_world(store, backend.monitor, ledger, records, make_program)
+        problems = [*world.loop.problems, *await check_world(store, backend.monitor, ledger, records, make_program)]
     turns = sum(backend.monitor.commits.values())
     digest = f"{backend.monitor.digest}-{world.loop.steps}"
     return RunOutcome(summarise(records), problems, world.trace, turns, digest)

@@ -139,7 +139,7 @@ class ServerLoop(NodesLoop, asyncio.SelectorEventLoop):
     def _note_error(self, context: dict[str, Any]) -> None:
         error = context.get("exception")
         if error is not None and NODE.get() not in self._dead:
-            self.on_error(error)
+            self.note_error(error)
 
 
 async def _run_passes() -> None:

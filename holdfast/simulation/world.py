@@ -3,9 +3,10 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Awaitable, Callable, Coroutine
+from collections.abc import Awaitable, Callable, Coroutine, Sequence
 from contextlib import AbstractAsyncContextManager
 from contextvars import Context, copy_context
+from dataclasses import dataclass
 from random import Random
 from typing import Any, Final, Protocol, TypeVar
 
@@ -98,36 +99,38 @@ class SimulatedNode:
         self.calls: dict[asyncio.Future[Any], None] = {}
 
 
-class World:
-    """The nodes of one run, their store and their virtual time."""
+@dataclass(frozen=True, slots=True)
+class WorldSettings:
+    """How the nodes of a world are opened."""
 
-    def __init__(self, loop: AnyLoop, random: Random, options: dict[str, Any]) -> None:
+    options: dict[str, Any]
+    """The options of their engines."""
+    restart_millis: tuple[int, int]
+    """Milliseconds until a dead node is replaced, at random between the two."""
+    clock_errors: Sequence[int] = (0,)
+    """By how many microseconds the clocks of nodes may be wrong."""
+
+
+class World:
+    """The nodes of one run, their store and their virtual time. `make_backend` makes the store, which needs the world."""
+
+    def __init__(
+        self, loop: AnyLoop, random: Random, settings: WorldSettings, make_backend: Callable[[World], Backend]
+    ) -> None:
         self.loop = loop
         self.random = random
         self.nodes: dict[str, SimulatedNode] = {}
         self.dead_engines: list[SimulatedEngine] = []
-        self.restart_millis = (100, 10_000)
-        self.clock_errors: tuple[int, ...] = (0,)
-        """By how many microseconds the clocks of nodes may be wrong."""
         self.is_over = False
         self.trace: list[str] = []
         """The faults that were injected so far, with their times."""
         self.outside = Context()
         """The context of callbacks that belong to no node."""
-        self._options = options
+        self._settings = settings
         self._count = 0
-        self._backend: Backend | None = None
         self._opened: list[asyncio.Future[None]] = []
-
-    @property
-    def backend(self) -> Backend:
+        self.backend = make_backend(self)
         """The store that the nodes share, with its faults."""
-        assert self._backend is not None  # noqa: S101 - set before anything happens
-        return self._backend
-
-    def set_backend(self, backend: Backend) -> None:
-        """Set the backend, which needs the world itself; once, before the first node is opened."""
-        self._backend = backend
 
     def note(self, what: str) -> None:
         """Record a fault that is injected now."""
@@ -150,9 +153,9 @@ class World:
         engine = SimulatedEngine(
             self.backend.make_store(name),
             node=name,
-            clock=SimulatedClock(self.loop, self.random.choice(self.clock_errors)),
+            clock=SimulatedClock(self.loop, self.random.choice(self._settings.clock_errors)),
             entropy=self.random.getrandbits,
-            **self._options,
+            **self._settings.options,
         )
         node = self.nodes[name] = SimulatedNode(name, engine, context)
         try:
@@ -191,7 +194,7 @@ class World:
 
     def _arrange_another(self) -> None:
         if not self.is_over:
-            delay = self.random.randint(*self.restart_millis) * MILLI
+            delay = self.random.randint(*self._settings.restart_millis) * MILLI
             self.outside.copy().run(self.loop.call_at_instant, self.loop.now + delay, self._reopen)
 
     def _reopen(self) -> None:
