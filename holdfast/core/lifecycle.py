@@ -6,7 +6,7 @@ from collections.abc import Mapping
 from enum import StrEnum
 from typing import Final
 
-from holdfast.errors import CorruptStore
+from holdfast.errors import CorruptStore, NewerFormat
 
 
 class Status(StrEnum):
@@ -32,6 +32,17 @@ class Status(StrEnum):
     def is_closed(self) -> bool:
         """Whether nothing can happen any more to an execution of this status."""
         return self in CLOSED
+
+
+def read_status(stored: str, execution_id: str) -> Status:
+    """The status of an execution as it is stored. Raises NewerFormat if only a newer Holdfast knows it."""
+    try:
+        return Status(stored)
+    except ValueError:
+        raise NewerFormat(
+            f"Expected execution {execution_id} to have a status that is known here, but it is '{stored}': "
+            "a newer Holdfast wrote it. Upgrade this node; nodes that can read it go on."
+        ) from None
 
 
 class Operation(StrEnum):

@@ -7,9 +7,8 @@ from collections.abc import Sequence
 from holdfast.core import codec
 from holdfast.core.events import HistoryTurn
 from holdfast.core.execution import Execution
-from holdfast.core.lifecycle import Status
+from holdfast.core.lifecycle import read_status
 from holdfast.core.routes import find_route
-from holdfast.errors import NewerFormat
 from holdfast.store.rows import ExecutionRow, HistoryRow, Route
 
 
@@ -41,13 +40,6 @@ def from_row(row: ExecutionRow) -> Execution:
 
     Raises CorruptStore, or NewerFormat if its status or its details are of a newer Holdfast.
     """
-    try:
-        status = Status(row.status)
-    except ValueError:
-        raise NewerFormat(
-            f"Expected execution {row.execution_id} to have a status that is known here, but it is '{row.status}': "
-            "a newer Holdfast wrote it. Upgrade this node; nodes that can read it go on."
-        ) from None
     return Execution(
         org=row.org,
         execution_id=row.execution_id,
@@ -55,7 +47,7 @@ def from_row(row: ExecutionRow) -> Execution:
         workflow=row.workflow,
         code_version=row.code_version,
         queue=row.queue,
-        status=status,
+        status=read_status(row.status, row.execution_id),
         state_version=row.state_version,
         sequence=row.sequence,
         nodes=row.nodes,

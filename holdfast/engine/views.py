@@ -13,7 +13,7 @@ from holdfast.core.execution import Details
 from holdfast.core.failures import describe_exception
 from holdfast.core.ids import DEFAULT_ORG
 from holdfast.core.instants import to_datetime
-from holdfast.core.lifecycle import Status
+from holdfast.core.lifecycle import Status, read_status
 from holdfast.errors import CorruptStore, NewerFormat
 from holdfast.store.rows import DeadLetterRow, ExecutionRow, InboxRow
 
@@ -138,7 +138,9 @@ class RecoveryReport(msgspec.Struct, frozen=True):
 
 def to_info(row: ExecutionRow, missing_definition: str | None = None) -> ExecutionInfo:
     """A row as it is shown; whether its definition is missing has to be known."""
+    status = Status.BLOCKED  # as what cannot be read is shown: here it takes no turns
     try:
+        status = read_status(row.status, row.execution_id)
         details = codec.decode_details(row.details)
     except (CorruptStore, NewerFormat) as damage:  # one damaged row must not hide the others
         details = Details(last_error=describe_exception(damage))
@@ -151,7 +153,7 @@ def to_info(row: ExecutionRow, missing_definition: str | None = None) -> Executi
         workflow=row.workflow,
         code_version=row.code_version,
         queue=row.queue,
-        status=Status(row.status),
+        status=status,
         created_at=to_datetime(row.created_at),
         updated_at=to_datetime(row.updated_at),
         closed_at=None if row.closed_at is None else to_datetime(row.closed_at),

@@ -269,6 +269,23 @@ async def test_execution_with_newer_details_keeps_them(cluster: Cluster) -> None
     assert "NewerFormat" in info.last_error
 
 
+async def test_execution_with_a_newer_status_is_shown_and_hides_no_other(cluster: Cluster) -> None:
+    old = await cluster.open("old", words, bystander, work)
+    await old.start(words, 1, workflow_id="w")
+    await old.start(words, 1, workflow_id="other")
+    row = await cluster.find_row("w")
+    newer = msgspec.structs.replace(row, status="archived", state_version=row.state_version + 1)
+    assert await old.store.set_status("default", row.execution_id, row.state_version, newer)
+
+    shown = {info.workflow_id: info for info in await old.list()}
+
+    assert shown["other"].status is Status.SUSPENDED
+    assert shown["w"].status is Status.BLOCKED
+    assert "but it is 'archived': a newer Holdfast wrote it" in (shown["w"].last_error or "")
+    again = msgspec.structs.replace(row, state_version=newer.state_version + 1)
+    assert await old.store.set_status("default", row.execution_id, newer.state_version, again)
+
+
 # --- offers ---
 
 
