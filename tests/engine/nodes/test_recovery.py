@@ -15,6 +15,7 @@ from holdfast import (
     ApplicationFailure,
     ChildWorkflowFailed,
     Context,
+    Engine,
     ExternalSignalFailed,
     Retry,
     Status,
@@ -302,6 +303,30 @@ async def test_R4_report_counts_what_was_found(open_engine: OpenEngine) -> None:
     assert engine.recovery_report is report
     await eventually(lambda: len(door.came) == 6)
     assert await engine.recover() == RecoveryReport(resumed=0, waiting=11, timers=6, taken_over=0, blocked=0, inbox=0)
+
+
+async def test_R4_work_of_an_engine_that_shut_down_is_resumed_and_not_taken_over(tmp_path: Path) -> None:
+    door = Door()
+
+    @activity
+    async def slow() -> None:
+        await door.wait()
+
+    @workflow
+    async def running(ctx: Context) -> None:
+        await ctx.run(slow)
+
+    def make_engine() -> Engine:
+        return Engine(f"sqlite:///{tmp_path / 'app.db'}", workflows=[running], activities=[slow], shutdown_grace=0.01)
+
+    async with make_engine() as first:
+        await first.start(running)
+        await eventually(lambda: len(door.came) == 1)
+
+    async with make_engine() as second:
+        await eventually(lambda: len(door.came) == 2)
+
+        assert second.recovery_report == RecoveryReport(resumed=1, waiting=0, timers=0, taken_over=0, blocked=0, inbox=0)
 
 
 async def test_R4_recovery_loads_what_is_due_and_nothing_else(open_engine: OpenEngine) -> None:

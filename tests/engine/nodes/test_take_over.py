@@ -92,6 +92,21 @@ async def test_N1_work_of_a_killed_node_is_taken_over_within_ten_seconds(nodes: 
     assert ATTEMPTS == [("order", 1), ("order", 2)]
 
 
+async def test_N1_log_tells_how_many_executions_are_taken_over(nodes: Nodes, caplog: pytest.LogCaptureFixture) -> None:
+    a, _ = await open_node(nodes, "a"), await open_node(nodes, "b")
+    for number in range(3):
+        await a.start(order, workflow_id=f"order {number}")
+    await eventually(lambda: len(ATTEMPTS) == 3)
+
+    await nodes.kill("a")
+    await nodes.clock.advance(seconds=10)
+    await eventually(lambda: len(ATTEMPTS) == 6)
+
+    assert [one.getMessage() for one in caplog.records if "takes over" in one.message] == [
+        "node b takes over 3 executions from a"
+    ]
+
+
 async def test_node_of_which_nothing_is_left_is_forgotten(nodes: Nodes) -> None:
     a, _ = await open_node(nodes, "a"), await open_node(nodes, "b")
     await a.start(order)
