@@ -17,7 +17,7 @@ from holdfast.store.memory.faults import FaultAction, Point
 from holdfast.store.rows import ActivityRow
 from tests.engine import hooks
 from tests.engine.conftest import OpenEngine
-from tests.engine.support.cluster import Cluster
+from tests.engine.support.cluster import MORTAL, Cluster
 from tests.engine.support.held_activities import Door
 from tests.engine.support.histories import find_events
 from tests.eventually import eventually
@@ -420,12 +420,12 @@ async def test_N3_one_of_several_activities_that_another_nodes_turn_ended_is_tol
 
 async def test_N3_activity_of_a_taker_that_dies_is_begun_anew_and_the_late_result_refused(cluster: Cluster) -> None:
     doors = [Door(), Door()]
-    one = await cluster.open("one", waits)
+    one = await cluster.open("one", waits, **MORTAL)
     handle = await one.start(waits, workflow_id="w")
-    await cluster.open("two", make_slow(doors[0]))
+    await cluster.open("two", make_slow(doors[0]), **MORTAL)
     await eventually(lambda: doors[0].inside)
     await cluster.kill("two")
-    await cluster.open("three", make_slow(doors[1]))
+    await cluster.open("three", make_slow(doors[1]), **MORTAL)
 
     await eventually(lambda: doors[1].inside)
     assert doors[1].came == [2], "the second attempt"

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from typing import Any, Final
 
 from holdfast.activities.definitions import Activity
@@ -14,8 +15,10 @@ from holdfast.store.rows import ExecutionRow
 from tests.engine import hooks
 
 HEARTBEAT: Final = 0.2
-LEASE: Final = 3.0
-"""Seconds. Short enough for tests that wait for the end of a node, and long enough for a busy machine."""
+LEASE: Final = 30.0
+"""Seconds: nobody is taken for dead, however busy the machine is."""
+MORTAL: Final[Mapping[str, float]] = {"lease": 3.0}
+"""For all nodes of a test that waits until one of them is taken for dead."""
 
 
 class Cluster:

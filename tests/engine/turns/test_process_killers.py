@@ -19,7 +19,7 @@ from holdfast.engine.rows import from_row
 from holdfast.testing import TestEngine
 from tests.engine import hooks
 from tests.engine.conftest import OpenEngine
-from tests.engine.support.cluster import Cluster
+from tests.engine.support.cluster import MORTAL, Cluster
 from tests.engine.support.held_activities import Door
 from tests.engine.turns import process_killers
 from tests.eventually import eventually
@@ -279,10 +279,10 @@ async def test_N3_suspect_that_was_taken_as_an_offer_is_noted_before_it_begins(c
     async def waits(ctx: Context) -> Any:
         return await ctx.run("slow")
 
-    await cluster.open("one", waits)
+    await cluster.open("one", waits, **MORTAL)
     handle = await cluster.engines["one"].start(waits, workflow_id="w")
     for number in range(3):
-        await cluster.open(f"taker-{number}", slow)
+        await cluster.open(f"taker-{number}", slow, **MORTAL)
         await eventually(partial(has_come, door, number + 1))
         await eventually(partial(stands_at, cluster, lost=number, begun=number == 2))
         if number < 2:
