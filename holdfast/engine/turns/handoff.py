@@ -44,7 +44,10 @@ def keep_requests(turn: PendingTurn, route: Route, unrouted: UnroutedWrites) -> 
 
 
 def keep_rows(turn: PendingTurn, route: Route, unrouted: UnroutedWrites) -> None:
-    """Let inbox rows wait for an execution that takes no turn now. None waits by workflow id: so it can be skipped."""
+    """Let inbox rows wait for an execution that takes no turn now.
+
+    None waits by workflow id: so it can be skipped, and what comes by that id does not find them again.
+    """
     for arrival in turn.arrivals:
         if arrival.row is not None and not arrival.row.execution_id:
             unrouted.readdress(arrival.row, turn.execution_id, arrival.envelope, route)
@@ -53,8 +56,9 @@ def keep_rows(turn: PendingTurn, route: Route, unrouted: UnroutedWrites) -> None
 def leave_to_others(turn: PendingTurn, route: Route, unrouted: UnroutedWrites) -> list[AnswerRequest]:
     """Leave everything that has arrived for an execution to the nodes on its route; what callers are told."""
     for arrival in turn.arrivals:
-        if arrival.row is not None:
+        if arrival.row is not None and arrival.row.execution_id:
             unrouted.reroute(arrival.row, route)
+    keep_rows(turn, route, unrouted)
     return keep_requests(turn, route, unrouted)
 
 
