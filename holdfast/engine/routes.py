@@ -10,7 +10,7 @@ from collections.abc import Iterable, Mapping
 from typing import TYPE_CHECKING, Any, Final
 
 from holdfast.core.ids import DEFAULT_QUEUE, check_identifier
-from holdfast.core.routes import find_route, make_route
+from holdfast.core.routes import find_route, make_pinned_route, make_route
 from holdfast.errors import InvalidConfiguration
 
 if TYPE_CHECKING:
@@ -19,7 +19,7 @@ if TYPE_CHECKING:
     from holdfast.core.events import ActivityScheduled
     from holdfast.core.execution import Execution
     from holdfast.engine.catalog import Catalog
-    from holdfast.store.rows import Route
+    from holdfast.store.rows import ExecutionRow, Route
 
 __all__ = ["Routes", "check_queues", "find_route", "make_route"]
 
@@ -81,6 +81,12 @@ class Routes:
     def has_definition(self, execution: Execution) -> bool:
         """Whether the definition that takes an execution's turns is here, whatever its queue."""
         return self._catalog.find_for(execution) is not None
+
+    def has_code(self, row: ExecutionRow) -> bool:
+        """Whether the definition that takes an execution's turns is here, by its row alone."""
+        if row.route == make_pinned_route(row.queue, row.workflow, row.code_version):
+            return self._catalog.find_version(row.workflow, row.code_version, row.org) is not None
+        return self._catalog.find_newest(row.workflow, row.org) is not None
 
     def serves(self, queue: str) -> bool:
         """Whether this node takes work from a queue."""

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Awaitable, Callable, Collection, Mapping, Sequence
 from enum import Enum, auto
-from typing import Any, Protocol, TypeAlias, TypeVar
+from typing import Any, Final, Protocol, TypeAlias, TypeVar
 
 import msgspec
 
@@ -29,6 +29,9 @@ from holdfast.store.rows import (
 
 T = TypeVar("T")
 
+LONGEST_ORDER: Final = 64 * 1024
+"""How many bytes a body has at most that is looked at for `Claim.order_prefix`."""
+
 # --- what a batch asks and writes -----------------------------------------------------------------------------------------
 
 
@@ -42,6 +45,8 @@ class Wanted(msgspec.Struct, frozen=True, gc=False):
     workflow_id: str = ""
     """Its workflow id, if what is addressed by that is wanted too: the id is claimed with it, and is in `Claimed.open_ids`
     if both were had."""
+    whole_inbox: bool = False
+    """Whether to read all that waits for it, also if it takes no turns: see `Claimed.withheld`."""
 
 
 class Claim(msgspec.Struct, frozen=True, gc=False):
@@ -56,13 +61,28 @@ class Claim(msgspec.Struct, frozen=True, gc=False):
     limit: int = 0
     """How many executions and workflow ids to take beyond the wanted ones: those with inbox rows or due timers."""
     routes: Collection[Route] | None = None
-    """Take beyond the wanted ones only what goes by these routes, or is for anybody; None: everything."""
+    """Take beyond the wanted ones only what goes by these routes, or is for anybody; None: everything. Executions on other
+    routes take no turns here, however they come to be held: see `Claimed.withheld`."""
     skip: Collection[str] = ()
     """Executions to leave alone: they cannot take turns here for the time being."""
     request_keys: Sequence[RequestKeyId] = ()
     """Keys of requests to hold against other transactions that claim them, until the end."""
     skip_workflow_ids: Collection[tuple[str, str]] = ()
     """(org, workflow id) pairs of which to leave alone what is addressed by the workflow id alone."""
+    order_prefix: bytes = b""
+    """How inbox rows begin that concern also executions which take no turns; empty: none does."""
+    has_code: Callable[[ExecutionRow], bool] | None = None
+    """Says of a held execution whether the code that takes its turns is here, at once; None: it always is."""
+
+
+class Withheld(Enum):
+    """Why a held execution takes no turns here, so that its inbox is not read."""
+
+    BLOCKED = auto()
+    OFF_ROUTE = auto()
+    """It goes by a route that is not among those of the claim; whether it is blocked, too, is for others to see."""
+    NO_CODE = auto()
+    """It would be taken here, but its code is missing."""
 
 
 class Claimed(msgspec.Struct, gc=False):
@@ -80,7 +100,17 @@ class Claimed(msgspec.Struct, gc=False):
     """The request keys asked for that are locked for this transaction; one that is missing here is another's at present."""
     inbox: list[InboxRow] = msgspec.field(default_factory=list)
     """What waits for the held executions, and what is addressed by workflow id, in order of arrival. Also what waits for
-    executions that are closed, or not there (yet): no other transaction gets any of it meanwhile."""
+    executions that are closed, or not there (yet): no other transaction gets any of it meanwhile. What is left out for
+    executions that take no turns says `withheld`."""
+    withheld: dict[str, Withheld] = msgspec.field(default_factory=dict)
+    """Held executions that take no turns here: an inbox that only grows is not read, so what a claim costs does not depend
+    on its size. Their rows are in `rows`. None is withheld whose known version is the stored one, or whose whole inbox is
+    wanted.
+
+    A claim that only takes what is wanted (`limit` 0), or skips such an execution, reads nothing of what waits for its id.
+    One that looks for work reads what may have to be done nonetheless: rows of up to LONGEST_ORDER bytes that begin with the
+    claim's `order_prefix`, and those for an execution off the claim's routes that do not go by its own route yet. What is
+    addressed by workflow id, and due timers, are read in any case."""
     due: list[TimerRow] = msgspec.field(default_factory=list)
     """Due timers of the held executions, in due order."""
     skipped: bool = False

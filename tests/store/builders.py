@@ -128,6 +128,11 @@ def want(*numbers: int, known_version: int = -1, org: str = ORG) -> Claim:
     return Claim(wanted=[Wanted(org, id_of(number), known_version) for number in numbers])
 
 
+def want_whole(*numbers: int) -> Claim:
+    """A claim of these executions with everything that waits for them, whether they take turns or not."""
+    return Claim(wanted=[Wanted(ORG, id_of(number), whole_inbox=True) for number in numbers])
+
+
 async def commit(store: Store, *turns: TurnWrite, loose: UnroutedWrite | None = None) -> set[str]:
     """Write these turns in a transaction of their own; which of them were lost."""
     transaction = await store.begin()

@@ -20,7 +20,7 @@ from tests.store.builders import (
     make_turn,
     names_of,
     read_inbox,
-    want,
+    want_whole,
 )
 from tests.store.conftest import Backend
 
@@ -34,7 +34,7 @@ async def test_an_open_execution_is_delivered_to(store: Store, status: Status) -
     delivered = await store.deliver([make_signal("hello", 1)])
 
     assert delivered == [True]
-    assert names_of((await look(store, want(1))).inbox) == ["hello"]
+    assert names_of((await look(store, want_whole(1))).inbox) == ["hello"]
 
 
 @pytest.mark.parametrize("status", [status for status in Status if status.is_closed])

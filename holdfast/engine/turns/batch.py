@@ -138,9 +138,9 @@ class Batch:
 
     async def _make_plan(self, transaction: Transaction, order: BatchOrder) -> Plan:
         services, exclusive = self._services, self._services.store.exclusive
-        claimer = Claimer(transaction, services.cache, self._now, exclusive=exclusive)
+        claimer = Claimer(transaction, services.cache, services.routes, self._now, exclusive=exclusive)
         claims = self._claims
-        await claimer.claim(claims, order, services.routes.takes)
+        await claimer.claim(claims, order)
         plan = self._plan = route(claims, order.requests, self._rules, exclusive=exclusive)
         while plan.lookups:
             await claimer.look_up(claims, plan.lookups)

@@ -6,20 +6,22 @@ Everything here only grows: a claim or a look-up adds facts, nothing is taken ba
 from __future__ import annotations
 
 from collections.abc import Collection, Sequence
-from typing import TYPE_CHECKING, TypeAlias
+from typing import TYPE_CHECKING, Final, TypeAlias
 
 import msgspec
 
 from holdfast.core import codec
+from holdfast.core.envelopes import Terminate
 from holdfast.core.instants import Instant
 from holdfast.engine.requests import AnyRequest, Request, WorkflowIdLookup
 from holdfast.engine.turns.arrivals import Arrival
 from holdfast.errors import CorruptStore, NewerFormat
-from holdfast.store.contract import Claim, Claimed, Wanted
-from holdfast.store.rows import ExecutionRow, InboxRow, RequestKeyId, RequestRow, Route, TimerRow
+from holdfast.store.contract import Claim, Claimed, Wanted, Withheld
+from holdfast.store.rows import ExecutionRow, InboxRow, RequestKeyId, RequestRow, TimerRow
 
 if TYPE_CHECKING:
     from holdfast.core.envelopes import RequestKey
+    from holdfast.engine.routes import Routes
     from holdfast.engine.turns.program_cache import ProgramCache
     from holdfast.store.contract import Transaction
 
@@ -27,6 +29,9 @@ WorkflowKey: TypeAlias = tuple[str, str]
 """(org, workflow id)."""
 ExecutionName: TypeAlias = str | WorkflowKey
 """What an execution goes by: its execution id, or its org and workflow id."""
+
+ORDER_PREFIX: Final = codec.encode(Terminate()).removesuffix(b"}")
+"""How the body of an order to terminate begins, whatever its reason: it concerns also executions that take no turns."""
 
 
 class ClaimTarget(msgspec.Struct, frozen=True, gc=False):
@@ -67,9 +72,11 @@ class Lookups(msgspec.Struct):
     """Workflow ids whose newest execution is to be read, open or closed."""
     remembered: dict[RequestKeyId, None] = msgspec.field(default_factory=dict)
     """Keys of requests of which the answer may be remembered."""
+    inboxes: dict[str, None] = msgspec.field(default_factory=dict)
+    """Withheld executions whose whole inbox is to be read: they are to be terminated."""
 
     def __bool__(self) -> bool:
-        return bool(self.workflow_ids or self.request_keys or self.rows or self.latest or self.remembered)
+        return bool(self.workflow_ids or self.request_keys or self.rows or self.latest or self.remembered or self.inboxes)
 
 
 class Claims(msgspec.Struct):
@@ -97,6 +104,12 @@ class Claims(msgspec.Struct):
     """Inbox rows that only a newer Holdfast can read, and why."""
     due: list[TimerRow] = []
     """Due timers of held executions, in due order."""
+    withheld: dict[str, Withheld] = {}
+    """Held executions that take no turns here, and why: what waits in their inbox was not read. They take none in this
+    batch, whatever this node could take meanwhile: that would overtake what waits."""
+    examined: set[str] = set()
+    """Those of the withheld, but for those on other routes, whose inbox was looked through for an order to terminate, when
+    the batch looked for work."""
     found_work: bool = False
     """Whether anything waited in an inbox, or was due: there may be more."""
     skipped: bool = False
@@ -113,6 +126,10 @@ class Claims(msgspec.Struct):
         self.asked_ids.update(claim.workflow_ids)
         self.asked_keys.update(claim.request_keys)
         self.held_keys |= claimed.held_keys
+        if claimed.withheld or self.withheld:
+            read = (self.held - self.withheld.keys()) | (claimed.held - claimed.withheld.keys())
+            withheld = self.withheld | claimed.withheld
+            self.withheld = {execution_id: why for execution_id, why in withheld.items() if execution_id not in read}
         self.held |= claimed.held
         self.busy |= claimed.busy
         self.rows.update(claimed.rows)
@@ -158,13 +175,24 @@ class Claims(msgspec.Struct):
 class Claimer:
     """Fills the claims of one batch from its transaction."""
 
-    def __init__(self, transaction: Transaction, cache: ProgramCache, now: Instant, *, exclusive: bool) -> None:
+    def __init__(
+        self,
+        transaction: Transaction,
+        cache: ProgramCache,
+        routes: Routes,
+        now: Instant,
+        *,
+        exclusive: bool,
+    ) -> None:
         self._transaction = transaction
         self._cache = cache
+        self._routes = routes.takes
+        """The routes by which this node takes executions, for all claims of the batch; None: every route."""
+        self._has_code = routes.has_code
         self._now = now
         self._exclusive = exclusive
 
-    async def claim(self, claims: Claims, order: BatchOrder, routes: Collection[Route] | None) -> None:
+    async def claim(self, claims: Claims, order: BatchOrder) -> None:
         """Hold what the requests of an order are for, and as many others that have work as it allows."""
         wanted, ids, keys = claims.wanted, dict[WorkflowKey, None](), dict[RequestKeyId, None]()
         guesses: dict[WorkflowKey, str] = {}
@@ -183,25 +211,42 @@ class Claimer:
                 keys[key_id_of(request.org, request.key)] = None
         if self._exclusive:
             claims.open_ids.update(guesses)
+        skip = frozenset(order.skip) if order.limit else ()  # others may change it meanwhile
         claim = Claim(
             list(wanted.values()),
             list(ids),
             self._now,
             order.limit,
-            routes,
-            order.skip,
+            self._routes,
+            skip,
             list(keys),
             order.skip_workflow_ids,
+            ORDER_PREFIX,
+            self._has_code,
         )
         claimed = await self._hold(claims, claim)
-        claims.found_work, claims.skipped = bool(claimed.inbox or claimed.due), claimed.skipped
+        if claimed.withheld and order.limit:
+            idle = (execution_id for execution_id, why in claimed.withheld.items() if why is not Withheld.OFF_ROUTE)
+            claims.examined.update(execution_id for execution_id in idle if execution_id not in skip)
+        claims.found_work = bool(claimed.inbox or claimed.due or claims.examined)
+        claims.skipped = claimed.skipped
         if guesses and not self._exclusive:
             await self._check_guesses(claims, guesses)
 
     async def look_up(self, claims: Claims, lookups: Lookups) -> None:
         """Read the facts that a plan asks for, and add them to the claims."""
-        if lookups.workflow_ids or lookups.request_keys:
-            await self._hold(claims, Claim(workflow_ids=list(lookups.workflow_ids), request_keys=list(lookups.request_keys)))
+        if lookups.workflow_ids or lookups.request_keys or lookups.inboxes:
+            given_up = [claims.rows[execution_id] for execution_id in lookups.inboxes]
+            await self._hold(
+                claims,
+                Claim(
+                    wanted=[Wanted(row.org, row.execution_id, whole_inbox=True) for row in given_up],
+                    workflow_ids=list(lookups.workflow_ids),
+                    routes=self._routes,
+                    request_keys=list(lookups.request_keys),
+                    has_code=self._has_code,
+                ),
+            )
         if lookups.rows:
             rows = await self._transaction.read_rows(lookups.rows)
             claims.others.update({execution_id: rows.get(execution_id) for execution_id in lookups.rows})
@@ -246,7 +291,7 @@ class Claimer:
         wrong = [key for key, execution_id in guesses.items() if execution_id not in claims.held]
         claims.asked_ids.update(guesses)
         if wrong:
-            await self._hold(claims, Claim(workflow_ids=wrong))
+            await self._hold(claims, Claim(workflow_ids=wrong, routes=self._routes, has_code=self._has_code))
 
 
 def key_id_of(org: str, key: RequestKey) -> RequestKeyId:

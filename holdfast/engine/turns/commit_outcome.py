@@ -91,7 +91,7 @@ def make_outcome(plan: Plan, claims: Claims, effects: BatchEffects, lost: set[st
     outcome = CommitOutcome(
         answers=[*plan.answers, *effects.answers],
         has_dead_letters=bool(unrouted.dead_letters),
-        has_sent=bool(unrouted.outgoing),
+        has_sent=len(unrouted.outgoing) > plan.kept,
         found_work=claims.found_work,
         skipped=claims.skipped,
         retries=[*plan.retries, *effects.retries],
@@ -100,7 +100,7 @@ def make_outcome(plan: Plan, claims: Claims, effects: BatchEffects, lost: set[st
         has_put_off=effects.has_put_off,
         forwards=plan.forwards,
         prefetches=effects.prefetches,
-        parked=effects.parked,
+        parked=[*plan.parked, *effects.parked],
         postponed=effects.postponed,
         noted=effects.noted,
         awaiting_trial=effects.awaiting_trial,

@@ -69,5 +69,9 @@ class Plan(msgspec.Struct, frozen=True):
     """What is written beside the turns: inbox rows that no execution takes, and what their senders are told."""
     newer: LeaveAlone
     """Executions and workflow ids for which something waits that only a newer Holdfast can read."""
+    parked: Sequence[str]
+    """Executions that are blocked, or whose code is missing: this node leaves them alone for the time being."""
+    kept: int
+    """How many of the inbox rows that are written wait for executions that no node can take: none has to look for these."""
     runs_before: Mapping[str, int]
     """Of executions whose first turn an InternalContinue brings: how many runs went before without coming to rest."""

@@ -31,6 +31,11 @@ the same execution or workflow id, or it would overtake it: rows and due timers 
 the plan says which executions and ids this node leaves alone (`newer`). A request that cannot become a row, since nobody is
 open under its workflow id, is refused. Nodes that can read the row go on with all of it, in order.
 
+Executions that take no turns here, since they are blocked, on another node's route or without their code, are *withheld*:
+their inbox grows without being read. Requests for them become rows behind what waits there, and inbox rows that were found
+for them are left with it. An order to terminate is the exception, wherever it comes from: it gives up all that waits, so the
+whole inbox is looked up, and the execution is then one like others; `Admission` lets it take that turn.
+
 Keys make repeated requests harmless. The first one of a batch counts, whether it came by a call or by the inbox; those
 after it get its answer. What was answered in earlier batches is remembered by the store.
 """
@@ -56,6 +61,7 @@ from holdfast.engine.turns.pending_turns import PendingTurn
 from holdfast.engine.turns.plan import NOTHING_NEWER, AnswerLike, AnswerRequest, Forward, LeaveAlone, Plan, TakeTurn
 from holdfast.engine.turns.request_keys import answer_repeated, make_request_row
 from holdfast.engine.turns.unrouted import DeadLetterRules, UnroutedWrites
+from holdfast.engine.turns.withholding import WithheldInboxes
 from holdfast.errors import (
     ExecutionClosed,
     HoldfastError,
@@ -81,6 +87,7 @@ class _Routing:
 
     def __init__(self, claims: Claims, rules: DeadLetterRules, *, exclusive: bool) -> None:
         self._claims = claims
+        self._exclusive = exclusive
         self._facts = Facts(claims, exclusive=exclusive)
         self._open = self._facts.open_ids
         self._starts: dict[str, Start] = {}
@@ -132,6 +139,11 @@ class _Routing:
             except FactMissing:
                 continue
         newer = self._leave_alone() if claims.newer else NOTHING_NEWER
+        kept = 0
+        if claims.withheld:
+            withheld = WithheldInboxes(claims, self._facts.lookups, self._unrouted, exclusive=self._exclusive)
+            self._answers += withheld.leave(arrivals, starts)
+            kept = withheld.kept
         turns = {
             execution_id: TakeTurn(orgs[execution_id], execution_id, starts.get(execution_id), own)
             for execution_id, own in arrivals.items()
@@ -145,6 +157,8 @@ class _Routing:
             self._retries,
             self._unrouted.write,
             newer,
+            [execution_id for execution_id in claims.examined if execution_id in claims.withheld],
+            kept,
             self._runs_before,
         )
 

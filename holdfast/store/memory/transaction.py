@@ -24,13 +24,14 @@ from msgspec.structs import replace
 from holdfast.core.instants import Instant
 from holdfast.core.lifecycle import Status
 from holdfast.errors import StoreUnavailable
-from holdfast.store.contract import Claim, Claimed, TurnWrite, UnroutedWrite
+from holdfast.store.contract import LONGEST_ORDER, Claim, Claimed, TurnWrite, UnroutedWrite
 from holdfast.store.memory import in_flight
 from holdfast.store.memory.connection import Connection
 from holdfast.store.memory.faults import FaultAction, Point
 from holdfast.store.memory.session import Session
 from holdfast.store.memory.tables import Pair, Recipient, is_closed
-from holdfast.store.rows import ExecutionRow, HistoryRow, RequestKeyId, RequestRow
+from holdfast.store.rows import ExecutionRow, HistoryRow, InboxRow, RequestKeyId, RequestRow
+from holdfast.store.withholding import find_examined, find_withheld
 
 
 class MemoryTransaction:
@@ -159,8 +160,24 @@ class MemoryTransaction:
             if row.state_version != known.get(execution_id):
                 claimed.rows[execution_id] = row
         claimed.open_ids = {pair: self._view.open_id(pair) for pair in pairs}
-        claimed.inbox = self._view.inbox_for(addresses)
+        claimed.withheld = find_withheld(claim, claimed.rows)
+        claimed.inbox = self._view.inbox_for(address for address in addresses if address[1] not in claimed.withheld)
+        if claimed.withheld:
+            self._examine(claim, claimed)
         claimed.due = self._view.due_timers(claimed.held, claim.due_until)
+
+    def _examine(self, claim: Claim, claimed: Claimed) -> None:
+        """Read of the inboxes that are not read what concerns their executions nonetheless."""
+
+        def concerns(row: InboxRow) -> bool:
+            route, prefix = examined[row.execution_id], claim.order_prefix
+            is_order = bool(prefix) and len(row.body) <= LONGEST_ORDER and row.body.startswith(prefix)
+            return is_order or (route is not None and row.route != route)
+
+        examined = find_examined(claim, claimed.withheld, claimed.rows)
+        found = self._view.inbox_for((claimed.rows[execution_id].org, execution_id, "") for execution_id in examined)
+        claimed.inbox += [row for row in found if concerns(row)]
+        claimed.inbox.sort(key=lambda row: row.id)
 
     # --- reading ---
 

@@ -12,8 +12,9 @@ from itertools import chain, zip_longest
 from typing import TYPE_CHECKING, Final, TypeAlias
 
 from holdfast.store.columns import to_execution_row, to_timer_row
-from holdfast.store.contract import Claim, Claimed
+from holdfast.store.contract import LONGEST_ORDER, Claim, Claimed
 from holdfast.store.rows import InboxRow
+from holdfast.store.withholding import find_examined, find_withheld
 
 if TYPE_CHECKING:
     from holdfast.store.postgres.drivers import Connection
@@ -70,8 +71,11 @@ class _Taker:
         if self._unread:
             rows = await self._connection.fetch(self._sql["read_executions"], self._unread)
             claimed.rows = {row[1]: to_execution_row(row) for row in rows}
+            claimed.withheld = find_withheld(claim, claimed.rows)
         if self._addressed or self._pairs:
             await self._read_waiting()
+        if claimed.withheld:
+            await self._examine()
         return claimed
 
     # --- locking ---
@@ -202,7 +206,7 @@ class _Taker:
         claimed = self._claimed
         rows = await self._connection.fetch(
             self._sql["read_waiting"],
-            [execution_id for _, execution_id in self._addressed],
+            [execution_id for _, execution_id in self._addressed if execution_id not in claimed.withheld],
             list(claimed.held),
             self._claim.due_until,
             [org for org, _ in self._pairs],
@@ -219,6 +223,18 @@ class _Taker:
             claimed.due.sort(key=lambda row: (row.due, row.execution_id, row.number))
         if claimed.inbox:
             claimed.inbox.sort(key=lambda row: row.id)
+
+    async def _examine(self) -> None:
+        """Read of the inboxes that are not read what concerns their executions nonetheless."""
+        claimed = self._claimed
+        examined = find_examined(self._claim, claimed.withheld, claimed.rows)
+        if not examined:
+            return
+        rows = await self._connection.fetch(
+            self._sql["read_withheld"], list(examined), list(examined.values()), self._claim.order_prefix, LONGEST_ORDER
+        )
+        claimed.inbox += [InboxRow(*row) for row in rows if row[0] == claimed.rows[row[1]].org]
+        claimed.inbox.sort(key=lambda row: row.id)
 
 
 def _count_fitting(found: Sequence[Recipient], sizes: Mapping[Recipient, int], room: int) -> int:

@@ -136,6 +136,26 @@ CROSS JOIN LATERAL (
     OFFSET 0  -- one walk for each: the planner must not turn them into one through all that wait under workflow ids
 ) AS mine;
 
+-- name: read_withheld
+-- Of what waits for executions that take no turns ($1): what does not go by their route ($2; NULL: whichever does), and short rows
+-- that begin as orders do. Of a long body only the length is looked at.
+SELECT mine.org, mine.execution_id, mine.workflow_id, mine.body, mine.id, mine.attempts, mine.route
+FROM unnest($1::text[], $2::text[]) AS asked (execution_id, route)
+CROSS JOIN LATERAL (
+    SELECT inbox.org, inbox.execution_id, inbox.workflow_id, inbox.body, inbox.id, inbox.attempts, inbox.route
+    FROM holdfast.inbox
+    WHERE inbox.execution_id = asked.execution_id
+        AND (
+            inbox.route <> asked.route
+            OR (
+                octet_length($3::bytea) > 0
+                AND octet_length(inbox.body) <= $4::bigint
+                AND substring(inbox.body FROM 1 FOR octet_length($3::bytea)) = $3::bytea
+            )
+        )
+    OFFSET 0  -- one walk for each, as in read_waiting
+) AS mine;
+
 -- === reading ============================================================================================================
 
 -- name: read_executions

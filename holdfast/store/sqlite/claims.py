@@ -12,10 +12,11 @@ from itertools import chain, zip_longest
 from typing import Any, TypeAlias
 
 from holdfast.store.columns import to_execution_row, to_timer_row
-from holdfast.store.contract import Claim, Claimed
+from holdfast.store.contract import LONGEST_ORDER, Claim, Claimed
 from holdfast.store.rows import ExecutionRow, InboxRow
 from holdfast.store.sqlite.statements import SQL, as_json
 from holdfast.store.sqlite.writer_cache import NEVER, Changes, WriterCache
+from holdfast.store.withholding import find_examined, find_withheld
 
 Recipient: TypeAlias = tuple[str, str, str]
 """To whom an inbox row goes: (org, execution id, ""), or (org, "", workflow id)."""
@@ -43,9 +44,14 @@ def take_claim(connection: sqlite3.Connection, writer_cache: WriterCache, change
         unread |= _resolve(connection, workflow_ids, claimed)
     if unread:
         _hold(claimed, unread, read_executions(connection, writer_cache, {execution_id for _, execution_id in unread}))
+    claimed.withheld = find_withheld(claim, claimed.rows)
     if has_inbox:
         asked = unread.union((one.org, one.execution_id) for one in claim.wanted)
+        if claimed.withheld:
+            asked = {pair for pair in asked if pair[1] not in claimed.withheld}
         claimed.inbox = _read_inbox(connection, asked, [*workflow_ids, *with_ids])
+        if claimed.withheld:
+            _examine(connection, claim, claimed)
     for pair, execution_id in with_ids.items():
         if execution_id in claimed.held:
             claimed.open_ids[pair] = execution_id
@@ -137,6 +143,17 @@ def _read_inbox(connection: sqlite3.Connection, asked: Collection[Pair], workflo
     values = {"execution_ids": execution_ids, "workflow_ids": as_json(workflow_ids)}
     rows = [InboxRow(*row) for row in connection.execute(SQL["read_inbox"], values)]
     return [row for row in rows if not row.execution_id or (row.org, row.execution_id) in asked]
+
+
+def _examine(connection: sqlite3.Connection, claim: Claim, claimed: Claimed) -> None:
+    """Read of the inboxes that are not read what concerns their executions nonetheless."""
+    examined = find_examined(claim, claimed.withheld, claimed.rows)
+    if not examined:
+        return
+    values = {"routes": as_json(examined), "prefix": claim.order_prefix, "longest": LONGEST_ORDER}
+    rows = [InboxRow(*row) for row in connection.execute(SQL["read_withheld"], values)]
+    claimed.inbox += [row for row in rows if row.org == claimed.rows[row.execution_id].org]
+    claimed.inbox.sort(key=lambda row: row.id)
 
 
 def _raise_bound(connection: sqlite3.Connection, writer_cache: WriterCache) -> None:

@@ -112,6 +112,19 @@ WHERE execution_id = ''
     AND (org, workflow_id) IN (SELECT json_extract(value, '$[0]'), json_extract(value, '$[1]') FROM json_each(:workflow_ids))
 ORDER BY id;
 
+-- name: read_withheld
+-- Of what waits for executions that take no turns, asked for as {execution id: route, or null}: what does not go by that route, and
+-- short rows that begin as orders do. Of a long body only the length is looked at, and `route`, which lies behind it, only if asked for.
+SELECT inbox.org, inbox.execution_id, inbox.workflow_id, inbox.body, inbox.id, inbox.attempts, inbox.route
+FROM json_each(:routes) AS asked
+CROSS JOIN inbox ON inbox.execution_id = asked.key
+WHERE (asked.value IS NOT NULL AND inbox.route <> asked.value)
+    OR (
+        length(:prefix) > 0
+        AND length(inbox.body) <= :longest
+        AND substr(inbox.body, 1, length(:prefix)) = :prefix
+    );
+
 -- name: read_due
 SELECT org, execution_id, number, due, kind, attempt, route
 FROM timers

@@ -349,8 +349,8 @@ async def test_result_is_not_taken_by_a_program_that_was_replayed_too_early(
     claim = Claimer.claim
     met: list[Claimer] = []
 
-    async def claim_then_drop(claimer: Claimer, claims: Claims, order: BatchOrder, routes: Any) -> None:
-        await claim(claimer, claims, order, routes)
+    async def claim_then_drop(claimer: Claimer, claims: Claims, order: BatchOrder) -> None:
+        await claim(claimer, claims, order)
         if not met and execution_id in claims.held:
             met.append(claimer)
             hooks.drop_program(engine, execution_id)  # others made it go, and a replay that began long ago comes to its end

@@ -57,6 +57,7 @@ BATCH: Final[dict[str, tuple[Any, ...]]] = {
     "list_routes": (),
     "find_work": (SOME, IDS[:3], 400, 400, NOW + 10_000),
     "read_waiting": (IDS, IDS, NOW + 10**6, ORGS, NAMES),
+    "read_withheld": (IDS, ["r0", None] * (SIZE // 2), b"{", 1000),
     "read_executions": (IDS,),
     "read_events": (IDS, [0] * SIZE),
     "read_latest": ("default", "w77"),

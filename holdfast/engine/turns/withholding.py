@@ -1,0 +1,49 @@
+"""What has arrived for executions that take no turns here: it joins what waits in their inboxes, which are not read."""
+
+from __future__ import annotations
+
+from collections.abc import Collection
+
+from holdfast.core.envelopes import Terminate
+from holdfast.engine.turns.arrivals import Arrival
+from holdfast.engine.turns.claims import Claims, Lookups
+from holdfast.engine.turns.handoff import keep_requests, keep_rows, leave_to_others
+from holdfast.engine.turns.pending_turns import PendingTurn
+from holdfast.engine.turns.plan import AnswerRequest
+from holdfast.engine.turns.unrouted import UnroutedWrites
+from holdfast.store.contract import Withheld
+
+
+class WithheldInboxes:
+    """Leaves what has arrived for the withheld executions of one batch where it cannot be overtaken."""
+
+    def __init__(self, claims: Claims, lookups: Lookups, unrouted: UnroutedWrites, *, exclusive: bool) -> None:
+        self._claims = claims
+        self._lookups = lookups
+        self._unrouted = unrouted
+        self._exclusive = exclusive
+        self.kept = 0
+        """How many requests became rows for executions that no node can take."""
+
+    def leave(self, arrivals: dict[str, list[Arrival]], starts: Collection[str]) -> list[AnswerRequest]:
+        """Take what is for withheld executions out of `arrivals`, and leave it in their inboxes; what callers are told.
+
+        For those that are to be terminated it stays, and their whole inbox is looked up: nothing is closed over.
+        """
+        answers: list[AnswerRequest] = []
+        for execution_id, why in self._claims.withheld.items():
+            if execution_id not in arrivals or execution_id in starts:
+                continue
+            if any(type(arrival.envelope) is Terminate for arrival in arrivals[execution_id]):
+                self._lookups.inboxes[execution_id] = None
+                continue
+            row = self._claims.rows[execution_id]
+            turn = PendingTurn(row.org, execution_id, None, arrivals.pop(execution_id))
+            if why is Withheld.OFF_ROUTE:
+                answers += leave_to_others(turn, row.route, self._unrouted)
+                continue
+            keep_rows(turn, row.route, self._unrouted)
+            answers += keep_requests(turn, row.route, self._unrouted)
+            if why is Withheld.BLOCKED or self._exclusive:
+                self.kept += len(turn.requests)
+        return answers
