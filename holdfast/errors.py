@@ -36,7 +36,7 @@
     │   ├── StoreMoved              to another database; or that is under way
     │   ├── CorruptStore            damaged, or contradicting itself
     │   ├── NewerFormat             sound, but only a newer Holdfast can read it
-    │   └── StoreUnavailable        read-only, disk full, connection lost
+    │   └── StoreUnavailable        read-only, disk full, connection lost, timed out
     │       └── OutcomeUnknown      the commit may or may not have happened
     ├── EngineClosed
     ├── DeterminismError
@@ -68,6 +68,7 @@ One formula for messages: "Expected to …, but …." and then what to do about 
 
 from __future__ import annotations
 
+from enum import Enum, auto
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
@@ -233,8 +234,23 @@ class NewerFormat(StoreError):
     """A newer Holdfast wrote what is stored; this one cannot read it, and leaves it alone."""
 
 
+class StoreFault(Enum):
+    """What a StoreUnavailable says about the work that was not taken."""
+
+    OUT_OF_REACH = auto()
+    """The connection broke, or the database takes no writes at all: mostly that has nothing to do with the work."""
+    SHORTAGE = auto()
+    """The disk is full, or memory is short. A smaller work may still fit."""
+    TIMED_OUT = auto()
+    """The database was there, and gave this very work up because it took too long."""
+
+
 class StoreUnavailable(StoreError):
-    """The database cannot take a write now: read-only, full, or out of reach."""
+    """The database cannot take a write now: read-only, full, out of reach, or the write took too long (`fault`)."""
+
+    def __init__(self, message: str, *, fault: StoreFault = StoreFault.OUT_OF_REACH) -> None:
+        super().__init__(message)
+        self.fault = fault
 
 
 class OutcomeUnknown(StoreUnavailable):

@@ -7,7 +7,7 @@ from typing import Final
 import asyncpg
 from asyncpg import exceptions
 
-from holdfast.errors import CorruptStore, StoreError, StoreUnavailable
+from holdfast.errors import CorruptStore, StoreError, StoreFault, StoreUnavailable
 
 DRIVER_ERRORS: Final = (asyncpg.PostgresError, asyncpg.InterfaceError, asyncpg.InternalClientError, OSError, TimeoutError)
 """Everything that a call to the driver may raise because of the server, or of the way to it."""
@@ -38,25 +38,44 @@ _PASSING: Final = (
 """What may be over when it is tried again."""
 
 
+_TIMED_OUT: Final = frozenset({"57014", "25P03", "25P04"})
+"""statement_timeout, idle_in_transaction_session_timeout, transaction_timeout. By code: drivers do not know all of them."""
+
+
 def is_cut(error: BaseException) -> bool:
     """Whether the connection broke: then a commit may have happened or not."""
     return isinstance(error, _CUT)
 
 
+def find_fault(error: BaseException) -> StoreFault:
+    """What an error that may pass says about the work that was not taken."""
+    for one in (error, error.__cause__):  # what the server said before it closed the connection is the cause of that
+        if getattr(one, "sqlstate", None) in _TIMED_OUT:
+            return StoreFault.TIMED_OUT
+        if isinstance(one, exceptions.InsufficientResourcesError):
+            return StoreFault.SHORTAGE
+    return StoreFault.OUT_OF_REACH
+
+
 def translate(error: BaseException, doing: str, shown: str) -> StoreError:
     """The error to raise, by the formula."""
+    fault = find_fault(error)
     text = str(error).partition("\n")[0]  # details and hints follow
     said = f"{type(error).__name__}: {text}" if text else type(error).__name__
     if isinstance(error, exceptions.DiskFullError):
-        return StoreUnavailable(f"Expected to {doing} {shown}, but the server's disk is full ({said}). Make room there.")
+        return StoreUnavailable(
+            f"Expected to {doing} {shown}, but the server's disk is full ({said}). Make room there.", fault=fault
+        )
     if isinstance(error, exceptions.OutOfMemoryError):
         return StoreUnavailable(
             f"Expected to {doing} {shown}, but the server is out of shared memory ({said}). "
-            "Raise its max_locks_per_transaction."
+            "Raise its max_locks_per_transaction.",
+            fault=fault,
         )
     if isinstance(error, exceptions.TooManyConnectionsError):
         return StoreUnavailable(
-            f"Expected to {doing} {shown}, but it has no connection left ({said}). Raise max_connections, or use a pooler."
+            f"Expected to {doing} {shown}, but it has no connection left ({said}). Raise max_connections, or use a pooler.",
+            fault=fault,
         )
     if isinstance(error, exceptions.InvalidAuthorizationSpecificationError):
         return StoreUnavailable(f"Expected to {doing} {shown}, but it refuses us: {text}. Check user and password.")
@@ -71,6 +90,6 @@ def translate(error: BaseException, doing: str, shown: str) -> StoreError:
         )
     if isinstance(error, _PASSING):
         return StoreUnavailable(
-            f"Expected to {doing} {shown}, but {said}. It is tried again; look at the server if it lasts."
+            f"Expected to {doing} {shown}, but {said}. It is tried again; look at the server if it lasts.", fault=fault
         )
     return StoreError(f"Expected to {doing} {shown}, but {said}. Look at the server's log.")

@@ -45,7 +45,7 @@ from holdfast.errors import OutcomeUnknown, StoreError
 from holdfast.store.columns import to_execution_row
 from holdfast.store.contract import Claim, Claimed, TurnWrite, UnroutedWrite
 from holdfast.store.postgres.claims import take_claim
-from holdfast.store.postgres.failures import DRIVER_ERRORS, is_cut, translate
+from holdfast.store.postgres.failures import DRIVER_ERRORS, find_fault, is_cut, translate
 from holdfast.store.postgres.outcomes import Ask, CommitEvidence, choose_turn, find_outcome, make_commit_row
 from holdfast.store.postgres.queues import put_requests
 from holdfast.store.postgres.reads import to_histories
@@ -188,7 +188,8 @@ class PostgresTransaction:
             self._end(State.DOUBTFUL, is_sound=False)
             raise OutcomeUnknown(
                 f"Expected to commit to {shown}, but the connection broke ({type(error).__name__}). "
-                "Whether it was committed is found out before anything is tried again."
+                "Whether it was committed is found out before anything is tried again.",
+                fault=find_fault(error),
             ) from error
         except BaseException:
             self._end(State.DOUBTFUL, is_sound=False)

@@ -8,7 +8,7 @@ from collections.abc import Mapping
 from pathlib import Path
 from typing import Final
 
-from holdfast.errors import CorruptStore, NotOurDatabase, StoreError, StoreUnavailable
+from holdfast.errors import CorruptStore, NotOurDatabase, StoreError, StoreFault, StoreUnavailable
 
 _RETRY: Final = "Try again; if it goes on, run `holdfast check`"
 
@@ -27,6 +27,9 @@ _MEANINGS: Final[Mapping[int, tuple[type[StoreError], str]]] = {
     sqlite3.SQLITE_CORRUPT: (CorruptStore, "Run `holdfast check` to see what is damaged, or restore a copy"),
     sqlite3.SQLITE_NOTADB: (NotOurDatabase, "Name another file; this one was left as it is"),
 }
+
+_SHORTAGES: Final = frozenset({sqlite3.SQLITE_FULL, sqlite3.SQLITE_IOERR, sqlite3.SQLITE_NOMEM})
+"""Codes of what a smaller write may not meet."""
 
 _ERRNO_REMEDIES: Final[Mapping[int, str]] = {
     errno.ENOENT: "Create the folder first, or correct the path",
@@ -55,12 +58,15 @@ def is_database_error(error: sqlite3.Error) -> bool:
 
 def translate(error: sqlite3.Error, doing: str, path: Path) -> StoreError:
     """The StoreError for an error of SQLite."""
-    kind, remedy = _MEANINGS.get(primary_code(error), (StoreError, _RETRY))
-    return kind(f"Expected to {doing} '{path}', but SQLite says: {error}. {remedy}.")
+    code = primary_code(error)
+    kind, remedy = _MEANINGS.get(code, (StoreError, _RETRY))
+    message = f"Expected to {doing} '{path}', but SQLite says: {error}. {remedy}."
+    return StoreUnavailable(message, fault=StoreFault.SHORTAGE) if code in _SHORTAGES else kind(message)
 
 
 def translate_os(error: OSError, doing: str, path: Path) -> StoreUnavailable:
     """The StoreUnavailable for an error of the file system."""
     remedy = _ERRNO_REMEDIES.get(error.errno or 0, "Look at the disk and its free space")
     reason = (error.strerror or str(error)).lower()
-    return StoreUnavailable(f"Expected to {doing} '{path}', but the system says: {reason}. {remedy}.")
+    message = f"Expected to {doing} '{path}', but the system says: {reason}. {remedy}."
+    return StoreUnavailable(message, fault=StoreFault.SHORTAGE)

@@ -9,7 +9,7 @@ from enum import Enum, auto
 from typing import TypeVar
 
 from holdfast.core.instants import Instant
-from holdfast.errors import OutcomeUnknown, StoreError
+from holdfast.errors import OutcomeUnknown, StoreError, StoreFault
 from holdfast.store.contract import Claim, Claimed, TurnWrite, UnroutedWrite
 from holdfast.store.rows import ExecutionRow, HistoryRow, RequestRow
 from holdfast.store.sqlite import reads
@@ -136,7 +136,9 @@ class SqliteTransaction:
         else:
             self._error = OutcomeUnknown(
                 f"Expected to commit to '{self._writer.connections.path}', but SQLite says: {error}. "
-                "Look at the disk and its free space; whether it was committed is found out before anything else is written."
+                "Look at the disk and its free space; whether it was committed is found out before anything else is "
+                "written.",
+                fault=StoreFault.SHORTAGE,
             )
             self._roll_back()
             self._state = State.DOUBTFUL

@@ -7,8 +7,8 @@ from collections.abc import Iterator
 import asyncpg
 import pytest
 
-from holdfast.errors import CorruptStore, StoreError, StoreUnavailable
-from holdfast.store.postgres.failures import is_cut
+from holdfast.errors import CorruptStore, StoreError, StoreFault, StoreUnavailable
+from holdfast.store.postgres.failures import is_cut, translate
 from holdfast.store.postgres.store import PostgresStore
 from tests.postgres.server import PostgresServer
 from tests.postgres.small_disk import SmallDisk, is_possible
@@ -192,3 +192,28 @@ def test_only_what_breaks_the_way_to_the_server_leaves_a_commit_in_doubt() -> No
 
     assert all(map(is_cut, doubtful))
     assert not any(map(is_cut, certain))
+
+
+@pytest.mark.parametrize(
+    ("kind", "fault"),
+    [
+        (asyncpg.QueryCanceledError, StoreFault.TIMED_OUT),
+        (asyncpg.TransactionTimeoutError, StoreFault.TIMED_OUT),
+        (asyncpg.IdleInTransactionSessionTimeoutError, StoreFault.TIMED_OUT),
+        (asyncpg.DiskFullError, StoreFault.SHORTAGE),
+        (asyncpg.OutOfMemoryError, StoreFault.SHORTAGE),
+        (asyncpg.TooManyConnectionsError, StoreFault.SHORTAGE),
+        (asyncpg.AdminShutdownError, StoreFault.OUT_OF_REACH),
+        (asyncpg.LockNotAvailableError, StoreFault.OUT_OF_REACH),
+        (ConnectionResetError, StoreFault.OUT_OF_REACH),
+    ],
+)
+def test_D2_error_says_whether_the_work_is_to_blame(kind: type[Exception], fault: StoreFault) -> None:
+    said = kind("what the server said")
+    closed = asyncpg.ConnectionDoesNotExistError("the connection was closed")
+    closed.__cause__ = said
+
+    for error in (said, closed):
+        translated = translate(error, "write to", "a server")
+        assert isinstance(translated, StoreUnavailable)
+        assert translated.fault is fault
