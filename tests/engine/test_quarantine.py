@@ -4,13 +4,12 @@ from __future__ import annotations
 
 import asyncio
 import logging
-from collections.abc import AsyncIterator, Callable, Sequence
-from typing import Any
+from collections.abc import AsyncIterator, Callable
 
 import msgspec
 import pytest
 
-from holdfast import Context, Engine, Retry, Status, activity, activity_info, workflow
+from holdfast import Context, Retry, Status, activity, activity_info, workflow
 from holdfast.core import codec, payloads
 from holdfast.core.envelopes import Signal
 from holdfast.core.execution import Details
@@ -20,11 +19,11 @@ from holdfast.engine.quarantine import GROUP_SIZES, Quarantine, Verdict
 from holdfast.engine.requests import Handled
 from holdfast.engine.rows import from_row
 from holdfast.errors import StoreError, StoreUnavailable
-from holdfast.store.contract import TurnWrite, UnroutedWrite
 from holdfast.store.memory.faults import FaultAction, Point
 from holdfast.store.rows import ExecutionRow
 from tests.engine import hooks
 from tests.engine.conftest import OpenEngine
+from tests.engine.support.failing_writes import WritesFail
 from tests.engine.support.held_activities import Door
 from tests.eventually import PATIENCE, eventually
 from tests.rules.world import Nodes
@@ -132,33 +131,6 @@ async def collect(ctx: Context) -> list[str]:
         words.append(await ctx.wait_for_signal("word", str))
         words[-1] = await ctx.run(work, words[-1])
     return words
-
-
-class WritesFail:
-    """Lets every transaction fail that writes a turn of one of some workflow ids, otherwise than by an outage."""
-
-    def __init__(self, engine: Engine, monkeypatch: pytest.MonkeyPatch, make_error: Callable[[], Exception]) -> None:
-        self.workflow_ids: set[str] = set()
-        self.failed: list[int] = []
-        begin = engine.store.begin
-
-        async def begin_failing() -> Any:
-            transaction: Any = await begin()
-            write = transaction.write
-
-            async def write_or_fail(turns: Sequence[TurnWrite], unrouted: UnroutedWrite) -> set[str]:
-                poison = [one for one in turns if one.row.workflow_id in self.workflow_ids and one.history is not None]
-                if poison:
-                    self.failed.append(len(turns))
-                    await transaction.rollback()
-                    raise make_error()
-                found: set[str] = await write(turns, unrouted)
-                return found
-
-            transaction.write = write_or_fail
-            return transaction
-
-        monkeypatch.setattr(engine.store, "begin", begin_failing)
 
 
 ERRORS: dict[str, Callable[[], Exception]] = {
