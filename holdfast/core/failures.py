@@ -17,6 +17,8 @@ if TYPE_CHECKING:
 LONGEST_MESSAGE = 4_000
 PROCESS_LOST = "ProcessLost"
 """The type of the failure of what ended its process again and again."""
+NOT_COMMITTED = "NotCommitted"
+"""The type of the failure of a turn that the store does not take for now: it is out of reach, short of room or too slow."""
 DEEPEST_TRACE = 30
 
 

@@ -12,8 +12,8 @@ the others of its batch, nor jump from node to node. The rule has three parts.
   mark of another process at the very same version knows that the turn was begun and never committed;
 - if its activities ran on a node that ended without leaving: the turn that took a result may have ended it
   (`core.placing.decide_redispatch` sets `suspect`);
-- if its batch failed, otherwise than by an outage of the store: the batch is split in halves until the failing turn is
-  alone (`turns.batch_runner` does that), and then the failure is noted in its row.
+- if its batch failed, otherwise than by an outage of the store: the batch is split until the failing turn is alone
+  (`turns.batch_runner` does that), and then the failure is noted in its row.
 Everybody else goes on at full speed.
 
 *What a suspect has to go through.* Before it takes a turn, its row notes that (`tries` + 1, and by which process), and that
@@ -23,6 +23,12 @@ tried with few others, then alone (`GROUP_SIZES`). Only one such group is noted 
 them; all other suspects wait. While a living process tries it, other nodes leave it alone. A turn that
 is committed clears everything. A turn that never ends is interrupted by the watchdog and blocked at once; what cannot be
 interrupted ends the process, which makes it the first case.
+
+*What counts as a try.* That a process ended; and that a turn failed alone, if its failure could be noted in its row, which
+shows that the store takes writes. Where the store says that the turn took too long (a time limit), or that it cannot be
+written, each failure counts. Connections also break by chance: every third in a row counts. A lack of room (disk, memory)
+never does, since the turn can be committed once there is room: it is tried again without end, apart and slowly
+(`turns.resting`), and its row says why. Until then it is a suspect for other nodes too.
 
 *How it ends.* After `max_lost` tries the execution is blocked with the reason. What waits in its inbox stays there, shown
 with the execution; somebody fixes the code and calls retry_blocked, or terminates it.
@@ -40,7 +46,7 @@ from enum import Enum, auto
 from typing import TYPE_CHECKING, Final
 
 from holdfast.core import codec
-from holdfast.core.failures import PROCESS_LOST, Failure
+from holdfast.core.failures import NOT_COMMITTED, PROCESS_LOST, Failure
 from holdfast.core.signals import describe_execution
 from holdfast.errors import CorruptStore, NewerFormat
 
@@ -77,6 +83,8 @@ class Quarantine:
         self._max_tries = max_tries
         self._noted: dict[str, int] = {}
         """Executions whose rows hold a note of this very process, with the number of the try."""
+        self._apart: set[str] = set()
+        """Executions whose batch failed, and who take their turns in trials alone until they are found innocent."""
         self._waiting: list[asyncio.Future[None]] = []
 
     # --- for batches ---
@@ -85,7 +93,7 @@ class Quarantine:
         """What to do about an execution that has something to take. `trial`: whom the batch tries."""
         if execution_id in trial:
             return Verdict.CLEAR
-        if execution_id in self._noted:
+        if execution_id in self._noted or execution_id in self._apart:
             return Verdict.AWAITS_TRIAL
         details = None if row is None else _read_note(row)
         if details is None:
@@ -112,7 +120,24 @@ class Quarantine:
         """Whether the row of an execution says that this process is about to take its turn."""
         return execution_id in self._noted
 
+    def is_apart(self, execution_id: str) -> bool:
+        """Whether an execution takes its turns in trials alone, since a batch with it failed."""
+        return execution_id in self._apart
+
     # --- for the pump ---
+
+    @property
+    def apart(self) -> Collection[str]:
+        """The executions that take their turns in trials alone, since a batch with them failed."""
+        return self._apart
+
+    def keep_apart(self, execution_ids: Iterable[str]) -> None:
+        """From now on these executions take their turns in trials alone: a batch with them failed."""
+        self._apart.update(execution_ids)
+
+    def rejoin(self, execution_ids: Iterable[str]) -> None:
+        """From now on these executions take their turns together with all others again."""
+        self._apart.difference_update(execution_ids)
 
     def note(self, execution_id: str, tries: int) -> None:
         """Remember that the row of an execution says, committed, that this process is about to take its turn."""
@@ -168,6 +193,8 @@ def _read_note(row: ExecutionRow) -> Details | None:
 def clear_note(details: Details) -> None:
     """Take the note away from an execution that took its turn."""
     details.tries, details.trying, details.suspect = 0, "", False
+    if details.last_error is not None and details.last_error.type == NOT_COMMITTED:
+        details.last_error = None
 
 
 def undo_note(execution: Execution, process: str) -> bool:

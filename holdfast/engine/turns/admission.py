@@ -66,6 +66,10 @@ class Admission:
     def admit_new(self, turn: PendingTurn) -> bool:
         """Whether a new execution takes its first turn now. Else it is made, and waits for a node that does."""
         assert turn.start is not None  # noqa: S101 - asked only for new ones
+        if self._services.quarantine.is_apart(turn.execution_id) and not self.is_tried(turn.execution_id):
+            self._effects.awaiting_trial.append((turn.execution_id, turn.requests))
+            turn.clear()
+            return False
         if self._services.routes.may_begin(turn.start):
             return True
         self._effects.taken.append(register(turn, self._now, self._limits))

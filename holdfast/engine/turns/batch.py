@@ -10,7 +10,7 @@ from collections.abc import Callable, Collection, Sequence
 from typing import TYPE_CHECKING
 
 from holdfast.core.execution import Execution
-from holdfast.core.failures import Failure, describe_exception
+from holdfast.core.failures import NOT_COMMITTED, Failure, describe_exception
 from holdfast.core.instants import Instant
 from holdfast.core.lifecycle import Status
 from holdfast.engine.quarantine import make_block_reason, undo_note
@@ -117,16 +117,17 @@ class Batch:
             raise
         return make_outcome(plan, self._claims, self._effects, lost, self._services.cache)
 
-    async def note_failure(self, order: BatchOrder, error: Exception) -> CommitOutcome:
-        """Take no turn: note in the row of an execution that its turn fails, or block it; callers are told.
+    async def note_failure(self, order: BatchOrder, error: Exception, *, is_try: bool = True) -> CommitOutcome:
+        """Take no turn: note in the row of an execution that its turn fails, and after `max_lost` tries block it.
 
-        Inbox rows for one that does not exist yet are counted as failed.
+        Callers are told, unless the store may take it later (StoreUnavailable): then their requests are among the retries.
+        Inbox rows for one that does not exist yet are counted as failed. What was no try (`is_try`) counts nowhere.
         """
         transaction = await self._services.store.begin()
         try:
             plan = await self._make_plan(transaction, order)
             for pending in _make_pending(plan):
-                await self._note_failure(transaction, pending, error)
+                await self._note_failure(transaction, pending, error, is_try=is_try)
             lost = await self._write(transaction)
             await self._commit(transaction)
         except BaseException:
@@ -263,12 +264,17 @@ class Batch:
                 pending = PendingTurn(row.org, execution_id, None, [])
                 self._effects.taken.append(make_row_change(pending, execution, row, self._now, self._services.limits))
 
-    async def _note_failure(self, transaction: Transaction, pending: PendingTurn, error: Exception) -> None:
-        called = [request for request in pending.requests if request.future is not None]
-        self._effects.answers += [AnswerRequest(request, as_answer(error)) for request in called]
-        waiting = [request for request in pending.requests if request.future is None]
+    async def _note_failure(self, transaction: Transaction, pending: PendingTurn, error: Exception, *, is_try: bool) -> None:
+        waiting: list[Request] = []
+        for request in pending.requests:
+            if request.future is None or isinstance(error, StoreUnavailable):
+                waiting.append(request)
+            else:
+                self._effects.answers.append(AnswerRequest(request, as_answer(error)))
         if pending.start is not None:
-            self._effects.unrouted.fail(pending.arrivals, error)
+            self._effects.retries += waiting
+            if is_try:
+                self._effects.unrouted.fail(pending.arrivals, error)
             return
         row = self._claims.rows.get(pending.execution_id)
         if row is None:
@@ -281,12 +287,19 @@ class Batch:
             self._leave_alone(pending, row, newer)
             return
         details = execution.details
-        details.last_error = describe_exception(error)
-        if details.trying != self._services.process:  # else this try is counted already
-            details.tries += 1
-        details.trying, details.suspect = "", False
+        before = details.last_error, details.suspect
+        details.last_error = _describe(error)
+        if is_try:
+            if details.trying != self._services.process:  # else this try is counted already
+                details.tries += 1
+            details.trying, details.suspect = "", False
+        elif not undo_note(execution, self._services.process):
+            details.suspect = True  # so that other nodes try it apart as well, and a turn that is committed clears the note
+            if before == (details.last_error, True):
+                self._effects.retries += waiting
+                return
         pending.arrivals = [arrival for arrival in pending.arrivals if arrival.request in waiting]
-        if details.tries >= self._services.config.max_lost:
+        if is_try and details.tries >= self._services.config.max_lost:
             execution.block(make_block_reason(execution), self._services.routes.version_for(execution) or "")
             self._effects.park(pending, row.route)
         self._effects.retries += pending.requests
@@ -330,7 +343,7 @@ class Batch:
         except OutcomeUnknown as error:
             if not await self._services.store.was_committed(transaction):
                 raise StoreUnavailable(
-                    "Expected to commit, but the connection broke and nothing was stored. Try again."
+                    "Expected to commit, but the connection broke and nothing was stored. Try again.", fault=error.fault
                 ) from error
 
     def _discard(self) -> None:
@@ -338,6 +351,14 @@ class Batch:
         for pending in self._pending:
             pending.unload()
         self._effects.close_programs()
+
+
+def _describe(error: Exception) -> Failure:
+    """A failed turn for the row of its execution. What the store refused for now is gone once a turn is committed."""
+    failure = describe_exception(error)
+    if isinstance(error, StoreUnavailable):
+        return Failure(type=NOT_COMMITTED, message=failure.message, trace=failure.trace)
+    return failure
 
 
 def _make_pending(plan: Plan) -> list[PendingTurn]:

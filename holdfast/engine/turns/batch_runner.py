@@ -17,10 +17,12 @@ from holdfast.core.placing import MayKeep
 from holdfast.core.retry import retry_delay
 from holdfast.engine.requests import AnyRequest, Request
 from holdfast.engine.turns.batch import Batch, BatchSetting
-from holdfast.engine.turns.claims import BatchOrder, Claims, WorkflowKey
+from holdfast.engine.turns.batch_failures import FailedOnce, keep_or_refuse, may_be_outage
+from holdfast.engine.turns.claims import BatchOrder, Claims, ClaimTarget, WorkflowKey
 from holdfast.engine.turns.commit_outcome import CommitOutcome
 from holdfast.engine.turns.plan import NOTHING_NEWER, LeaveAlone
 from holdfast.engine.turns.prefetch import HistoryPrefetch
+from holdfast.engine.turns.resting import Resting
 from holdfast.engine.turns.trials import Trial, Trials
 from holdfast.engine.turns.turn_taking import as_answer
 from holdfast.engine.turns.work_watch import SHORTEST_PAUSE, WorkWatch
@@ -34,8 +36,6 @@ log = logging.getLogger("holdfast.engine")
 
 LONGEST_BACKOFF: Final = SECOND // 20
 """The longest pause of a worker before it tries again what other nodes or workers hold."""
-RETRY_PAUSE: Final = SECOND // 2
-"""How long an execution rests whose turn failed alone, before it is tried again."""
 
 
 class BatchRunner:
@@ -71,6 +71,8 @@ class BatchRunner:
         """Whether only what is queued is still done."""
         self.prefetch = HistoryPrefetch(services, self._on_prefetched)
         self._trials = Trials(services.quarantine)
+        self._resting = Resting(services.clock, self._on_rested)
+        self._failed_once = FailedOnce()
         self._batch_size = services.config.batch_size
         """How much a batch takes: less after an outage, since a large one may be more than the store can take."""
         self._postponed: set[str] = set()
@@ -94,7 +96,13 @@ class BatchRunner:
             self.skip_workflow_ids.clear()
         else:
             self.skip.difference_update(execution_ids)
+        self.skip.update(self._services.quarantine.apart)
         self._watch.look()
+
+    def abandon_resting(self) -> None:
+        """The pump ends: who waits for an execution that rests is told why it does."""
+        for request, error in self._resting.abandon():
+            request.resolve(as_answer(error))
 
     # --- batches ---
 
@@ -130,6 +138,8 @@ class BatchRunner:
         finally:
             worker.busy_since = None
         self._failures = 0
+        if self._failed_once.ids:
+            self._failed_once.ids.difference_update(outcome.planned)
         self._batch_size = min(2 * size, self._services.config.batch_size)
         self._follow(worker, outcome, looked=looks)
         if outcome.skipped and self._committed > committed:
@@ -181,7 +191,7 @@ class BatchRunner:
             self._trials.note(outcome.noted)
         self._let_postponed_go()
         for execution_id, requests in outcome.awaiting_trial:
-            if not self._trials.add(execution_id, requests):
+            if not self._join_trial(execution_id, requests):
                 outcome.retries.extend(requests)
         if outcome.retries:
             self.queue = outcome.retries + self.queue
@@ -233,7 +243,7 @@ class BatchRunner:
             outcome = await batch.run(trial.make_order())
         except Exception as error:  # noqa: BLE001 - the pump must outlive whatever a batch meets
             worker.holds.clear()
-            await self._recover_trial(worker, trial, error)
+            await self._recover_trial(worker, trial, error, was_claimed=bool(batch.members))
             return
         finally:
             worker.busy_since = None
@@ -247,8 +257,9 @@ class BatchRunner:
         if not busy:
             self._trials.end(again)
         tried = [execution_id for execution_id in trial.execution_ids if execution_id not in untried]
+        self._failures = 0
         self._services.quarantine.forget(tried)
-        self.skip.difference_update(tried)
+        self._rejoin(tried)
         self._let_postponed_go()
         self._watch.may_have_work = True
         self._committed += 1
@@ -268,93 +279,126 @@ class BatchRunner:
             self._postponed.clear()
             self._watch.may_have_work = True
 
-    async def _recover_trial(self, worker: BatchWorker, trial: Trial, error: Exception) -> None:
-        """Nothing of a trial was committed: it is tried again after an outage; else split, or noted if it was of one."""
-        if isinstance(error, StoreUnavailable):
+    def _join_trial(self, execution_id: str, requests: Sequence[AnyRequest]) -> bool:
+        """Let requests be part of the next trial of their execution; False if none is to come, or it is under way."""
+        return self._trials.add(execution_id, requests) or self._resting.add(execution_id, requests)
+
+    def _keep_apart(self, execution_ids: Collection[str]) -> None:
+        self.skip.update(execution_ids)
+        self._services.quarantine.keep_apart(execution_ids)
+
+    def _rejoin(self, execution_ids: Collection[str]) -> None:
+        """These executions took their turns, or were found to be unable to: they are no longer kept apart."""
+        self._services.quarantine.rejoin(execution_ids)
+        self._resting.forget(execution_ids)
+        self.skip.difference_update(execution_ids)
+
+    def _on_rested(self, trial: Trial) -> None:
+        self._trials.plan(trial)
+        self._workers.wake()
+
+    async def _recover_trial(self, worker: BatchWorker, trial: Trial, error: Exception, *, was_claimed: bool) -> None:
+        """Nothing of a trial was committed: it is tried again after an outage, else split, or rests if it was of one."""
+        if isinstance(error, StoreUnavailable) and (not was_claimed or isinstance(error, OutcomeUnknown)):
+            self._trials.replace_requests(lambda requests: self._keep_or_refuse(requests, error))
             self._trials.end(trial)
             await self._pause_after_failure(worker, error, f"a trial of {len(trial)} suspects")
         elif len(trial) > 1:
-            log.warning(
-                "a trial of %d suspects failed, and is split in two to find the one that fails: %s", len(trial), error
-            )
-            self._trials.end(*trial.split())
+            log.warning("a trial of %d suspects failed, and is split to find the one that fails: %s", len(trial), error)
+            self._trials.end()
+            self._trials.isolate(trial)
+            if may_be_outage(error):
+                await self._pause_after_failure(worker, error, f"a trial of {len(trial)} suspects")
         else:
-            await self._note_failure(worker, trial, error)
+            await self._fail_alone(worker, trial, error)
+            self._trials.end()
+        self._let_postponed_go()
+        self._workers.wake()
 
-    async def _note_failure(self, worker: BatchWorker, trial: Trial, error: Exception) -> None:
-        """One execution alone cannot take its turn: its row says so, and after some tries it is blocked."""
+    async def _fail_alone(self, worker: BatchWorker, trial: Trial, error: Exception) -> None:
+        """One execution alone cannot take its turn: it rests apart. If that counts as a try, it is blocked after some."""
         (execution_id,) = trial.execution_ids
-        log.error(
-            "the turn of execution %s cannot be committed; after %d tries in a row the execution is blocked",
-            execution_id,
-            self._services.config.max_lost,
-            exc_info=error,
-        )
+        self._keep_apart([execution_id])
+        is_try, most = self._resting.count(execution_id, error), self._services.config.max_lost
+        follows = f"after {most} tries in a row the execution is blocked" if is_try else "it is tried again later, apart"
+        unexpected = None if isinstance(error, StoreUnavailable) else error
+        log.error("the turn of execution %s cannot be committed; %s: %s", execution_id, follows, error, exc_info=unexpected)
+        await self._note_failure(worker, trial, error, is_try=is_try)
+
+    async def _note_failure(self, worker: BatchWorker, trial: Trial, error: Exception, *, is_try: bool) -> None:
+        """Write into the row of an execution that its turn fails, then let it rest; or block it, if that was its last try.
+
+        That this can be committed also shows that the store is there, and takes what others write.
+        """
+        (execution_id,) = trial.execution_ids
         batch = self._make_batch(worker, self._services.clock.now(), trial.execution_ids)
-        retries: list[AnyRequest] = []
+        self._services.quarantine.forget([execution_id])
         try:
-            outcome = await batch.note_failure(trial.make_order(), error)
+            outcome = await batch.note_failure(trial.make_order(), error, is_try=is_try)
         except StoreUnavailable as outage:
-            self._trials.end(trial)
+            self._resting.pardon(execution_id)
+            self._rest(trial, trial.requests, outage)
             await self._pause_after_failure(worker, outage, f"noting the failed turn of execution {execution_id}")
             return
         except Exception:
-            log.exception(
-                "the failed turn of execution %s could not be noted; it is tried again in %.1f s",
-                execution_id,
-                RETRY_PAUSE / SECOND,
-            )
-            for request in trial.requests:
-                request.resolve(as_answer(error))
-            retries = [request for request in trial.requests if request.future is None]
+            log.exception("the failed turn of execution %s could not be noted; it is tried again later", execution_id)
+            self._rest(trial, trial.requests, error)
+            return
+        self._failures = 0
+        retries, outcome.retries = outcome.retries, []
+        if execution_id in outcome.parked:
+            self._rejoin([execution_id])
+            self.queue = [*retries, *self.queue]
         else:
-            retries, outcome.retries = outcome.retries, []
-            self._follow(worker, outcome, looked=False)
-        self._trials.end()
-        self._services.quarantine.forget([execution_id])
-        self.skip.add(execution_id)
-        self._let_postponed_go()
-        if not self.is_stopping:
-            again = functools.partial(self._try_again, execution_id, retries)
-            self._services.clock.call_at(self._services.clock.now() + RETRY_PAUSE, again)
+            self._rest(trial, retries, error)
+        self._follow(worker, outcome, looked=False)
 
-    def _try_again(self, execution_id: str, requests: Sequence[AnyRequest]) -> None:
-        self.queue = [*requests, *self.queue]
-        self.unskip([execution_id])
+    def _rest(self, trial: Trial, requests: Sequence[AnyRequest], error: Exception) -> None:
+        """Let an execution rest that failed alone, with the requests that may be tried again; the others are refused."""
+        kept = self._keep_or_refuse(requests, error)
+        if self.is_stopping:
+            for request in kept:
+                request.resolve(as_answer(error))
+            self._rejoin(trial.execution_ids)
+            return
+        trial.replace_requests(lambda _: kept)
+        self._resting.begin(trial)
 
     # --- failures ---
 
     async def _recover(self, worker: BatchWorker, batch: Batch, requests: Sequence[AnyRequest], error: Exception) -> None:
         """Handle a batch that failed and committed nothing: retry it after an outage, else split it."""
-        members = batch.members
+        members = [] if isinstance(error, OutcomeUnknown) else batch.members
+        ids = {target.execution_id for target, _ in members}
         if isinstance(error, StoreUnavailable) or not members:
-            self.queue = [*self._keep_or_refuse(requests, error), *self.queue]
             self._batch_size = max(1, self._batch_size // 2)
+        if not members or (may_be_outage(error) and not self._failed_once.is_repeated(ids)):
+            self.queue = [*self._keep_or_refuse(requests, error), *self.queue]
             await self._pause_after_failure(worker, error, f"a batch with {len(requests)} requests")
             return
-        planned = {id(request) for _, own in members for request in own}
-        self.queue = [*(request for request in requests if id(request) not in planned), *self.queue]
-        if len(members) > 1:
-            log.warning(
-                "a batch of %d executions failed, and is split in two to find the one that fails: %s", len(members), error
-            )
-            self.skip.update(target.execution_id for target, _ in members)
-            self._trials.isolate(members)
+        quarantine = self._services.quarantine
+        suspects: list[tuple[ClaimTarget, Sequence[Request]]] = []
+        handed_on = set[AnyRequest]()
+        for target, own in members:
+            if not quarantine.is_apart(target.execution_id) and not quarantine.is_noted(target.execution_id):
+                suspects.append((target, own))
+                handed_on.update(own)
+            elif self._join_trial(target.execution_id, own):  # it has its trial: not this batch
+                handed_on.update(own)
+        self.queue = [*(request for request in requests if request not in handed_on), *self.queue]
+        trial = Trial(suspects)
+        if len(trial) > 1:
+            log.warning("a batch of %d executions failed, and is split to find the one that fails: %s", len(trial), error)
+            self._keep_apart(trial.execution_ids)
+            self._trials.isolate(trial)
+            self._workers.wake()
+        elif len(trial):
+            await self._fail_alone(worker, trial, error)
         else:
-            await self._note_failure(worker, Trial(members), error)
+            await self._pause_after_failure(worker, error, f"a batch with {len(requests)} requests")
 
     def _keep_or_refuse(self, requests: Sequence[AnyRequest], error: Exception) -> list[AnyRequest]:
-        """After an outage: what the engine itself fed in is kept, and what callers asked for as often as they may wait."""
-        kept: list[AnyRequest] = []
-        most = self._services.config.storage_retry.max_attempts
-        may_repeat = isinstance(error, StoreUnavailable) and not isinstance(error, OutcomeUnknown)
-        for request in requests:
-            request.attempts += 1
-            if request.future is None or (may_repeat and (most is None or request.attempts < most)):
-                kept.append(request)
-            else:
-                request.resolve(as_answer(error))
-        return kept
+        return keep_or_refuse(requests, error, self._services.config.storage_retry.max_attempts)
 
     async def _pause_after_failure(self, worker: BatchWorker, error: Exception, what: str) -> None:
         """Log what failed, where no execution is the cause, and pause as `storage_retry` says, longer each time in a row."""
@@ -363,6 +407,7 @@ class BatchRunner:
         unexpected = None if isinstance(error, StoreError) else error  # the store's messages say all; others need a trace
         log.error("%s failed, and is tried again in %.2f s: %s", what, pause / SECOND, error, exc_info=unexpected)
         if self.is_stopping:
+            self.abandon_resting()
             abandoned, self.queue = [*self.queue, *self._trials.abandon()], []
             for request in abandoned:
                 request.resolve(as_answer(error))

@@ -23,10 +23,15 @@ what is known to take long, and neither requests nor inboxes have to wait for ea
 (`turn_order`). Between two batches the loop runs.
 
 *When a batch fails.* Nothing was committed.
-- The store is out of reach (StoreUnavailable), or nobody knows (OutcomeUnknown, resolved by the batch): callers are told
-  or tried again as `storage_retry` says, what the engine itself fed in is kept, and the worker pauses.
-- Anything else may be the fault of one execution: the batch is split. Its executions take their turns in *trials*, halves
-  of halves, apart from the others, who go on; a trial of one that fails again is noted in its row. See `engine.quarantine`.
+- It may be an outage: the store is out of reach or short of room (StoreUnavailable), or nobody knows (OutcomeUnknown,
+  resolved by the batch). Callers are told or tried again as `storage_retry` says, what the engine itself fed in is kept, and
+  the worker pauses. If one of its executions is in a second batch that fails so, and the store answered the claims of both,
+  the store is there: that is taken for the next case.
+- Anything else, a time limit of the store included, may be the fault of one execution: the batch is split. Its executions
+  take their turns in *trials* of fewer and fewer, apart from the others, who go on, and with the requests for them.
+- A trial of one that fails is noted in its row, and *rests* apart, longer each time; requests that come for it meanwhile
+  wait with it. After some tries it is blocked; see `engine.quarantine` for what counts as one. If not even the note can be
+  written, it is an outage after all, and nothing counts.
 
 *Who is skipped.* Executions that cannot take turns here (blocked, of unknown code, tried by another process) or must not now
 (they wait for their trial, or for a replay) are left out of claims until something changes. So are executions, and workflow
@@ -160,6 +165,7 @@ class Pump:
     async def stop(self) -> None:
         """Finish what is queued, then stop."""
         self._runner.is_stopping = True
+        self._runner.abandon_resting()
         await self.prefetch.stop()
         for worker in self._workers.all:
             if worker.resting is not None and not worker.resting.done():

@@ -3,15 +3,19 @@
 from __future__ import annotations
 
 from collections import deque
-from collections.abc import Iterable, Sequence
-from typing import TYPE_CHECKING
+from collections.abc import Callable, Collection, Iterable, Sequence
+from typing import TYPE_CHECKING, Final
 
 from holdfast.engine.turns.claims import BatchOrder, ClaimTarget
 
 if TYPE_CHECKING:
     from holdfast.engine.quarantine import Quarantine
-    from holdfast.engine.requests import AnyRequest, Request
+    from holdfast.engine.requests import AnyRequest
     from holdfast.engine.turns.batch_effects import Noted
+
+
+PARTS: Final = 8
+"""Into how many trials a group is split that fails. A try that fails may take ten seconds, one that succeeds takes none."""
 
 
 class Trial:
@@ -41,15 +45,21 @@ class Trial:
         """The order for the batch that runs this trial."""
         return BatchOrder(self.requests, [target for target, _ in self._members.values()])
 
-    def add(self, execution_id: str, requests: Iterable[Request]) -> None:
+    def add(self, execution_id: str, requests: Iterable[AnyRequest]) -> None:
         """Add requests that came meanwhile for one of the executions of this trial."""
         self._members[execution_id][1].extend(requests)
 
+    def replace_requests(self, keep: Callable[[Sequence[AnyRequest]], Collection[AnyRequest]]) -> None:
+        """Let only those requests be part of this trial that `keep` returns of all."""
+        kept = set(keep(self.requests))
+        for _, requests in self._members.values():
+            requests[:] = [request for request in requests if request in kept]
+
     def split(self) -> list[Trial]:
-        """Two trials of half the suspects each, to find out which of them fails."""
+        """Trials of a few of the suspects each, to find out which of them fails."""
         members = list(self._members.values())
-        middle = len(members) // 2
-        return [Trial(members[:middle]), Trial(members[middle:])]
+        size = -(-len(members) // PARTS)
+        return [Trial(members[start : start + size]) for start in range(0, len(members), size)]
 
     def keep(self, execution_ids: Iterable[str]) -> Trial | None:
         """A trial of these members alone; None if none of them is one."""
@@ -93,11 +103,20 @@ class Trials:
         for group in self._quarantine.group(list(members)):
             self._coming.append(Trial(members[execution_id] for execution_id in group))
 
-    def isolate(self, members: Sequence[tuple[ClaimTarget, Sequence[Request]]]) -> None:
-        """Plan two trials for the executions of a batch that failed, half of them in each."""
-        self._coming.extend(half for half in Trial(members).split() if len(half))
+    def isolate(self, failed: Trial) -> None:
+        """Plan trials for the parts of a batch or trial that failed. All that were planned before come first."""
+        self._coming.extend(failed.split())
 
-    def add(self, execution_id: str, requests: Sequence[Request]) -> bool:
+    def plan(self, trial: Trial) -> None:
+        """Let a trial come after all that were planned before."""
+        self._coming.append(trial)
+
+    def replace_requests(self, keep: Callable[[Sequence[AnyRequest]], Collection[AnyRequest]]) -> None:
+        """Let only those requests be part of the trials under way and to come that `keep` returns of each one's."""
+        for trial in (*self._coming, *(() if self._present is None else (self._present,))):
+            trial.replace_requests(keep)
+
+    def add(self, execution_id: str, requests: Sequence[AnyRequest]) -> bool:
         """Let requests be part of the trial of their execution; False if none is to come."""
         for trial in self._coming:
             if execution_id in trial.execution_ids:
