@@ -26,9 +26,9 @@ interrupted ends the process, which makes it the first case.
 
 *What counts as a try.* That a process ended; and that a turn failed alone, if its failure could be noted in its row, which
 shows that the store takes writes. Where the store says that the turn took too long (a time limit), or that it cannot be
-written, each failure counts. Connections also break by chance: every third in a row counts. A lack of room (disk, memory)
-never does, since the turn can be committed once there is room: it is tried again without end, apart and slowly
-(`turns.resting`), and its row says why. Until then it is a suspect for other nodes too.
+written, each failure counts. Connections also break by chance: three in a row, tried at once one after the other, count as
+one. A lack of room (disk, memory) never counts, since the turn can be committed once there is room: it is tried again
+without end, apart and slowly (`turns.resting`), and its row says why. Until then it is a suspect for other nodes too.
 
 *How it ends.* After `max_lost` tries the execution is blocked with the reason. What waits in its inbox stays there, shown
 with the execution; somebody fixes the code and calls retry_blocked, or terminates it.

@@ -20,6 +20,11 @@ def may_be_outage(error: Exception) -> bool:
     return isinstance(error, StoreUnavailable) and error.fault is not StoreFault.TIMED_OUT
 
 
+def is_cut(error: Exception) -> bool:
+    """Whether the store was out of reach, as when a connection breaks, which happens by chance too."""
+    return isinstance(error, StoreUnavailable) and error.fault is StoreFault.OUT_OF_REACH
+
+
 def keep_or_refuse(requests: Sequence[AnyRequest], error: Exception, max_attempts: int | None) -> list[AnyRequest]:
     """Of requests whose batch failed, those that are tried again: the engine's own, and callers' up to `max_attempts` times.
 

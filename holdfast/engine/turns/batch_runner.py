@@ -17,7 +17,7 @@ from holdfast.core.placing import MayKeep
 from holdfast.core.retry import retry_delay
 from holdfast.engine.requests import AnyRequest, Request
 from holdfast.engine.turns.batch import Batch, BatchSetting
-from holdfast.engine.turns.batch_failures import FailedOnce, keep_or_refuse, may_be_outage
+from holdfast.engine.turns.batch_failures import FailedOnce, is_cut, keep_or_refuse, may_be_outage
 from holdfast.engine.turns.claims import BatchOrder, Claims, ClaimTarget, WorkflowKey
 from holdfast.engine.turns.commit_outcome import CommitOutcome
 from holdfast.engine.turns.plan import NOTHING_NEWER, LeaveAlone
@@ -323,7 +323,11 @@ class BatchRunner:
         follows = f"after {most} tries in a row the execution is blocked" if is_try else "it is tried again later, apart"
         unexpected = None if isinstance(error, StoreUnavailable) else error
         log.error("the turn of execution %s cannot be committed; %s: %s", execution_id, follows, error, exc_info=unexpected)
-        await self._note_failure(worker, trial, error, is_try=is_try)
+        if is_try or not is_cut(error):
+            await self._note_failure(worker, trial, error, is_try=is_try)
+        else:  # by chance, mostly: it is tried again at once
+            trial.replace_requests(lambda requests: self._keep_or_refuse(requests, error))
+            self._trials.plan_next(trial)
 
     async def _note_failure(self, worker: BatchWorker, trial: Trial, error: Exception, *, is_try: bool) -> None:
         """Write into the row of an execution that its turn fails, then let it rest; or block it, if that was its last try.

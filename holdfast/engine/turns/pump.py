@@ -29,9 +29,10 @@ what is known to take long, and neither requests nor inboxes have to wait for ea
   the store is there: that is taken for the next case.
 - Anything else, a time limit of the store included, may be the fault of one execution: the batch is split. Its executions
   take their turns in *trials* of fewer and fewer, apart from the others, who go on, and with the requests for them.
-- A trial of one that fails is noted in its row, and *rests* apart, longer each time; requests that come for it meanwhile
-  wait with it. After some tries it is blocked; see `engine.quarantine` for what counts as one. If not even the note can be
-  written, it is an outage after all, and nothing counts.
+- A trial of one that fails is noted in its row and *rests* apart, longer each time; requests that come for it meanwhile wait
+  with it. If its connection broke it is tried twice more at once before that. After some tries it is blocked; see
+  `engine.quarantine` for what counts as one. If not even the note can be written, it is an outage after all, and nothing
+  counts.
 
 *Who is skipped.* Executions that cannot take turns here (blocked, of unknown code, tried by another process) or must not now
 (they wait for their trial, or for a replay) are left out of claims until something changes. So are executions, and workflow

@@ -111,6 +111,10 @@ class Trials:
         """Let a trial come after all that were planned before."""
         self._coming.append(trial)
 
+    def plan_next(self, trial: Trial) -> None:
+        """Let a trial come before all others."""
+        self._coming.appendleft(trial)
+
     def replace_requests(self, keep: Callable[[Sequence[AnyRequest]], Collection[AnyRequest]]) -> None:
         """Let only those requests be part of the trials under way and to come that `keep` returns of each one's."""
         for trial in (*self._coming, *(() if self._present is None else (self._present,))):
