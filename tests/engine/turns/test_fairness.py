@@ -158,18 +158,18 @@ async def test_D2_request_behind_many_that_compute_for_long_waits_for_a_batch_or
         await asyncio.gather(*(handle.result() for handle in handles))
 
 
-async def test_D2_many_that_never_rest_hold_up_others_for_a_try_or_two(url: str) -> None:
+async def test_D2_many_that_never_rest_hold_up_others_for_some_tries_and_not_for_all(url: str) -> None:
     async with Engine(url, workflows=WORKFLOWS, turn_limit=0.2) as engine:
-        handles = [await engine.start(never_rests) for _ in range(12)]
+        handles = [await engine.start(never_rests) for _ in range(20)]
         told = [asyncio.ensure_future(handle.signal("go", None)) for handle in handles]
         await asyncio.sleep(0)
         tries: list[int] = []
-        for _ in range(4):
+        for _ in range(2):
             before = await count_blocked(engine)
             await (await engine.start(quick)).result()
             tries.append(await count_blocked(engine) - before)
 
-        assert max(tries) <= 4, "each start waits for the tries that are under way, and not for all"
+        assert max(tries) <= len(handles) // 2, "each start waits for the batches that are under way"
         await asyncio.gather(*told)
         await eventually(lambda: is_all_blocked(engine, len(handles)))
 
