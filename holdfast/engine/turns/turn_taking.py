@@ -216,6 +216,8 @@ class TurnTaker:
                 return
             self._bytes += size
         self._effects.taken.append(TakenTurn(pending, live, turn, write))
+        if execution.closed_at is not None:
+            live.program.close()  # while the timer runs, which is for many turns: starting it anew costs two system calls
         if following:
             self._following += following
         if turn.successor is not None:
