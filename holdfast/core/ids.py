@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import hashlib
+from functools import lru_cache
 from typing import Final
 
 from holdfast.errors import InvalidIdentifier
@@ -47,9 +48,14 @@ def seed_of(execution_id: str) -> int:
     return int(execution_id[-12:], 16)
 
 
+@lru_cache(maxsize=1024)  # most calls name an org, a signal or an execution that others named before
+def _is_identifier(value: str) -> bool:
+    return 0 < len(value) <= LONGEST_ID and value.isprintable() and value.strip() == value
+
+
 def check_identifier(value: object, what: str) -> str:
     """`value` if it can serve as an identifier; raises InvalidIdentifier that says what is wrong with it."""
-    if type(value) is str and 0 < len(value) <= LONGEST_ID and value.isprintable() and value.strip() == value:
+    if type(value) is str and _is_identifier(value):
         return value
     if not isinstance(value, str):
         found = f"it is {type(value).__name__} {value!r}"

@@ -8,7 +8,7 @@ from time import monotonic  # the guard puts a slower one into the module
 from typing import TYPE_CHECKING, Final
 
 from holdfast.core.effects import Turn
-from holdfast.core.envelopes import ActivityBegan, AnyEnvelope, InternalContinue, Terminate
+from holdfast.core.envelopes import ActivityBegan, AnyEnvelope, InternalContinue, Signal, Terminate
 from holdfast.core.execution import Execution
 from holdfast.core.failures import Failure, describe_exception
 from holdfast.core.instants import Instant
@@ -333,11 +333,10 @@ def _count_bytes(envelopes: Sequence[AnyEnvelope]) -> int:
 
 
 def _value_size(envelope: AnyEnvelope) -> int:
-    if type(envelope) is InternalContinue:
-        envelope = envelope.start
-    value: Payload | None = None
-    for name in ("value", "result", "input"):
-        value = value or getattr(envelope, name, None)
+    if type(envelope) is Signal:
+        return len(envelope.value.data)
+    start = envelope.start if type(envelope) is InternalContinue else envelope
+    value: Payload | None = getattr(start, "result", None) or getattr(start, "input", None)
     return 0 if value is None else len(value.data)
 
 

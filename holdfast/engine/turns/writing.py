@@ -106,6 +106,8 @@ def note_arrivals(write: TurnWrite, pending: PendingTurn, turn: Turn) -> None:
         if arrival.row is not None:
             consumed.append(arrival.row.id)
         if request is not None:
+            if request.key is None:
+                continue
             key = None if request.signal is not None and type(envelope) is Start else request.key
         else:
             key = envelope.request if type(envelope) is Signal or type(envelope) is Start else None
