@@ -6,7 +6,7 @@
 -- Ours: "hold" in ASCII. A file without it is never touched.
 PRAGMA application_id = 1752132708;
 -- The number of the last migration.
-PRAGMA user_version = 3;
+PRAGMA user_version = 4;
 
 -- One row per execution. `id` counts arrivals: of two executions with one workflow id, the greater is the newer.
 -- Columns that tell an execution from others never change; `details` is JSON that no query looks into. `nodes` is a JSON list of

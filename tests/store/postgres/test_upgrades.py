@@ -30,7 +30,7 @@ TABLES: Final = [
     "in_flight",
 ]
 HARMFUL: Final = re.compile(
-    r"\b(DROP|RENAME|ALTER\s+COLUMN|TRUNCATE)\b|ADD\s+COLUMN(?:(?!DEFAULT)[^;])*NOT\s+NULL(?![^;]*DEFAULT)"
+    r"\b(DROP(?!\s+INDEX)|RENAME|ALTER\s+COLUMN|TRUNCATE)\b|ADD\s+COLUMN(?:(?!DEFAULT)[^;])*NOT\s+NULL(?![^;]*DEFAULT)"
 )
 """What breaks the statements of the version before."""
 STOPS_ALL: Final = {3}

@@ -42,7 +42,7 @@ CREATE UNIQUE INDEX executions_by_execution_id ON holdfast.executions (execution
 CREATE INDEX executions_by_workflow_id ON holdfast.executions (org, workflow_id, id);
 CREATE UNIQUE INDEX executions_one_open ON holdfast.executions (org, workflow_id) WHERE closed_at IS NULL;
 -- Lists of what is open, orphaned or blocked must not grow with what has ended.
-CREATE INDEX executions_open ON holdfast.executions (execution_id) WHERE (closed_at IS NULL) IS TRUE;  -- as statements ask
+CREATE INDEX executions_open ON holdfast.executions (execution_id) WHERE closed_at IS NULL;
 CREATE INDEX executions_blocked ON holdfast.executions (execution_id) WHERE is_blocked;
 CREATE INDEX executions_by_parent ON holdfast.executions (parent_id, execution_id) WHERE parent_id IS NOT NULL;
 CREATE INDEX executions_by_end ON holdfast.executions (closed_at) WHERE closed_at IS NOT NULL;

@@ -1,0 +1,50 @@
+"""A schema that was released never changes: databases of that version are out there, and only a migration reaches them."""
+
+from __future__ import annotations
+
+import hashlib
+import re
+from pathlib import Path
+from typing import Final
+
+import pytest
+
+STORES: Final = Path(__file__).parents[2] / "holdfast" / "store"
+SCHEMAS: Final = {
+    ("postgres", 4): "f51e58ae83f04894",
+    ("sqlite", 4): "3513ca4e18f3478a",
+}
+"""Of each store the number of its newest migration, and the digest of `schema.sql` at that number."""
+MIGRATIONS: Final = {
+    "postgres/0002_initial.sql": "5998e825401be42a",
+    "postgres/0003_timer_kinds_node_lists.sql": "296a9b52fda5e038",
+    "postgres/0004_open_executions_index.sql": "d10bb4ec4f03da83",
+    "sqlite/0001_initial.sql": "1e0a7376dbd51f1c",
+    "sqlite/0002_routes_offers_retention.sql": "be1085f5c8343c5c",
+    "sqlite/0003_timer_kinds_node_lists.sql": "3da50210c76e72dc",
+    "sqlite/0004_open_executions_index.sql": "2226323cbb61f8a1",
+}
+
+
+def digest(path: Path) -> str:
+    """The digest of the statements in a file, whatever its comments and white space are."""
+    text = re.sub(r"--[^\n]*", "", path.read_text("utf-8"))
+    return hashlib.sha256(" ".join(text.split()).encode()).hexdigest()[:16]
+
+
+@pytest.mark.parametrize(("store", "number"), SCHEMAS)
+def test_schema_changes_only_with_a_new_number(store: str, number: int) -> None:
+    folder = STORES / store
+    newest = max(int(file.name.split("_")[0]) for file in folder.joinpath("migrations").glob("*.sql"))
+    found = (newest, digest(folder / "schema.sql"))
+
+    assert found == (number, SCHEMAS[store, number]), (
+        "schema.sql has changed: add a migration with the next number that brings older databases to it, and "
+        "name its number with the new digest here. Never change the digest alone: databases of this number exist already."
+    )
+
+
+def test_migrations_that_were_released_do_not_change() -> None:
+    found = {f"{file.parents[1].name}/{file.name}": digest(file) for file in sorted(STORES.glob("*/migrations/*.sql"))}
+
+    assert found == MIGRATIONS, "a migration that was released never changes; a new one is added here with its digest"
