@@ -25,7 +25,8 @@ def range_of(operator: str, value: Value) -> Range:
         return Range(value, None, start_included=operator == ">=", end_included=False, has_end=False)
     if operator in ("<", "<="):
         return Range(None, value, start_included=False, end_included=operator == "<=", has_start=False)
-    return Range(value, None, start_included=operator == "=", end_included=False, has_start=False, has_end=False)
+    is_equal = operator == "="
+    return Range(value, value, start_included=is_equal, end_included=is_equal, has_start=False, has_end=False)
 
 
 def make_comparison_test(operator: str, operand: Evaluate, place: int) -> Evaluate:
@@ -43,11 +44,14 @@ def make_comparison_test(operator: str, operand: Evaluate, place: int) -> Evalua
 
 
 def make_value_test(value: Evaluate, place: int, *, asks: bool) -> Evaluate:
-    """Whether what stands at the place equals a value, or is in it. An expression that `asks` about `?` answers itself."""
+    """Whether what stands at the place equals a value, or is in it. An expression that `asks` about `?` answers itself.
+
+    DMN 10.3.2.14: such a one is met if it is true. Null is no answer, also where null is tested: `contains(?, "a")`.
+    """
 
     def value_test(frame: Frame) -> bool | None:
         found, tested = value(frame), frame[place]
-        if asks and type(found) is bool:
+        if asks and (found is None or type(found) is bool):
             return found
         return is_in(tested, found, frame[RUN])
 
@@ -62,6 +66,8 @@ def make_cell_test(value: Evaluate, place: int, *, asks: bool, is_literal: bool)
 
     def cell_test(frame: Frame) -> bool | None:
         found, tested = value(frame), frame[place]
+        if asks and found is None:
+            return None
         if type(found) is bool and (asks or (type(tested) is not bool and not (is_literal and tested is None))):
             return found
         return is_in(tested, found, frame[RUN])

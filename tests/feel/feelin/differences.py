@@ -5,6 +5,8 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import Final
 
+NO_TEST: Final = object()
+
 
 @dataclass(frozen=True)
 class Difference:
@@ -13,13 +15,14 @@ class Difference:
     pattern: str
     example: str
     reason: str
-    value: float | None = None
-    """If given, the example is a unary test of it."""
+    value: object = NO_TEST
+    """If given, the example is a unary test of it. If it is null, only tests of null differ."""
 
 
 NULL: Final = r"(null|date|(min|max|sum|product)\(|\[\]|\[-?\d\]|sqrt)"
 """What may be null in texts that are made by the grammar."""
 ORDER: Final = "a comparison with null is null here, as DMN 10.3.2.13 has it; feelin says false, or compares anyway"
+ASKS: Final = "a test with `?` in it is met if it is true (DMN 7.3.3); feelin compares a null that it gives with the input"
 
 DIFFERENCES: Final[tuple[Difference, ...]] = (
     Difference(r"trim\(", 'trim(" a ")', "an addition of Camunda's that feelin does not have"),
@@ -40,4 +43,6 @@ DIFFERENCES: Final[tuple[Difference, ...]] = (
     Difference(rf"satisfies .*{NULL}", "every x in [1] satisfies x > null", ORDER),
     Difference(rf"sort\(.*{NULL}", 'sort(["a", null], function(x, y) x < y)', ORDER),
     Difference(rf"(^|, )[<>]=? .*{NULL}", ">= [][1]", ORDER, value=1),
+    Difference(rf"\?.*{NULL}", "contains(?, null)", ASKS, value="a"),
+    Difference(r"\?", 'contains(?, "a")', ASKS, value=None),
 )
