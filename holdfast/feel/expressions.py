@@ -11,6 +11,7 @@ from holdfast.errors import FeelError, FeelLimitExceeded
 from holdfast.feel import syntax
 from holdfast.feel.compiler import Compiler
 from holdfast.feel.json_values import to_feel
+from holdfast.feel.lexer import find_begin
 from holdfast.feel.parser import parse_expression, parse_unary_tests
 from holdfast.feel.running import MOST_STEPS, FeelWarning, Run
 from holdfast.feel.scopes import FIRST, Frame, Scope, Unit
@@ -113,15 +114,15 @@ def compile(text: str, *, names: Iterable[str] = (), types: Types | None = None)
     `names` are those with spaces, signs or keywords in them that the text may use. Raises FeelSyntaxError.
     """
     _check_text(text)
-    body = text.lstrip()
-    stripped = text if not body.startswith("=") else " " * (len(text) - len(body) + 1) + body[1:]
+    begin = find_begin(text)
+    stripped = text if not text.startswith("=", begin) else f"{text[:begin]} {text[begin + 1 :]}"
     return Expression(text, parse_expression(stripped, names), Scope(Unit()), types)
 
 
 def compile_unary_tests(text: str, *, names: Iterable[str] = (), types: Types | None = None) -> UnaryTests:
     """Parse unary tests, to be evaluated often; otherwise as `compile`. An empty text is `-`."""
     _check_text(text)
-    return UnaryTests(text, parse_unary_tests(text if text.strip() else "-", names), Scope(Unit()), types)
+    return UnaryTests(text, parse_unary_tests(text if find_begin(text) < len(text) else "-", names), Scope(Unit()), types)
 
 
 def evaluate(

@@ -6,7 +6,7 @@
 | number | a number if it comes back as it was, else `{"@number": "0.1000000000000000000000000001"}` |
 | date, time, date and time | `{"@date": "2024-02-29"}`, `{"@time": …}`, `{"@date and time": …}` |
 | both durations | `{"@duration": "P1Y2M"}` |
-| range | `{"@range": {"start": 1, "end": 5, "start included": true, "end included": false}}` |
+| range | `{"@range": {"start": 1, "end": 5, "start included": true, "end included": false}}`, or `{"@range": {"=": 10}}` |
 | a context that looks like one of these | `{"@context": {"@date": …}}` |
 """
 
@@ -15,6 +15,7 @@ from __future__ import annotations
 from collections.abc import Callable, Collection, Mapping
 from datetime import datetime, time
 from decimal import Decimal
+from functools import partial
 from typing import Any, Final
 
 from holdfast.errors import FeelLimitExceeded
@@ -105,6 +106,9 @@ def _write_temporal(value: Any) -> dict[str, object]:
 
 
 def _open_range(value: Range) -> Branch:
+    if not value.has_start and not value.has_end:
+        operator = "=" if value.start_included else "!="
+        return Branch(value, (value.start,), lambda made: {"@range": {operator: made[0]}}, (operator,))
     ends = {"start": value.start} if value.has_start else {}
     if value.has_end:
         ends["end"] = value.end
@@ -174,6 +178,9 @@ def _make_second(value: Value) -> Value:
 def _read_range(data: object, content: object) -> Value:
     if not isinstance(content, dict):
         raise Refused("no range in the tag @range")
+    for operator in ("=", "!="):
+        if operator in content:
+            return Branch(data, (content[operator],), partial(_compare_with, operator), (operator,))
     ends = {name: content[name] for name in ("start", "end") if name in content}
 
     def finish(made: list[Value]) -> Range:
@@ -188,6 +195,11 @@ def _read_range(data: object, content: object) -> Value:
         )
 
     return Branch(data, ends.values(), finish, ends)
+
+
+def _compare_with(operator: str, made: list[Value]) -> Range:
+    is_equal = operator == "="
+    return Range(made[0], made[0], is_equal, is_equal, has_start=False, has_end=False)
 
 
 def _read_context(data: object, content: object) -> Value:

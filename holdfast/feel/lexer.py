@@ -42,10 +42,12 @@ KEYWORDS: Final = frozenset(
 _ENDING: Final = frozenset(["and", "or", "between", "in", "instance", "then", "else", "return", "satisfies"])
 """Keywords that can follow an expression, and so end a name of several words."""
 
-# DMN 10.3.1.2, grammar rules 27 to 29: name start char and name part char.
+_BLANK: Final = r"\s\u0085\u180E\u200B\uFEFF"
+"""DMN 10.3.1.2, rules 61 and 62: white space; that which Python does not take for space by itself is named."""
+# DMN 10.3.1.2, grammar rules 27 to 29: name start char and name part char, without the white space among them.
 _START: Final = (
-    r"?A-Z_a-z\u00C0-\u00D6\u00D8-\u00F6\u00F8-\u02FF\u0370-\u037D\u037F-\u1FFF\u200C-\u200D\u2070-\u218F\u2C00-\u2FEF"
-    r"\u3001-\uD7FF\uF900-\uFDCF\uFDF0-\uFFFD\U00010000-\U000EFFFF"
+    r"?A-Z_a-z\u00C0-\u00D6\u00D8-\u00F6\u00F8-\u02FF\u0370-\u037D\u037F-\u167F\u1681-\u180D\u180F-\u1FFF\u200C-\u200D"
+    r"\u2070-\u218F\u2C00-\u2FEF\u3001-\uD7FF\uF900-\uFDCF\uFDF0-\uFEFE\uFF00-\uFFFD\U00010000-\U000EFFFF"
 )
 _PART: Final = _START + r"0-9\u00B7\u0300-\u036F\u203F-\u2040"
 _WORD: Final = re.compile(f"[{_START}][{_PART}]*")
@@ -53,8 +55,8 @@ _PARTS: Final = re.compile(f"[{_PART}]+")
 _PART_AT: Final = re.compile(f"[{_PART}]")
 _NUMBER: Final = re.compile(r"(?:[0-9]+(?:\.[0-9]+)?|\.[0-9]+)(?:[eE][+-]?[0-9]+)?")
 _OPERATOR: Final = re.compile(r"\*\*|\.\.|->|!=|<=|>=|[-+*/=<>()\[\]{},:.@]")
-_GAP: Final = re.compile(r"\s+")
-_SPACE: Final = re.compile(r"(?:[\s\u0085\u180E\u200B\uFEFF]+|//[^\n\r]*|/\*.*?\*/)+", re.DOTALL)
+_GAP: Final = re.compile(f"[{_BLANK}]+")
+_SPACE: Final = re.compile(rf"(?:[{_BLANK}]+|//[^\n\r]*|/\*.*?\*/)+", re.DOTALL)
 _STRING: Final = re.compile(r'"((?:[^"\\]|\\.)*)"', re.DOTALL)
 _ESCAPE: Final = re.compile(r"\\(?:u([0-9a-fA-F]{4})|U([0-9a-fA-F]{6})|(.))", re.DOTALL)
 _ESCAPED: Final = {'"': '"', "'": "'", "\\": "\\", "n": "\n", "r": "\r", "t": "\t", "b": "\b", "f": "\f"}
@@ -62,9 +64,9 @@ _ESCAPED: Final = {'"': '"', "'": "'", "\\": "\\", "n": "\n", "r": "\r", "t": "\
 _SURROGATES: Final = re.compile("[\ud800-\udbff][\udc00-\udfff]")
 _QUOTED: Final = re.compile(r"`([^`]+)`")
 _SIGNED: Final = rf"(?:[{_PART}\-+*'\u2019.]|/(?![*/]))"
-_LONG_NAME: Final = re.compile(rf"[{_START}](?:\s*+{_SIGNED})*+")
+_LONG_NAME: Final = re.compile(rf"[{_START}](?:[{_BLANK}]*+{_SIGNED})*+")
 """A name with any of the signs in it, where what follows tells that it is one. DMN 10.3.1.2, rules 27 and 30."""
-_ITERATED: Final = re.compile(rf"[{_START}](?:\s*+{_SIGNED})*?(?=\s+in\b)")
+_ITERATED: Final = re.compile(rf"[{_START}](?:[{_BLANK}]*+{_SIGNED})*?(?=[{_BLANK}]+in\b)")
 
 
 _BUILT_IN: Final[Mapping[str, Sequence[str]]] = {
@@ -114,7 +116,7 @@ class Lexer:
 
     def learn(self, name: str) -> None:
         """From now on this is a name, also with spaces, signs or keywords in it."""
-        words = name.split()
+        words = split_words(name)
         if self._known.get(name) == name or not words or name in KEYWORDS or _WORD.fullmatch(name):
             return
         joined = " ".join(words)
@@ -127,7 +129,7 @@ class Lexer:
 
     def _spell(self, name: str) -> str:
         """A name as it was learned: with whatever space between its words. DMN 10.3.1.5: it is the words that count."""
-        return self._known.get(name) or self._known.get(" ".join(name.split()), name)
+        return self._known.get(name) or self._known.get(" ".join(split_words(name)), name)
 
     # --- tokens ---
 
@@ -266,7 +268,7 @@ class Lexer:
             found = _QUOTED.match(self.text, at) or _LONG_NAME.match(self.text, at)
             if found is None:
                 return None
-            name = " ".join(found.group(found.lastindex or 0).split())
+            name = " ".join(split_words(found.group(found.lastindex or 0)))
         colon = self._find_next(found.end())
         if not self.text.startswith(":", colon):
             return None
@@ -287,7 +289,7 @@ class Lexer:
         return None if found is None else self._take_name(found)
 
     def _take_name(self, found: re.Match[str]) -> str | None:
-        name = " ".join(found.group().split())
+        name = " ".join(split_words(found.group()))
         if name in KEYWORDS:
             return None
         self.move_to(found.end())
@@ -326,6 +328,17 @@ class Lexer:
 def describe(token: Token) -> str:
     """What an error message says was found: `there is '+'`, or `it ends there`."""
     return "it ends there" if token.kind is Kind.END else f"there is {token.text[:40]!r}"
+
+
+def split_words(text: str) -> list[str]:
+    """The words of a name, or of any text, between what the language takes for white space."""
+    return _GAP.sub(" ", text).split()
+
+
+def find_begin(text: str) -> int:
+    """The offset of what is no white space; of the end, if there is nothing else."""
+    gap = _GAP.match(text)
+    return gap.end() if gap else 0
 
 
 def unescape(text: str) -> str:

@@ -54,7 +54,7 @@ def _parse_open_range(parser: TokenReader, token: Token) -> Node:
 
 def parse_range_end(parser: TokenReader, token: Token, start: Node, *, start_included: bool) -> Node:
     """The range that begins with `token`, from behind its `..` to the bracket that closes it."""
-    end = parser.expression()
+    end = parser.range_end()
     close = parser.take("]", ")", "[")
     if close is None:
         parser.fail(parser.lexer.peek(), "']', ')' or '[' after the range")

@@ -72,6 +72,7 @@ class _Parser(TokenReader):
     def __init__(self, text: str, names: Iterable[str]) -> None:
         super().__init__(text, names)
         self._depth = 0
+        self._ends_range = False
 
     def parse_all(self, rule: Callable[[_Parser], Node]) -> Node:
         node = rule(self)
@@ -83,6 +84,18 @@ class _Parser(TokenReader):
     # --- expressions ---
 
     def expression(self) -> Node:
+        outer, self._ends_range = self._ends_range, False
+        node = self._nested()
+        self._ends_range = outer
+        return node
+
+    def range_end(self) -> Node:
+        outer, self._ends_range = self._ends_range, True
+        node = self._nested()
+        self._ends_range = outer
+        return node
+
+    def _nested(self) -> Node:
         self._depth += 1
         if self._depth > DEEPEST:
             raise FeelLimitExceeded(
@@ -179,16 +192,16 @@ class _Parser(TokenReader):
 
     def _is_closing_bracket(self) -> bool:
         """Whether a `[` ends a range, as in `]1..3[`: what follows cannot begin an expression."""
+        if not self._ends_range:
+            return False
         bracket = self.lexer.next()
         token = self.lexer.peek()
         closes = token.kind is Kind.END or (
             token.kind in (Kind.OPERATOR, Kind.KEYWORD)
             and token.text not in PREFIXED
             and token.text not in _CONSTANTS
-            and token.text not in ("(", "[", "{", "]", "-", "@", "<", "<=", ">", ">=", "=", "!=")
+            and token.text not in ("(", "[", "{", "-", "@")
         )
-        if token.kind is Kind.OPERATOR and token.text == "]":
-            closes = True
         self.lexer.move_to(bracket.at)
         return closes
 
@@ -240,7 +253,7 @@ class _Parser(TokenReader):
         """One test, or several in parentheses."""
         begin = self.take("(")
         if begin is None:
-            return (self._operation(_ADDITION),)
+            return (self._compare_input(self._operation(_ADDITION)),)
         tests = [self.expression()]
         if self.take(".."):
             return (self._go_on(parse_range_end(self, begin, tests[0], start_included=False)),)
@@ -251,7 +264,22 @@ class _Parser(TokenReader):
 
     def _go_on(self, node: Node) -> Node:
         """A test of which the first part is in hand: `(1) + 2`, `(1..2)`."""
-        return self._operate(self._postfix(node), _ADDITION)
+        return self._compare_input(self._operate(self._postfix(node), _ADDITION))
+
+    def _compare_input(self, node: Node) -> Node:
+        """`5 in ? < 10`: a comparison with `?` is the test; one with anything else has the `in` on its left side."""
+        return self._operate(node, _COMPARISON) if _uses_input(node) else node
+
+
+def _uses_input(part: object) -> bool:
+    """Whether `?` is in it, other than behind an `in` of its own."""
+    if isinstance(part, syntax.Name):
+        return part.name == "?"
+    if isinstance(part, syntax.In):
+        return _uses_input(part.operand)
+    if isinstance(part, tuple):
+        return any(map(_uses_input, part))
+    return isinstance(part, Node) and any(_uses_input(getattr(part, name)) for name in part.__dataclass_fields__)
 
 
 _SIGNED: Final[Mapping[str, Callable[[_Parser, Token], Node]]] = {

@@ -20,6 +20,10 @@ class TokenReader(ABC):
     def expression(self) -> Node:
         """Any expression that begins with the next token. Rules call it for their parts. Raises FeelLimitExceeded."""
 
+    @abstractmethod
+    def range_end(self) -> Node:
+        """As `expression`, of the end of a range, behind which a `[` may close it: `]1..3[`."""
+
     def fail(self, token: Token, expected: str) -> NoReturn:
         """Refuse a token where the grammar wants something else, which is `expected`. Raises FeelSyntaxError."""
         raise self.lexer.error(token.at, expected, describe(token))

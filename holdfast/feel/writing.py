@@ -95,6 +95,8 @@ def _drop_separator(rest: list[Value], whole: list[Value] | dict[str, Value]) ->
 
 def _list_range(value: Range) -> list[Value]:
     """What is to be written of a range, the last first. DMN 10.3.1.2, rule 7: one with a single end is a comparison."""
+    if not value.has_start and not value.has_end:
+        return [value.start, ("= " if value.start_included else "!= ",)]
     if not value.has_start:
         return [value.end, ("<= " if value.end_included else "< ",)]
     if not value.has_end:

@@ -136,6 +136,11 @@ def unnest(value: Any) -> tuple[int, Any]:
             Range(None, date(2024, 2, 29), has_start=False),
             {"@range": {"end": {"@date": "2024-02-29"}, "start included": True, "end included": True}},
         ),
+        (Range(Decimal(1), Decimal(1), has_start=False, has_end=False), {"@range": {"=": 1}}),
+        (
+            Range("a", "a", start_included=False, end_included=False, has_start=False, has_end=False),
+            {"@range": {"!=": "a"}},
+        ),
         ({"@date": "2024-02-29"}, {"@context": {"@date": "2024-02-29"}}),
         ({"@context": {"@x": Decimal(1)}}, {"@context": {"@context": {"@context": {"@x": 1}}}}),
         ({"@later": True}, {"@context": {"@later": True}}),
