@@ -155,11 +155,8 @@ def _make_invocation(compiler: BoxCompiler, box: model.Invocation) -> Evaluate:
 
 def call_named(run: Run, function: Function, arguments: dict[str, Value]) -> Value:
     """Call a function with named arguments; parameters without one are null."""
-    unknown = [name for name in arguments if name not in function.parameters]
-    if unknown:
-        run.warn(f"{function.name}: its parameters are {', '.join(function.parameters)}, not {', '.join(unknown)}")
-        return None
-    return call_function(run, function, [arguments.get(name) for name in function.parameters], {})
+    nothing = [None] * len(function.parameters) if function.call_by_name is None else []
+    return call_function(run, function, nothing, arguments)
 
 
 def _make_function(compiler: BoxCompiler, box: model.FunctionDefinition) -> Evaluate:

@@ -18,6 +18,8 @@ def compile_invocation(compiler: NodeCompiler, node: syntax.Invocation, scope: S
     if isinstance(function, syntax.Name) and scope.find(function.name)[1] is None:
         if function.name == "is defined" and len(node.positional) == 1:
             return _compile_is_defined(compiler, node.positional[0], scope)
+        if function.name == "is defined" and [name for name, _ in node.named] == ["value"]:
+            return _compile_is_defined(compiler, node.named[0][1], scope)
         if function.name in BUILT_INS:
             return make_built_in_call(function.name, BUILT_INS[function.name], *_compile_arguments(compiler, node, scope))
     arguments = _compile_arguments(compiler, node, scope)

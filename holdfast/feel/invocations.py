@@ -78,7 +78,7 @@ def order_named(forms: Sequence[Form], named: Mapping[str, Value]) -> list[tuple
     """
     found: list[tuple[bool, Form, Sequence[Value]]] = []
     for form in forms:
-        names = [parameter.name for parameter in form.parameters]
+        names = _name_arguments(form, named)
         if not named.keys() <= set(names):
             continue
         arguments = [named.get(name, _LEFT_OUT) for name in names]
@@ -89,6 +89,30 @@ def order_named(forms: Sequence[Form], named: Mapping[str, Value]) -> list[tuple
             found.append((not is_as_written, form, [None if one is _LEFT_OUT else one for one in arguments]))
     found.sort(key=lambda one: one[0])
     return [(form, arguments) for _, form, arguments in found]
+
+
+def _name_arguments(form: Form, named: Mapping[str, Value]) -> list[str]:
+    """The names of a form's parameters; of a variadic one, as many as there are numbered arguments: `c1`, `c2`."""
+    names = [parameter.name for parameter in form.parameters]
+    if form.is_variadic and f"{form.numbered}1" in named:
+        count = len(named) - (len(names) - 1)
+        names[-1:] = [f"{form.numbered}{number}" for number in range(1, count + 1)]
+    return names
+
+
+def call_built_in_by_name(run: Run, name: str, forms: Sequence[Form], named: Mapping[str, Value]) -> Value:
+    """Call the first form that has parameters of these names and that the arguments fit. Null, with a warning, if none."""
+    calls = order_named(forms, named)
+    if calls:
+        return _call_first(run, name, calls)
+    known = " or ".join(dict.fromkeys(f"({', '.join(_show_parameters(form))})" for form in forms))
+    run.warn(f"{name}(): its parameters are {known}, not ({', '.join(named)})")
+    return None
+
+
+def _show_parameters(form: Form) -> list[str]:
+    names = [f"{one.name}{'' if at < form.required else '?'}" for at, one in enumerate(form.parameters)]
+    return [*names[:-1], f"{form.numbered}1, {form.numbered}2, …"] if form.is_variadic else names
 
 
 def make_built_in_call(
@@ -103,11 +127,7 @@ def make_built_in_call(
             return call_function(run, own, [one(frame) for one in positional], {key: one(frame) for key, one in named})
         if not named:
             return call_built_in(run, name, forms, [one(frame) for one in positional])
-        calls = order_named(forms, {key: one(frame) for key, one in named})
-        if not calls:
-            run.warn(f"{name}(): it has no parameters of these names: {', '.join(key for key, _ in named)}")
-            return None
-        return _call_first(run, name, calls)
+        return call_built_in_by_name(run, name, forms, {key: one(frame) for key, one in named})
 
     return call
 
@@ -115,7 +135,12 @@ def make_built_in_call(
 def as_function(name: str, forms: Sequence[Form]) -> Function:
     """A built-in function as a value."""
     names = tuple(parameter.name for parameter in forms[0].parameters)
-    return Function(name, names, lambda run, arguments: call_built_in(run, name, forms, arguments))
+    return Function(
+        name,
+        names,
+        lambda run, arguments: call_built_in(run, name, forms, arguments),
+        call_by_name=lambda run, named: call_built_in_by_name(run, name, forms, named),
+    )
 
 
 # --- functions as values ---
@@ -150,12 +175,14 @@ def make_call(
 def call_function(run: Run, function: Function, arguments: Sequence[Value], named: Mapping[str, Value]) -> Value:
     """Call a function. Null, with a warning, if the arguments do not fit or it fails. What is not named is null."""
     shown = function.name or "the function"
-    if named:
+    if named and function.call_by_name is None:
         if not named.keys() <= set(function.parameters):
             run.warn(f"{shown}: its parameters are {', '.join(function.parameters)}, not {', '.join(named)}")
             return None
         arguments = [named.get(name) for name in function.parameters]
     try:
+        if named and function.call_by_name is not None:
+            return function.call_by_name(run, named)
         return function.call(run, arguments)
     except Fail as error:
         run.warn(f"{shown}: {error}")

@@ -207,18 +207,20 @@ class _Parser(TokenReader):
 
     def _invocation(self, function: Node) -> Node:
         positional: list[Node] = []
-        named: list[tuple[str, Node]] = []
+        named: dict[str, Node] = {}
         while not self.take(")"):
             if (positional or named) and not self.take(","):
                 self.fail(self.lexer.peek(), "',' or ')'")
             key = self.lexer.read_key() if not positional else None
+            if key is not None and key.text in named:
+                self.fail(key, "the name of another parameter: this one stands before")
             if key is not None:
-                named.append((key.text, self.expression()))
+                named[key.text] = self.expression()
             elif named:
                 self.fail(self.lexer.peek(), "a named argument, like those before it")
             else:
                 positional.append(self.expression())
-        return syntax.Invocation(function.at, function, tuple(positional), tuple(named))
+        return syntax.Invocation(function.at, function, tuple(positional), tuple(named.items()))
 
     # --- what stands by itself ---
 

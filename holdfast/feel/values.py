@@ -14,7 +14,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from decimal import ROUND_HALF_EVEN, Context
 from typing import TYPE_CHECKING, Any, Final, TypeAlias
@@ -55,3 +55,5 @@ class Function:
     """Called with one argument for each parameter."""
     types: tuple[Any, ...] = ()
     """Of its parameters, as `syntax` has them, where an expression defines it; None where one declares none."""
+    call_by_name: Callable[[Run, Mapping[str, Value]], Value] | None = None
+    """Called with arguments by the names of parameters, where some of these may be left out, or there are several forms."""
