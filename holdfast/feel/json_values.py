@@ -69,14 +69,17 @@ def _list_parts(data: object) -> Collection[object]:
 
 def _look_to_json(value: Value) -> Value:
     kind = type(value)
-    if kind is str or kind is bool or value is None:
+    if kind is bool or value is None:
         return value
+    if kind is str:
+        return look_from_python(value)
     if kind is Decimal:
         return _write_number(value)
     if kind is list:
         return Branch(value, value, list)
     if kind is dict:
-        return Branch(value, value.values(), lambda made: _write_context(value, made), value)
+        names = [name_entry(key) for key in value]
+        return Branch(value, value.values(), lambda made: _write_context(value, made), names)
     if kind is Range:
         return _open_range(value)
     if kind in TYPE_NAMES:

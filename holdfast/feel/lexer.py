@@ -11,6 +11,7 @@ from enum import Enum, auto
 from typing import Final
 
 from holdfast.errors import FeelLimitExceeded, FeelSyntaxError
+from holdfast.feel.surrogates import find_surrogate, join_pairs
 from holdfast.feel.values import NUMBERS
 
 LONGEST_TEXT: Final = 200_000
@@ -61,7 +62,6 @@ _STRING: Final = re.compile(r'"((?:[^"\\]|\\.)*)"', re.DOTALL)
 _ESCAPE: Final = re.compile(r"\\(?:u([0-9a-fA-F]{4})|U([0-9a-fA-F]{6})|(.))", re.DOTALL)
 _ESCAPED: Final = {'"': '"', "'": "'", "\\": "\\", "n": "\n", "r": "\r", "t": "\t", "b": "\b", "f": "\f"}
 """DMN 10.3.1.2, rule 64; the last two are Java's, and so Camunda's."""
-_SURROGATES: Final = re.compile("[\ud800-\udbff][\udc00-\udfff]")
 _QUOTED: Final = re.compile(r"`([^`]+)`")
 _SIGNED: Final = rf"(?:[{_PART}\-+*'\u2019.]|/(?![*/]))"
 _LONG_NAME: Final = re.compile(rf"[{_START}](?:[{_BLANK}]*+{_SIGNED})*+")
@@ -108,6 +108,9 @@ class Lexer:
             )
         self.text = text
         self.at = 0
+        half = find_surrogate(text)
+        if half is not None:
+            raise self.error(half, "a character", f"there is U+{ord(text[half]):X}, which is half of a surrogate pair")
         self._special: dict[str, list[str]] = {}
         self._known: dict[str, str] = {}
         for name in names:
@@ -200,7 +203,15 @@ class Lexer:
         found = _STRING.match(self.text, at)
         if found is None:
             raise self.error(at, 'a closing "', "the string does not end")
-        return Token(Kind.STRING, found.group(), at, found.end(), unescape(found.group(1)))
+        return Token(Kind.STRING, found.group(), at, found.end(), self._unescape(found))
+
+    def _unescape(self, found: re.Match[str]) -> str:
+        text = unescape(found.group(1))
+        half = find_surrogate(text)
+        if half is not None:
+            shown = f"U+{ord(text[half]):X}"
+            raise self.error(found.start(), "a string of characters", f"{shown} in it is half of a surrogate pair")
+        return text
 
     def _read_word(self, at: int, word: str, end: int) -> Token:
         for name in self._special.get(word) or _BUILT_IN.get(word, ()):
@@ -263,7 +274,7 @@ class Lexer:
         at = self.skip_space()
         found: re.Match[str] | None = _STRING.match(self.text, at)
         if found is not None:
-            name = unescape(found.group(1))
+            name = self._unescape(found)
         else:
             found = _QUOTED.match(self.text, at) or _LONG_NAME.match(self.text, at)
             if found is None:
@@ -346,7 +357,7 @@ def unescape(text: str) -> str:
     if "\\" not in text:
         return text
     plain = _ESCAPE.sub(_unescape_one, text)
-    return _SURROGATES.sub(lambda pair: pair.group().encode("utf-16", "surrogatepass").decode("utf-16"), plain)
+    return join_pairs(plain)
 
 
 def _unescape_one(found: re.Match[str]) -> str:

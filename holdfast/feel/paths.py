@@ -15,8 +15,8 @@ from holdfast.feel.types import name_type
 from holdfast.feel.values import Function, Range, Value
 
 MISSING: Final = object()
-FINE: Final = frozenset({str, bool, type(None)})
-"""Python types that need no look on their way in."""
+FINE: Final = frozenset({bool, type(None)})
+"""Python types that need no look on their way in. ASCII needs none either; other texts may hold what is no character."""
 _RANGE_PROPERTIES: Final = {
     "start": "start",
     "end": "end",
@@ -52,7 +52,8 @@ def make_variable(name: str, built_in: Function | None) -> Evaluate:
 
     def variable(frame: Frame) -> Value:
         value = frame[CONTEXT].get(name, MISSING)
-        if type(value) in FINE:
+        kind = type(value)
+        if kind in FINE or (kind is str and value.isascii()):
             return value
         if value is not MISSING:
             return take_in(frame[RUN], value)
@@ -134,7 +135,8 @@ def make_variable_path(root: str, names: Sequence[str], otherwise: Evaluate) -> 
             if type(value) is not dict:
                 return otherwise(frame)
             value = value.get(name, MISSING)
-        if type(value) in FINE:
+        kind = type(value)
+        if kind in FINE or (kind is str and value.isascii()):
             return value
         return otherwise(frame) if value is MISSING else take_in(frame[RUN], value)
 

@@ -15,6 +15,7 @@ from uuid import UUID
 import msgspec
 
 from holdfast.feel.rebuilding import Branch, Refused, rebuild
+from holdfast.feel.surrogates import HALF_OF_PAIR, has_surrogate
 from holdfast.feel.temporal.values import (
     DaysTimeDuration,
     ExactDate,
@@ -33,7 +34,7 @@ def to_feel(value: Any) -> Value:
     contains itself.
     """
     kind = type(value)
-    if kind in _FINE:
+    if kind in _FINE or (kind is str and value.isascii()):
         return value
     convert = _SIMPLE.get(kind)
     if convert is not None:
@@ -58,6 +59,8 @@ def _convert_quickly(value: Any, room: list[int], depth: int) -> Value:
     convert = _SIMPLE.get(kind)
     if convert is not None:
         return convert(value)
+    if kind is str and not has_surrogate(value):
+        return value
     if (kind is not dict and kind is not list) or depth == 0:
         raise _NotQuick
     go_on = _convert_quickly
@@ -66,15 +69,18 @@ def _convert_quickly(value: Any, room: list[int], depth: int) -> Value:
     if room[0] < 0:
         raise _NotQuick
     if kind is list:
-        items = [item if type(item) in _FINE else go_on(item, room, depth - 1) for item in value]
+        items = [
+            item if (kind := type(item)) in _FINE or (kind is str and item.isascii()) else go_on(item, room, depth - 1)
+            for item in value
+        ]
         return value if all(map(is_, items, value)) else items
     entries = {}
     is_same = True
     for key, item in value.items():
-        if type(key) is not str:
+        if type(key) is not str or has_surrogate(key):
             raise _NotQuick
         kind = type(item)
-        if kind in _FINE:
+        if kind in _FINE or (kind is str and item.isascii()):
             entries[key] = item
         elif kind is int and -_EXACT < item < _EXACT:
             entries[key] = Decimal(item)
@@ -120,6 +126,8 @@ def _from_decimal(value: Decimal) -> Decimal | None:
 
 
 def _from_text(value: str) -> str:
+    if has_surrogate(value):
+        raise Refused(HALF_OF_PAIR)
     return str.__str__(value)
 
 
@@ -137,7 +145,7 @@ def _open_sequence(value: tuple[Any, ...] | list[Any]) -> Branch:
 
 def _open_dict(value: dict[Any, Any]) -> Branch:
     for key in value:
-        if type(key) is not str:
+        if type(key) is not str or has_surrogate(key):
             return _open_mapping(value)
 
     def finish(made: list[Value]) -> Value:
@@ -177,7 +185,7 @@ def _open_range(value: Range) -> Branch:
 def name_entry(key: object) -> str:
     """A key of a mapping as the name of an entry. Raises Refused if it is no text."""
     if isinstance(key, str):
-        return str.__str__(key)
+        return _from_text(key)
     raise Refused(f"a mapping with the key {key!r}, which is no text")
 
 
@@ -197,7 +205,6 @@ _QUICK_DEPTH: Final = 20
 _QUICK_ITEMS: Final = 100_000
 _FINE: Final = frozenset(
     {
-        str,
         bool,
         type(None),
         date,
@@ -209,7 +216,7 @@ _FINE: Final = frozenset(
         Function,
     }
 )
-"""Types whose values are as they should be."""
+"""Types whose values are as they should be. So are texts, but for halves of surrogate pairs."""
 _SIMPLE: Final[Mapping[type, Callable[[Any], Value]]] = {
     int: from_int,
     float: _from_float,
@@ -221,6 +228,7 @@ _SIMPLE: Final[Mapping[type, Callable[[Any], Value]]] = {
 """Types whose values have no others inside."""
 _CONVERT: Final[Mapping[type, Callable[[Any], Value]]] = {
     **_SIMPLE,
+    str: _from_text,
     list: _open_list,
     dict: _open_dict,
     tuple: _open_sequence,

@@ -71,7 +71,7 @@ def make_entry(place: int, name: str, otherwise: Evaluate | None = None) -> Eval
             kind = type(found)
             if kind is int:
                 return from_int(found)
-            if kind in FINE:
+            if kind in FINE or (kind is str and found.isascii()):
                 return found
             if found is not MISSING:
                 return take_in(frame[RUN], found)

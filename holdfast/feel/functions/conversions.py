@@ -8,7 +8,9 @@ from collections.abc import Mapping
 from decimal import Decimal
 from typing import Final
 
+from holdfast.errors import FeelError
 from holdfast.feel.functions.signatures import Form, form
+from holdfast.feel.python_values import to_feel
 from holdfast.feel.running import Fail, Run
 from holdfast.feel.values import NUMBERS, Value
 from holdfast.feel.writing import write_json, write_text
@@ -45,7 +47,11 @@ def from_json_text(run: Run, text: str) -> Value:
     """The value that a JSON text shows."""
     run.spend(len(text) // 100)
     try:
-        return json.loads(text, parse_int=_read_number, parse_float=_read_number, parse_constant=_refuse_constant)
+        value = json.loads(text, parse_int=_read_number, parse_float=_read_number, parse_constant=_refuse_constant)
+        # Escapes are the only way to half of a surrogate pair.
+        return to_feel(value) if "\\u" in text else value
+    except FeelError:
+        raise Fail("this is JSON with half of a surrogate pair in it, which is no character, or too deep") from None
     except ValueError as error:
         raise Fail(f"this is no JSON: {error}") from None
     except RecursionError:
