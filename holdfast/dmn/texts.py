@@ -25,9 +25,9 @@ class Text:
 
     __slots__ = ("_blank", "_evaluate", "names", "tree")
 
-    def __init__(self, tree: syntax.Node, scope: Scope, types: Types | None) -> None:
+    def __init__(self, text: str, tree: syntax.Node, scope: Scope, types: Types | None) -> None:
         self.tree = tree
-        self._evaluate = Compiler(types).compile(tree, scope)
+        self._evaluate = Compiler(types, text).compile(tree, scope)
         self._blank: tuple[Value, ...] = (None,) * (scope.unit.size - FIRST)
         self.names = frozenset(scope.unit.names)
         """The names that it takes from its context."""
@@ -42,11 +42,11 @@ class Tests(Text):
 
     __slots__ = ("_place", "_weight", "tests")
 
-    def __init__(self, tree: syntax.UnaryTests, scope: Scope, types: Types | None) -> None:
+    def __init__(self, text: str, tree: syntax.UnaryTests, scope: Scope, types: Types | None) -> None:
         self.tests = tree
         self._place = scope.declare("?")
         self._weight = 1 + len(tree.tests)
-        super().__init__(tree, scope, types)
+        super().__init__(text, tree, scope, types)
 
     def test(self, run: Run, value: Value, context: Mapping[str, Value]) -> bool:
         """Whether the value meets one of them. Each of them is a step."""
@@ -143,8 +143,8 @@ class TextCompiler:
     def _make(self, text: str, names: tuple[str, ...], *, is_tests: bool) -> Text:
         scope = Scope(Unit())
         if is_tests:
-            return Tests(parse_unary_tests(text, names), scope, self._types)
-        return Text(parse_expression(text, names), scope, self._types)
+            return Tests(text, parse_unary_tests(text, names), scope, self._types)
+        return Text(text, parse_expression(text, names), scope, self._types)
 
 
 def has_filter(node: object) -> bool:

@@ -10,6 +10,7 @@ from typing import Any, Final
 from holdfast.errors import FeelError
 from holdfast.feel.json_values import to_json
 from holdfast.feel.running import MOST_STEPS, FeelWarning, Run
+from holdfast.feel.spots import Spot
 from holdfast.feel.values import Function, Value
 
 MOST_TRACED: Final = 1_000
@@ -115,10 +116,10 @@ class DecisionRun(Run):
         self.left_out = 0
         self.rules_left = MOST_RULES
 
-    def warn(self, message: str) -> None:
+    def warn(self, message: str, spot: Spot | None = None) -> None:
         """As of any run, with the name of the decision before it."""
         if self.warnings is not None:
-            super().warn(f"{self.now_in}: {message}" if self.now_in else message)
+            super().warn(f"{self.now_in}: {message}" if self.now_in else message, spot)
 
     def keep_table(self, table: TracedTable) -> None:
         """A table was evaluated for the decision that is being made."""

@@ -18,6 +18,7 @@ from holdfast.feel.invocations import as_function
 from holdfast.feel.operators import Evaluate
 from holdfast.feel.running import Fail
 from holdfast.feel.scopes import RUN, Frame, Scope
+from holdfast.feel.spots import Spot
 from holdfast.feel.types import Types, is_instance
 from holdfast.feel.values import Function, Value
 
@@ -25,10 +26,15 @@ _FUNCTIONS: Final[Mapping[str, Function]] = {name: as_function(name, forms) for 
 
 
 class Compiler:
-    """Compiles what belongs together; `types` are those that somebody else defines."""
+    """Compiles what belongs together; `types` are those that somebody else defines, `text` is what was parsed."""
 
-    def __init__(self, types: Types | None = None) -> None:
+    def __init__(self, types: Types | None = None, text: str = "") -> None:
         self.types = types
+        self._text = text
+
+    def spot(self, node: syntax.Node) -> Spot:
+        """Where a node begins, for warnings."""
+        return Spot(self._text, node.at)
 
     def compile(self, node: syntax.Node, scope: Scope) -> Evaluate:
         """The closure that evaluates a node, given a frame with the places of `scope`."""
@@ -41,10 +47,10 @@ class Compiler:
         return lambda _frame: value
 
     def _bad_literal(self, node: syntax.BadLiteral, _scope: Scope) -> Evaluate:
-        text = node.text
+        text, spot = node.text, self.spot(node)
 
         def bad_literal(frame: Frame) -> None:
-            frame[RUN].warn(f"'{text}' is no date, time, date and time or duration")
+            frame[RUN].warn(f"'{text}' is no date, time, date and time or duration", spot)
 
         return bad_literal
 
@@ -56,9 +62,9 @@ class Compiler:
             built_in = _FUNCTIONS.get(node.name)
             if built_in is None:
                 scope.unit.names[node.name] = None
-            outer = paths.make_variable(node.name, built_in)
+            outer = paths.make_variable(node.name, built_in, self.spot(node))
         if items and items[0] in scope.unit.unread:
-            return unread.make_entry(items[0], node.name, outer)
+            return unread.make_entry(items[0], node.name, self.spot(node), outer)
         return paths.make_item_variable(node.name, items, outer) if items else outer
 
     def _list(self, node: syntax.ListLiteral, scope: Scope) -> Evaluate:
@@ -87,13 +93,13 @@ class Compiler:
     def _range(self, node: syntax.RangeLiteral, scope: Scope) -> Evaluate:
         assert node.start is not None and node.end is not None  # noqa: S101, PT018 - the parser gives both
         start, end = self.compile(node.start, scope), self.compile(node.end, scope)
-        start_included, end_included = node.start_included, node.end_included
+        start_included, end_included, spot = node.start_included, node.end_included, self.spot(node)
 
         def make(frame: Frame) -> Value:
             try:
                 return membership.make_range(start(frame), end(frame), start_included, end_included)
             except Fail as error:
-                frame[RUN].warn(str(error))
+                frame[RUN].warn(str(error), spot)
                 return None
 
         return make
@@ -111,8 +117,8 @@ class Compiler:
             items, place = scope.find(source.name)
             if not items and place is not None:
                 make = unread.make_entry if place in scope.unit.unread else paths.make_local_path
-                return make(place, node.name)
-        steps = paths.make_path(self.compile(source, scope), node.name)
+                return make(place, node.name, self.spot(node))
+        steps = paths.make_path(self.compile(source, scope), node.name, self.spot(node))
         names = [node.name]
         while isinstance(source, syntax.Path):
             names.append(source.name)
@@ -125,18 +131,18 @@ class Compiler:
 
     def _arithmetic(self, node: syntax.Arithmetic, scope: Scope) -> Evaluate:
         left, right = self.compile(node.left, scope), self.compile(node.right, scope)
-        return operators.make_arithmetic(node.operator, left, right)
+        return operators.make_arithmetic(node.operator, left, right, self.spot(node))
 
     def _negation(self, node: syntax.Negation, scope: Scope) -> Evaluate:
-        return operators.make_negation(self.compile(node.operand, scope))
+        return operators.make_negation(self.compile(node.operand, scope), self.spot(node))
 
     def _comparison(self, node: syntax.Comparison, scope: Scope) -> Evaluate:
         left, right = self.compile(node.left, scope), self.compile(node.right, scope)
-        return operators.make_comparison(node.operator, left, right)
+        return operators.make_comparison(node.operator, left, right, self.spot(node))
 
     def _between(self, node: syntax.Between, scope: Scope) -> Evaluate:
-        parts = (self.compile(one, scope) for one in (node.operand, node.low, node.high))
-        return operators.make_between(*parts)
+        operand, low, high = (self.compile(one, scope) for one in (node.operand, node.low, node.high))
+        return operators.make_between(operand, low, high, self.spot(node))
 
     def _logic(self, node: syntax.Logic, scope: Scope) -> Evaluate:
         make = operators.make_conjunction if node.operator == "and" else operators.make_disjunction
@@ -147,12 +153,12 @@ class Compiler:
         return operators.make_condition(*parts)
 
     def _instance_of(self, node: syntax.InstanceOf, scope: Scope) -> Evaluate:
-        operand, wanted, types = self.compile(node.operand, scope), node.type, self.types
+        operand, wanted, types, spot = self.compile(node.operand, scope), node.type, self.types, self.spot(node)
 
         def instance_of(frame: Frame) -> bool | None:
             answer = is_instance(operand(frame), wanted, types, frame[RUN])
             if answer is None:
-                frame[RUN].warn("nobody knows the type behind instance of")
+                frame[RUN].warn("nobody knows the type behind instance of", spot)
             return answer
 
         return instance_of

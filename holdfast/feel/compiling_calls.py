@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from holdfast.feel import membership, paths, syntax
 from holdfast.feel.functions.table import BUILT_INS
-from holdfast.feel.invocations import make_built_in_call, make_call, make_function
+from holdfast.feel.invocations import Arguments, make_built_in_call, make_call, make_function
 from holdfast.feel.node_compiler import NodeCompiler
 from holdfast.feel.operators import Evaluate
 from holdfast.feel.running import Fail
@@ -14,26 +14,25 @@ from holdfast.feel.values import Value
 
 def compile_invocation(compiler: NodeCompiler, node: syntax.Invocation, scope: Scope) -> Evaluate:
     """A call: of a built-in function by its name, else of what the expression before the parenthesis gives."""
-    function = node.function
+    function, spot = node.function, compiler.spot(node)
     if isinstance(function, syntax.Name) and scope.find(function.name)[1] is None:
         if function.name == "is defined" and len(node.positional) == 1:
             return _compile_is_defined(compiler, node.positional[0], scope)
         if function.name == "is defined" and [name for name, _ in node.named] == ["value"]:
             return _compile_is_defined(compiler, node.named[0][1], scope)
         if function.name in BUILT_INS:
-            return make_built_in_call(function.name, BUILT_INS[function.name], *_compile_arguments(compiler, node, scope))
+            arguments = _compile_arguments(compiler, node, scope)
+            return make_built_in_call(function.name, BUILT_INS[function.name], arguments, spot)
     arguments = _compile_arguments(compiler, node, scope)
     if isinstance(function, syntax.Name) and function.name in BUILT_INS:  # a variable, and a function too
-        otherwise = make_built_in_call(function.name, BUILT_INS[function.name], *arguments)
-        return make_call(compiler.compile(function, scope), *arguments, otherwise)
-    return make_call(compiler.compile(function, scope), *arguments)
+        otherwise = make_built_in_call(function.name, BUILT_INS[function.name], arguments, spot)
+        return make_call(compiler.compile(function, scope), arguments, spot, otherwise)
+    return make_call(compiler.compile(function, scope), arguments, spot)
 
 
-def _compile_arguments(
-    compiler: NodeCompiler, node: syntax.Invocation, scope: Scope
-) -> tuple[list[Evaluate], list[tuple[str, Evaluate]]]:
+def _compile_arguments(compiler: NodeCompiler, node: syntax.Invocation, scope: Scope) -> Arguments:
     positional = [compiler.compile(one, scope) for one in node.positional]
-    return positional, [(name, compiler.compile(one, scope)) for name, one in node.named]
+    return Arguments(positional, [(name, compiler.compile(one, scope)) for name, one in node.named])
 
 
 def _compile_is_defined(compiler: NodeCompiler, node: syntax.Node, scope: Scope) -> Evaluate:
@@ -42,7 +41,7 @@ def _compile_is_defined(compiler: NodeCompiler, node: syntax.Node, scope: Scope)
         return membership.make_is_defined(compiler.compile(node, scope))
     items, place = scope.find(node.name)
     scope.unit.names.setdefault(node.name)
-    value = paths.make_variable(node.name, None) if place is None else paths.make_local(place)
+    value = paths.make_variable(node.name, None, compiler.spot(node)) if place is None else paths.make_local(place)
     return membership.make_is_defined(paths.make_item_variable(node.name, items, value) if items else value)
 
 

@@ -20,12 +20,11 @@ def compile_filter(compiler: NodeCompiler, node: syntax.Filter, scope: Scope) ->
     assert inner.item is not None  # noqa: S101 - a filter's scope has one
     source = compiler.compile(node.source, scope)
     if is_test(node.condition):  # `[1, 2, 3][> 1]`
-        return iterations.make_filter(
-            source, compile_test(compiler, node.condition, inner, inner.item), inner.item, is_boolean=True
-        )
+        test = compile_test(compiler, node.condition, inner, inner.item)
+        return iterations.make_filter(source, test, inner.item, compiler.spot(node), is_boolean=True)
     condition = compiler.compile(node.condition, inner)
     is_boolean = isinstance(node.condition, _BOOLEAN)
-    made = iterations.make_filter(source, condition, inner.item, is_boolean=is_boolean)
+    made = iterations.make_filter(source, condition, inner.item, compiler.spot(node), is_boolean=is_boolean)
     way = _find_way(node.source, scope)
     if way is None or not is_boolean or not unread.looks_inside(node.condition, "item", by_path=False):
         return made
@@ -44,7 +43,7 @@ def compile_for(compiler: NodeCompiler, node: syntax.For, scope: Scope) -> Evalu
     body = compiler.compile(node.body, inner)
     looks_back = partial in scope.unit.used
     copies = scope.unit.functions > functions
-    made = iterations.make_for(sources, body, partial if looks_back else None, copies=copies)
+    made = iterations.make_for(sources, body, partial if looks_back else None, compiler.spot(node), copies=copies)
     (first, *more) = node.iterators
     way = None if more or first.end is not None or looks_back else _find_way(first.start, scope)
     if way is None or not unread.looks_inside(node.body, first.name, by_path=True):
@@ -59,7 +58,8 @@ def compile_quantified(compiler: NodeCompiler, node: syntax.Quantified, scope: S
     """`some … satisfies …`, or `every`: its iterators are visible in the condition alone."""
     inner = scope.nest()
     sources = _compile_sources(compiler, node.iterators, inner)
-    return iterations.make_quantified(sources, compiler.compile(node.condition, inner), is_every=node.is_every)
+    condition = compiler.compile(node.condition, inner)
+    return iterations.make_quantified(sources, condition, compiler.spot(node), is_every=node.is_every)
 
 
 def _compile_sources(

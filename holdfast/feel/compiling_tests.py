@@ -26,7 +26,9 @@ def compile_unary_tests(compiler: NodeCompiler, node: syntax.UnaryTests, scope: 
 def compile_test(compiler: NodeCompiler, node: syntax.Node, scope: Scope, place: int, *, is_cell: bool = False) -> Evaluate:
     """A test of what stands at a place, which is `?`."""
     if isinstance(node, syntax.ComparisonTest):
-        return membership.make_comparison_test(node.operator, compiler.compile(node.operand, scope), place)
+        return membership.make_comparison_test(
+            node.operator, compiler.compile(node.operand, scope), place, compiler.spot(node)
+        )
     if isinstance(node, syntax.Logic) and is_test(node):
         return _join_tests(compiler, node, scope, place)
     used = scope.unit.used

@@ -35,7 +35,7 @@ class _Compiled:
     def __init__(self, text: str, tree: syntax.Node, scope: Scope, types: Types | None) -> None:
         self.text = text
         """As it was given."""
-        self._evaluate = Compiler(types).compile(tree, scope)
+        self._evaluate = Compiler(types, text).compile(tree, scope)
         self._size = scope.unit.size
         self.names = frozenset(scope.unit.names)
         """The variables that it asks the context for; in a filter, some of them may be entries of the items."""

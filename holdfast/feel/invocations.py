@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
 from typing import Final
 
 from holdfast.errors import FeelLimitExceeded
@@ -11,6 +12,7 @@ from holdfast.feel.functions.signatures import Form
 from holdfast.feel.operators import Evaluate
 from holdfast.feel.running import DEEPEST, Fail, Run
 from holdfast.feel.scopes import CONTEXT, RUN, Frame
+from holdfast.feel.spots import Spot
 from holdfast.feel.syntax import NamedType, Type
 from holdfast.feel.types import MISMATCH, Types, convert, is_instance, name_type
 from holdfast.feel.values import Function, Range, Value
@@ -18,15 +20,24 @@ from holdfast.feel.values import Function, Range, Value
 _LEFT_OUT: Final = object()
 
 
+@dataclass(frozen=True, slots=True)
+class Arguments:
+    """The arguments of a call, as closures: by position, or by the names of parameters."""
+
+    positional: Sequence[Evaluate]
+    named: Sequence[tuple[str, Evaluate]]
+
+
 # --- built-in functions ---
 
 
-def call_built_in(run: Run, name: str, forms: Sequence[Form], arguments: Sequence[Value]) -> Value:
+def call_built_in(run: Run, name: str, forms: Sequence[Form], arguments: Sequence[Value], spot: Spot | None = None) -> Value:
     """Call the first form that the arguments fit. Null, with a warning, if none does or it fails."""
-    return _call_first(run, name, [(form, arguments) for form in forms])
+    return _call_first(run, name, [(form, arguments) for form in forms], spot)
 
 
-def _call_first(run: Run, name: str, calls: Sequence[tuple[Form, Sequence[Value]]]) -> Value:
+def _call_first(run: Run, name: str, calls: Sequence[tuple[Form, Sequence[Value]]], spot: Spot | None) -> Value:
+    run.calling = spot
     reason = ""
     for form, arguments in calls:
         found = _fit(form, arguments)
@@ -36,9 +47,9 @@ def _call_first(run: Run, name: str, calls: Sequence[tuple[Form, Sequence[Value]
         try:
             return form.call(run, *found)
         except Fail as error:
-            run.warn(f"{name}(): {error}")
+            run.warn(f"{name}(): {error}", spot)
             return None
-    run.warn(f"{name}(): {reason}")
+    run.warn(f"{name}(): {reason}", spot)
     return None
 
 
@@ -100,13 +111,15 @@ def _name_arguments(form: Form, named: Mapping[str, Value]) -> list[str]:
     return names
 
 
-def call_built_in_by_name(run: Run, name: str, forms: Sequence[Form], named: Mapping[str, Value]) -> Value:
+def call_built_in_by_name(
+    run: Run, name: str, forms: Sequence[Form], named: Mapping[str, Value], spot: Spot | None = None
+) -> Value:
     """Call the first form that has parameters of these names and that the arguments fit. Null, with a warning, if none."""
     calls = order_named(forms, named)
     if calls:
-        return _call_first(run, name, calls)
+        return _call_first(run, name, calls, spot)
     known = " or ".join(dict.fromkeys(f"({', '.join(_show_parameters(form))})" for form in forms))
-    run.warn(f"{name}(): its parameters are {known}, not ({', '.join(named)})")
+    run.warn(f"{name}(): its parameters are {known}, not ({', '.join(named)})", spot)
     return None
 
 
@@ -115,19 +128,18 @@ def _show_parameters(form: Form) -> list[str]:
     return [*names[:-1], f"{form.numbered}1, {form.numbered}2, …"] if form.is_variadic else names
 
 
-def make_built_in_call(
-    name: str, forms: Sequence[Form], positional: Sequence[Evaluate], named: Sequence[tuple[str, Evaluate]]
-) -> Evaluate:
+def make_built_in_call(name: str, forms: Sequence[Form], arguments: Arguments, spot: Spot) -> Evaluate:
     """A call of a built-in function by its name; the context may have a function of that name, which comes first."""
+    positional, named = arguments.positional, arguments.named
 
     def call(frame: Frame) -> Value:
         run: Run = frame[RUN]
         own = frame[CONTEXT].get(name)
         if type(own) is Function:
-            return call_function(run, own, [one(frame) for one in positional], {key: one(frame) for key, one in named})
-        if not named:
-            return call_built_in(run, name, forms, [one(frame) for one in positional])
-        return call_built_in_by_name(run, name, forms, {key: one(frame) for key, one in named})
+            return call_function(run, own, [one(frame) for one in positional], _evaluate_named(named, frame), spot)
+        if named:
+            return call_built_in_by_name(run, name, forms, _evaluate_named(named, frame), spot)
+        return call_built_in(run, name, forms, [one(frame) for one in positional], spot)
 
     return call
 
@@ -138,24 +150,24 @@ def as_function(name: str, forms: Sequence[Form]) -> Function:
     return Function(
         name,
         names,
-        lambda run, arguments: call_built_in(run, name, forms, arguments),
-        call_by_name=lambda run, named: call_built_in_by_name(run, name, forms, named),
+        lambda run, arguments: call_built_in(run, name, forms, arguments, run.calling),
+        call_by_name=lambda run, named: call_built_in_by_name(run, name, forms, named, run.calling),
     )
 
 
 # --- functions as values ---
 
 
-def make_call(
-    function: Evaluate,
-    positional: Sequence[Evaluate],
-    named: Sequence[tuple[str, Evaluate]],
-    otherwise: Evaluate | None = None,
-) -> Evaluate:
+def _evaluate_named(named: Sequence[tuple[str, Evaluate]], frame: Frame) -> dict[str, Value]:
+    return {key: one(frame) for key, one in named}
+
+
+def make_call(function: Evaluate, arguments: Arguments, spot: Spot, otherwise: Evaluate | None = None) -> Evaluate:
     """A call of whatever the expression before the parenthesis gives; `otherwise`, if that is no function.
 
     A range is the test of being in it: `{is minor: < 18}.is minor(16)`.
     """
+    positional, named = arguments.positional, arguments.named
 
     def call(frame: Frame) -> Value:
         run: Run = frame[RUN]
@@ -165,19 +177,23 @@ def make_call(
                 return otherwise(frame)
             if type(value) is Range and len(positional) == 1:
                 return is_in_range(positional[0](frame), value, run)
-            run.warn("null cannot be called" if value is None else f"a {name_type(value)} cannot be called")
+            run.warn("null cannot be called" if value is None else f"a {name_type(value)} cannot be called", spot)
             return None
-        return call_function(run, value, [one(frame) for one in positional], {key: one(frame) for key, one in named})
+        return call_function(run, value, [one(frame) for one in positional], _evaluate_named(named, frame), spot)
 
     return call
 
 
-def call_function(run: Run, function: Function, arguments: Sequence[Value], named: Mapping[str, Value]) -> Value:
+def call_function(
+    run: Run, function: Function, arguments: Sequence[Value], named: Mapping[str, Value], spot: Spot | None = None
+) -> Value:
     """Call a function. Null, with a warning, if the arguments do not fit or it fails. What is not named is null."""
     shown = function.name or "the function"
+    if spot is not None:
+        run.calling = spot
     if named and function.call_by_name is None:
         if not named.keys() <= set(function.parameters):
-            run.warn(f"{shown}: its parameters are {', '.join(function.parameters)}, not {', '.join(named)}")
+            run.warn(f"{shown}: its parameters are {', '.join(function.parameters)}, not {', '.join(named)}", spot)
             return None
         arguments = [named.get(name) for name in function.parameters]
     try:
@@ -185,7 +201,7 @@ def call_function(run: Run, function: Function, arguments: Sequence[Value], name
             return function.call_by_name(run, named)
         return function.call(run, arguments)
     except Fail as error:
-        run.warn(f"{shown}: {error}")
+        run.warn(f"{shown}: {error}", spot)
         return None
 
 

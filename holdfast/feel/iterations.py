@@ -11,6 +11,7 @@ from holdfast.feel.comparing import compare
 from holdfast.feel.operators import Evaluate
 from holdfast.feel.running import Fail, Run
 from holdfast.feel.scopes import RUN, Frame
+from holdfast.feel.spots import Spot
 from holdfast.feel.temporal import arithmetic as temporal
 from holdfast.feel.temporal.values import DaysTimeDuration
 from holdfast.feel.temporal.values import name_type as name_temporal
@@ -89,13 +90,13 @@ def visit_all(frame: Frame, sources: Sequence[Source], visit: Visit, depth: int 
     return True
 
 
-def make_for(sources: Sequence[Source], body: Evaluate, partial: int | None, *, copies: bool) -> Evaluate:
+def make_for(sources: Sequence[Source], body: Evaluate, partial: int | None, spot: Spot, *, copies: bool) -> Evaluate:
     """`for … return body`. `partial` is where the results so far stand, if the body looks at them.
 
     With `copies`, each turn has a frame of its own: functions that are made in it keep what they see.
     """
     if len(sources) == 1 and partial is None and not copies:
-        return _make_plain_for(sources[0], body)
+        return _make_plain_for(sources[0], body, spot)
 
     def loop(frame: Frame) -> Value:
         results: list[Value] = []
@@ -111,14 +112,14 @@ def make_for(sources: Sequence[Source], body: Evaluate, partial: int | None, *, 
         try:
             visit_all(frame, sources, visit)
         except Fail as error:
-            run.warn(str(error))
+            run.warn(str(error), spot)
             return None
         return results
 
     return loop
 
 
-def _make_plain_for(source: Source, body: Evaluate) -> Evaluate:
+def _make_plain_for(source: Source, body: Evaluate, spot: Spot) -> Evaluate:
     """The usual case: one iterator, and nothing that looks back."""
     place, start, end = source.place, source.start, source.end
 
@@ -130,14 +131,14 @@ def _make_plain_for(source: Source, body: Evaluate) -> Evaluate:
                 frame[place] = item
                 results.append(body(frame))
         except Fail as error:
-            run.warn(str(error))
+            run.warn(str(error), spot)
             return None
         return results
 
     return loop
 
 
-def make_quantified(sources: Sequence[Source], condition: Evaluate, *, is_every: bool) -> Evaluate:
+def make_quantified(sources: Sequence[Source], condition: Evaluate, spot: Spot, *, is_every: bool) -> Evaluate:
     """`some … satisfies condition`, or `every`: the three-valued `or`, or `and`, of all turns."""
 
     def quantified(frame: Frame) -> bool | None:
@@ -156,14 +157,14 @@ def make_quantified(sources: Sequence[Source], condition: Evaluate, *, is_every:
         try:
             visit_all(frame, sources, visit)
         except Fail as error:
-            frame[RUN].warn(str(error))
+            frame[RUN].warn(str(error), spot)
             return None
         return result
 
     return quantified
 
 
-def make_filter(source: Evaluate, condition: Evaluate, place: int, *, is_boolean: bool) -> Evaluate:
+def make_filter(source: Evaluate, condition: Evaluate, place: int, spot: Spot, *, is_boolean: bool) -> Evaluate:
     """`source[condition]`: the items for which it is true, or the one at a position.
 
     DMN 10.3.2.5. `is_boolean`: the condition cannot be a position.
@@ -175,7 +176,7 @@ def make_filter(source: Evaluate, condition: Evaluate, place: int, *, is_boolean
         if type(value) is list:
             items = value
         elif value is None:
-            run.warn("null has no items to choose from")
+            run.warn("null has no items to choose from", spot)
             return None
         else:
             items = [value]
@@ -183,7 +184,7 @@ def make_filter(source: Evaluate, condition: Evaluate, place: int, *, is_boolean
             frame[place] = items[0] if items else None
             position = condition(frame)
             if type(position) is Decimal:
-                return take_at(run, items, position)
+                return take_at(run, items, position, spot)
         run.spend(len(items))
         chosen = []
         for item in items:
@@ -195,11 +196,11 @@ def make_filter(source: Evaluate, condition: Evaluate, place: int, *, is_boolean
     return choose
 
 
-def take_at(run: Run, items: Sequence[Value], position: Decimal) -> Value:
+def take_at(run: Run, items: Sequence[Value], position: Decimal, spot: Spot | None = None) -> Value:
     """The item at a position, from 1 on, or from -1 on backwards; null if there is none."""
     count = len(items)
     if position == position.to_integral_value() and position != 0 and abs(position) <= count:
         index = int(position)
         return items[index - 1 if index > 0 else index]
-    run.warn(f"a list of {count} has no item at {position}")
+    run.warn(f"a list of {count} has no item at {position}", spot)
     return None

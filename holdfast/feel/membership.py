@@ -8,6 +8,7 @@ from holdfast.feel.comparing import compare, equal, is_in
 from holdfast.feel.operators import ORDERS, Evaluate, compare_by
 from holdfast.feel.running import Fail, Run
 from holdfast.feel.scopes import RUN, Frame
+from holdfast.feel.spots import Spot
 from holdfast.feel.types import name_type
 from holdfast.feel.values import Range, Value
 
@@ -29,7 +30,7 @@ def range_of(operator: str, value: Value) -> Range:
     return Range(value, value, start_included=is_equal, end_included=is_equal, has_start=False, has_end=False)
 
 
-def make_comparison_test(operator: str, operand: Evaluate, place: int) -> Evaluate:
+def make_comparison_test(operator: str, operand: Evaluate, place: int, spot: Spot) -> Evaluate:
     """`< 5`, of what stands at the place."""
     if operator in ("=", "!="):
         is_negated = operator == "!="
@@ -40,7 +41,7 @@ def make_comparison_test(operator: str, operand: Evaluate, place: int) -> Evalua
 
         return equality_test
     holds = ORDERS[operator]
-    return lambda frame: compare_by(frame[RUN], holds, frame[place], operand(frame))
+    return lambda frame: compare_by(frame[RUN], holds, frame[place], operand(frame), spot)
 
 
 def make_value_test(value: Evaluate, place: int, *, asks: bool) -> Evaluate:

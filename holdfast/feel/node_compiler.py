@@ -7,6 +7,7 @@ from typing import Protocol
 from holdfast.feel import syntax
 from holdfast.feel.operators import Evaluate
 from holdfast.feel.scopes import Scope
+from holdfast.feel.spots import Spot
 from holdfast.feel.types import Types
 
 
@@ -15,6 +16,9 @@ class NodeCompiler(Protocol):
 
     types: Types | None
     """Types that a DMN model defines, by which `instance of` and typed parameters go."""
+
+    def spot(self, node: syntax.Node) -> Spot:
+        """Where a node begins, for warnings."""
 
     def compile(self, node: syntax.Node, scope: Scope) -> Evaluate:
         """The closure that evaluates a node, given a frame with the places of `scope`."""

@@ -12,6 +12,7 @@ from typing import Final, TypeAlias
 from holdfast.feel.comparing import compare, equal
 from holdfast.feel.running import Fail, Run
 from holdfast.feel.scopes import RUN, Frame
+from holdfast.feel.spots import Spot
 from holdfast.feel.temporal import arithmetic as temporal
 from holdfast.feel.types import name_type
 from holdfast.feel.values import NUMBERS, Value
@@ -38,7 +39,7 @@ _BETWEEN_OTHERS: Final[Mapping[str, Callable[[Value, Value], Value]]] = {
 # --- arithmetic ---
 
 
-def make_arithmetic(operator: str, left: Evaluate, right: Evaluate) -> Evaluate:
+def make_arithmetic(operator: str, left: Evaluate, right: Evaluate, spot: Spot) -> Evaluate:
     """`left operator right`: numbers are calculated at once, all else by `calculate_otherwise`."""
     calculate = _BETWEEN_NUMBERS[operator]
 
@@ -48,34 +49,34 @@ def make_arithmetic(operator: str, left: Evaluate, right: Evaluate) -> Evaluate:
             result = calculate(one, other)
             if result.is_finite():
                 return result
-        return calculate_otherwise(frame[RUN], operator, one, other)
+        return calculate_otherwise(frame[RUN], operator, one, other, spot)
 
     return arithmetic
 
 
-def calculate_otherwise(run: Run, operator: str, one: Value, other: Value) -> Value:
+def calculate_otherwise(run: Run, operator: str, one: Value, other: Value, spot: Spot) -> Value:
     """What an arithmetic operator gives for anything but two numbers with a finite result."""
     kind, other_kind = type(one), type(other)
     if kind is str and other_kind is str and operator == "+":
         run.check_text(len(one) + len(other))
         return one + other
     if one is None or other is None:
-        run.warn(f"'{operator}' has a null on one side")
+        run.warn(f"'{operator}' has a null on one side", spot)
         return None
     if operator in _BETWEEN_OTHERS and (kind not in _PLAIN or other_kind not in _PLAIN):
         try:
             return _BETWEEN_OTHERS[operator](one, other)
         except Fail as error:
-            run.warn(str(error))
+            run.warn(str(error), spot)
             return None
     if kind is Decimal and other_kind is Decimal:
-        run.warn(f"{one} {operator} {other} is no number that can be held")
+        run.warn(f"{one} {operator} {other} is no number that can be held", spot)
     else:
-        run.warn(f"'{operator}' does not go between a {name_type(one)} and a {name_type(other)}")
+        run.warn(f"'{operator}' does not go between a {name_type(one)} and a {name_type(other)}", spot)
     return None
 
 
-def make_negation(operand: Evaluate) -> Evaluate:
+def make_negation(operand: Evaluate, spot: Spot) -> Evaluate:
     """`-operand`, of a number or a duration; null, with a warning, of all else."""
 
     def negation(frame: Frame) -> Value:
@@ -86,9 +87,9 @@ def make_negation(operand: Evaluate) -> Evaluate:
             if type(value) not in _PLAIN:
                 return temporal.negate(value)
         except Fail as error:
-            frame[RUN].warn(str(error))
+            frame[RUN].warn(str(error), spot)
             return None
-        frame[RUN].warn(f"a {name_type(value)} has no negative")
+        frame[RUN].warn(f"a {name_type(value)} has no negative", spot)
         return None
 
     return negation
@@ -97,7 +98,7 @@ def make_negation(operand: Evaluate) -> Evaluate:
 # --- comparison ---
 
 
-def make_equality(left: Evaluate, right: Evaluate, *, is_negated: bool) -> Evaluate:
+def make_equality(left: Evaluate, right: Evaluate, spot: Spot, *, is_negated: bool) -> Evaluate:
     """`left = right`, or `!=` if negated; null, with a warning, if they cannot be compared."""
 
     def equality(frame: Frame) -> bool | None:
@@ -107,7 +108,7 @@ def make_equality(left: Evaluate, right: Evaluate, *, is_negated: bool) -> Evalu
             return bool(one != other) if is_negated else bool(one == other)
         same = equal(one, other, frame[RUN])
         if same is None:
-            frame[RUN].warn(f"a {name_type(one)} cannot be compared with a {name_type(other)}")
+            frame[RUN].warn(f"a {name_type(one)} cannot be compared with a {name_type(other)}", spot)
             return None
         return same is not is_negated
 
@@ -144,36 +145,37 @@ _SIGNS: Final[Mapping[str, Callable[[Decimal, Decimal], bool]]] = {
 }
 
 
-def make_comparison(operator: str, left: Evaluate, right: Evaluate) -> Evaluate:
+def make_comparison(operator: str, left: Evaluate, right: Evaluate, spot: Spot) -> Evaluate:
     """`left < right` and the like."""
     if operator in ("=", "!="):
-        return make_equality(left, right, is_negated=operator == "!=")
+        return make_equality(left, right, spot, is_negated=operator == "!=")
     holds, of_numbers = ORDERS[operator], _SIGNS[operator]
 
     def comparison(frame: Frame) -> bool | None:
         one, other = left(frame), right(frame)
         if type(one) is Decimal and type(other) is Decimal:
             return of_numbers(one, other)
-        return compare_by(frame[RUN], holds, one, other)
+        return compare_by(frame[RUN], holds, one, other, spot)
 
     return comparison
 
 
-def compare_by(run: Run, holds: Callable[[int], bool], one: Value, other: Value) -> bool | None:
+def compare_by(run: Run, holds: Callable[[int], bool], one: Value, other: Value, spot: Spot) -> bool | None:
     """Whether an order holds between two values; null if there is none."""
     order = compare(one, other)
     if order is None:
-        run.warn(f"there is no order between a {name_type(one)} and a {name_type(other)}")
+        run.warn(f"there is no order between a {name_type(one)} and a {name_type(other)}", spot)
         return None
     return holds(order)
 
 
-def make_between(operand: Evaluate, low: Evaluate, high: Evaluate) -> Evaluate:
+def make_between(operand: Evaluate, low: Evaluate, high: Evaluate, spot: Spot) -> Evaluate:
     """`operand between low and high`, both included."""
 
     def between(frame: Frame) -> bool | None:
         value, run = operand(frame), frame[RUN]
-        return conjoin(compare_by(run, _is_at_least, value, low(frame)), compare_by(run, _is_at_most, value, high(frame)))
+        is_after = compare_by(run, _is_at_least, value, low(frame), spot)
+        return conjoin(is_after, compare_by(run, _is_at_most, value, high(frame), spot))
 
     return between
 

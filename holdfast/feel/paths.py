@@ -10,6 +10,7 @@ from holdfast.feel.json_values import to_feel
 from holdfast.feel.operators import Evaluate
 from holdfast.feel.running import Fail, Run
 from holdfast.feel.scopes import CONTEXT, RUN, Frame
+from holdfast.feel.spots import Spot
 from holdfast.feel.temporal.properties import get_property
 from holdfast.feel.types import name_type
 from holdfast.feel.values import Function, Range, Value
@@ -47,7 +48,7 @@ def make_local(place: int) -> Evaluate:
     return local
 
 
-def make_variable(name: str, built_in: Function | None) -> Evaluate:
+def make_variable(name: str, built_in: Function | None, spot: Spot) -> Evaluate:
     """A name from the context; else the built-in function of that name; else null."""
 
     def variable(frame: Frame) -> Value:
@@ -58,7 +59,7 @@ def make_variable(name: str, built_in: Function | None) -> Evaluate:
         if value is not MISSING:
             return take_in(frame[RUN], value)
         if built_in is None:
-            frame[RUN].warn(f"there is no variable '{name}'")
+            frame[RUN].warn(f"there is no variable '{name}'", spot)
         return built_in
 
     return variable
@@ -98,7 +99,7 @@ def _make_entry_variable(name: str, place: int, otherwise: Evaluate) -> Evaluate
 # --- paths ---
 
 
-def make_path(source: Evaluate, name: str) -> Evaluate:
+def make_path(source: Evaluate, name: str, spot: Spot) -> Evaluate:
     """`source.name`, where the source is any expression; of a list, of each of its items."""
 
     def path(frame: Frame) -> Value:
@@ -107,12 +108,12 @@ def make_path(source: Evaluate, name: str) -> Evaluate:
             found = value.get(name, MISSING)
             if found is not MISSING:
                 return found
-        return find_inside(frame[RUN], value, name)
+        return find_inside(frame[RUN], value, name, spot)
 
     return path
 
 
-def make_local_path(place: int, name: str) -> Evaluate:
+def make_local_path(place: int, name: str, spot: Spot) -> Evaluate:
     """`x.name`, where x is a name of the expression itself."""
 
     def local_path(frame: Frame) -> Value:
@@ -121,7 +122,7 @@ def make_local_path(place: int, name: str) -> Evaluate:
             found = value.get(name, MISSING)
             if found is not MISSING:
                 return found
-        return find_inside(frame[RUN], value, name)
+        return find_inside(frame[RUN], value, name, spot)
 
     return local_path
 
@@ -143,27 +144,27 @@ def make_variable_path(root: str, names: Sequence[str], otherwise: Evaluate) -> 
     return variable_path
 
 
-def find_inside(run: Run, value: Value, name: str) -> Value:
+def find_inside(run: Run, value: Value, name: str, spot: Spot) -> Value:
     """What a value has under a name; null if nothing. DMN 10.3.2.5: of a list, a list of what each item has."""
     kind = type(value)
     if kind is list:
         run.spend(len(value))
-        return [find_inside(run, item, name) for item in value]
+        return [find_inside(run, item, name, spot) for item in value]
     if kind is dict:
         if name in value:
             return value[name]
-        run.warn(f"the context has no entry '{name}'")
+        run.warn(f"the context has no entry '{name}'", spot)
         return None
     if kind is Range and name in _RANGE_PROPERTIES:
         return getattr(value, _RANGE_PROPERTIES[name])
     if value is None:
-        run.warn(f"null has no entry '{name}'")
+        run.warn(f"null has no entry '{name}'", spot)
         return None
     if kind in NOT_TEMPORAL:
-        run.warn(f"a {name_type(value)} has no property '{name}'")
+        run.warn(f"a {name_type(value)} has no property '{name}'", spot)
         return None
     try:
         return get_property(value, name)
     except Fail as error:
-        run.warn(str(error))
+        run.warn(str(error), spot)
     return None

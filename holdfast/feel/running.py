@@ -3,11 +3,12 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from datetime import datetime
 from typing import Final
 
 from holdfast.errors import FeelLimitExceeded
+from holdfast.feel.spots import Spot
 
 MOST_STEPS: Final = 1_000_000
 """Steps of one evaluation: an iteration, an item that a function looks at, a call of a function."""
@@ -24,9 +25,26 @@ class FeelWarning:
     """Why a part of an expression became null, for a person to read."""
 
     message: str
+    spot: Spot | None = field(default=None, repr=False, compare=False)
+    """Where the part begins; None where the reason is no part of an expression."""
 
     def __str__(self) -> str:
         return self.message
+
+    @property
+    def offset(self) -> int | None:
+        """How many characters of the expression stand before the part."""
+        return None if self.spot is None else self.spot.offset
+
+    @property
+    def line(self) -> int | None:
+        """The line in which the part begins, from 1 on."""
+        return None if self.spot is None else self.spot.line
+
+    @property
+    def column(self) -> int | None:
+        """The column at which the part begins, from 1 on."""
+        return None if self.spot is None else self.spot.column
 
 
 class Fail(Exception):
@@ -36,7 +54,7 @@ class Fail(Exception):
 class Run:
     """One evaluation: the steps that are left to it, its warnings, its clock and its random source."""
 
-    __slots__ = ("clock", "depth", "patterns", "random", "steps", "taken_in", "warnings")
+    __slots__ = ("calling", "clock", "depth", "patterns", "random", "steps", "taken_in", "warnings")
 
     def __init__(
         self,
@@ -50,6 +68,8 @@ class Run:
         self.random = random
         self.steps = steps
         self.depth = 0
+        self.calling: Spot | None = None
+        """The call that was last made, for functions that are called as values."""
         self.taken_in: dict[int, object] = {}
         """Lists and contexts of the context that was given, by their Python ids, as FEEL has them."""
         self.patterns: set[tuple[str, str]] = set()
@@ -73,10 +93,10 @@ class Run:
         if characters > 1_000:
             self.spend(characters // 1_000)
 
-    def warn(self, message: str) -> None:
-        """Keep the reason why something became null, if the caller wants warnings."""
+    def warn(self, message: str, spot: Spot | None = None) -> None:
+        """Keep the reason why something became null, and where, if the caller wants warnings."""
         if self.warnings is not None:
-            self.warnings.append(FeelWarning(message))
+            self.warnings.append(FeelWarning(message, spot))
 
     def now(self) -> datetime:
         """The time that was given. Raises Fail if none was."""

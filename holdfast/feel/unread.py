@@ -14,6 +14,7 @@ from holdfast.feel.paths import FINE, MISSING, find_inside, take_in
 from holdfast.feel.python_values import from_int
 from holdfast.feel.running import Run
 from holdfast.feel.scopes import CONTEXT, RUN, Frame
+from holdfast.feel.spots import Spot
 from holdfast.feel.values import Value
 
 
@@ -61,7 +62,7 @@ def get_items(frame: Frame, way: Sequence[str]) -> list[object] | None:
 # --- entries ---
 
 
-def make_entry(place: int, name: str, otherwise: Evaluate | None = None) -> Evaluate:
+def make_entry(place: int, name: str, spot: Spot, otherwise: Evaluate | None = None) -> Evaluate:
     """An entry of the item at a place; `otherwise`, if it has none of that name."""
 
     def entry(frame: Frame) -> Value:
@@ -75,7 +76,7 @@ def make_entry(place: int, name: str, otherwise: Evaluate | None = None) -> Eval
                 return found
             if found is not MISSING:
                 return take_in(frame[RUN], found)
-        return find_inside(frame[RUN], item, name) if otherwise is None else otherwise(frame)
+        return find_inside(frame[RUN], item, name, spot) if otherwise is None else otherwise(frame)
 
     return entry
 
