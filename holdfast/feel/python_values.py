@@ -70,17 +70,17 @@ def _convert_quickly(value: Any, room: list[int], depth: int) -> Value:
         raise _NotQuick
     if kind is list:
         items = [
-            item if (kind := type(item)) in _FINE or (kind is str and item.isascii()) else go_on(item, room, depth - 1)
+            item if ((kind := type(item)) is str and item.isascii()) or kind in _FINE else go_on(item, room, depth - 1)
             for item in value
         ]
         return value if all(map(is_, items, value)) else items
     entries = {}
     is_same = True
     for key, item in value.items():
-        if type(key) is not str or has_surrogate(key):
+        if type(key) is not str or (not key.isascii() and has_surrogate(key)):
             raise _NotQuick
         kind = type(item)
-        if kind in _FINE or (kind is str and item.isascii()):
+        if (kind is str and item.isascii()) or kind in _FINE:
             entries[key] = item
         elif kind is int and -_EXACT < item < _EXACT:
             entries[key] = Decimal(item)
@@ -145,7 +145,7 @@ def _open_sequence(value: tuple[Any, ...] | list[Any]) -> Branch:
 
 def _open_dict(value: dict[Any, Any]) -> Branch:
     for key in value:
-        if type(key) is not str or has_surrogate(key):
+        if type(key) is not str or (not key.isascii() and has_surrogate(key)):
             return _open_mapping(value)
 
     def finish(made: list[Value]) -> Value:

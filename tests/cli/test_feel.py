@@ -67,8 +67,11 @@ def test_json_holds_what_comes_back_by_from_json(invoke: Invoke) -> None:
     assert json.loads(result.stdout) == [1.5, "ü", None, {"@date": "2024-02-29"}, {"@duration": "P1M"}]
 
 
-def test_half_a_surrogate_pair_is_escaped_in_json(invoke: Invoke) -> None:
-    assert invoke("feel", r'"\ud83d"', "--json").stdout == '"\\ud83d"\n'
+def test_half_a_surrogate_pair_is_refused(invoke: Invoke) -> None:
+    result = invoke("feel", r'"\ud83d"', "--json")
+
+    assert result.exit_code == 1
+    assert "U+D83D in it is half of a surrogate pair" in result.stderr
 
 
 @pytest.mark.parametrize(("value", "shown"), [("3", "true"), ("7", "false"), ('"a"', "null")])
