@@ -22,6 +22,7 @@ from holdfast.engine.turns.claims import BatchOrder, Claims, ClaimTarget, Workfl
 from holdfast.engine.turns.commit_outcome import CommitOutcome
 from holdfast.engine.turns.plan import NOTHING_NEWER, LeaveAlone
 from holdfast.engine.turns.prefetch import HistoryPrefetch
+from holdfast.engine.turns.request_queue import RequestQueue
 from holdfast.engine.turns.resting import Resting
 from holdfast.engine.turns.trials import Trial, Trials
 from holdfast.engine.turns.turn_taking import as_answer
@@ -58,7 +59,7 @@ class BatchRunner:
         """For each batch: says which activities this node can run itself; None: all."""
         self._pause = pause
         """Lets a worker rest for a while."""
-        self.queue: list[AnyRequest] = []
+        self.queue = RequestQueue(services.cache, workers)
         self.skip: set[str] = set()
         """Executions that are left out of claims: they cannot take turns here, or not now."""
         self.skip_workflow_ids: set[WorkflowKey] = set()
@@ -112,7 +113,7 @@ class BatchRunner:
             await self._run_trial(worker)
             return True
         size, watch = self._batch_size, self._watch
-        requests, self.queue = self._workers.take(worker, self.queue, size)
+        requests = self.queue.take(worker, size)
         looks = watch.may_have_work and not self.is_draining and not self.is_stopping
         if not requests and not looks:
             return False
@@ -132,7 +133,7 @@ class BatchRunner:
             outcome = await batch.run(order)
         except Exception as error:  # noqa: BLE001 - the pump must outlive whatever a batch meets
             watch.may_have_work = watch.may_have_work or looks or self._look_later
-            worker.holds.clear()
+            self.queue.release(worker)
             await self._recover(worker, batch, requests, error)
             return True
         finally:
@@ -175,7 +176,7 @@ class BatchRunner:
             self.skip.difference_update(outcome.terminated)
             # What still arrives for those that closed is to be answered.
             self.skip.difference_update(execution.execution_id for execution, _ in outcome.closed)
-        worker.holds.clear()
+        self.queue.release(worker)
         if outcome.forwards:
             own = [one for one in outcome.forwards if self._workers.is_held_elsewhere(worker, one.execution_id)]
             outcome.retries.extend(one.request for one in own)
@@ -194,7 +195,7 @@ class BatchRunner:
             if not self._join_trial(execution_id, requests):
                 outcome.retries.extend(requests)
         if outcome.retries:
-            self.queue = outcome.retries + self.queue
+            self.queue.put_first(outcome.retries)
         turn_order = self._services.turn_order
         if outcome.overtaken or turn_order.overtaken:
             turn_order.follow(outcome)
@@ -221,7 +222,7 @@ class BatchRunner:
 
     def _on_prefetched(self, execution_id: str, requests: Sequence[Request]) -> None:
         """An execution was replayed, or cannot be: what was put off for it is due."""
-        self.queue = [*requests, *self.queue]
+        self.queue.put_first(requests)
         self.unskip([execution_id])
 
     async def _back_off(self, worker: BatchWorker, outcome: CommitOutcome) -> None:
@@ -242,7 +243,7 @@ class BatchRunner:
         try:
             outcome = await batch.run(trial.make_order())
         except Exception as error:  # noqa: BLE001 - the pump must outlive whatever a batch meets
-            worker.holds.clear()
+            self.queue.release(worker)
             await self._recover_trial(worker, trial, error, was_claimed=bool(batch.members))
             return
         finally:
@@ -352,7 +353,7 @@ class BatchRunner:
         retries, outcome.retries = outcome.retries, []
         if execution_id in outcome.parked:
             self._rejoin([execution_id])
-            self.queue = [*retries, *self.queue]
+            self.queue.put_first(retries)
         else:
             self._rest(trial, retries, error)
         self._follow(worker, outcome, looked=False)
@@ -377,7 +378,7 @@ class BatchRunner:
         if isinstance(error, StoreUnavailable) or not members:
             self._batch_size = max(1, self._batch_size // 2)
         if not members or (may_be_outage(error) and not self._failed_once.is_repeated(ids)):
-            self.queue = [*self._keep_or_refuse(requests, error), *self.queue]
+            self.queue.put_first(self._keep_or_refuse(requests, error))
             await self._pause_after_failure(worker, error, f"a batch with {len(requests)} requests")
             return
         quarantine = self._services.quarantine
@@ -389,7 +390,7 @@ class BatchRunner:
                 handed_on.update(own)
             elif self._join_trial(target.execution_id, own):  # it has its trial: not this batch
                 handed_on.update(own)
-        self.queue = [*(request for request in requests if request not in handed_on), *self.queue]
+        self.queue.put_first(request for request in requests if request not in handed_on)
         trial = Trial(suspects)
         if len(trial) > 1:
             log.warning("a batch of %d executions failed, and is split to find the one that fails: %s", len(trial), error)
@@ -412,7 +413,7 @@ class BatchRunner:
         log.error("%s failed, and is tried again in %.2f s: %s", what, pause / SECOND, error, exc_info=unexpected)
         if self.is_stopping:
             self.abandon_resting()
-            abandoned, self.queue = [*self.queue, *self._trials.abandon()], []
+            abandoned = [*self.queue.clear(), *self._trials.abandon()]
             for request in abandoned:
                 request.resolve(as_answer(error))
             return

@@ -76,7 +76,7 @@ class Pump:
         make_may_keep: Callable[[], MayKeep | None],
     ) -> None:
         self._clock = services.clock
-        self._workers = BatchWorkers(services.cache, services.store.max_transactions)
+        self._workers = BatchWorkers(services.store.max_transactions)
         self._watch = WorkWatch(services.clock, self._workers.wake)
         self._runner = BatchRunner(services, self._workers, self._watch, on_outcome, make_may_keep, self._pause)
         self._rest_listeners: list[Callable[[], None]] = []

@@ -1,0 +1,89 @@
+"""The requests that were handed in to this node and wait for a batch, in the order of arrival.
+
+Two workers of one node never want the same execution. A request for an execution that another worker's batch holds is set
+aside with that worker, and comes back to the head of the queue when that batch is over: in the store it would only find the
+lock taken, and make a detour through the inbox. So each batch looks at the requests that it takes, and at those that came
+since the last batch and cannot be taken; never at the whole queue.
+"""
+
+from __future__ import annotations
+
+from collections import deque
+from collections.abc import Iterable
+from typing import TYPE_CHECKING, Final
+
+from holdfast.engine.requests import AnyRequest, Request
+
+if TYPE_CHECKING:
+    from holdfast.engine.turns.claims import ExecutionName
+    from holdfast.engine.turns.program_cache import ProgramCache
+    from holdfast.engine.turns.workers import BatchWorker, BatchWorkers
+
+SMALLEST_SHARE: Final = 256
+"""How many requests are worth a batch of their own: while the store works on one, the next is computed."""
+
+
+class RequestQueue:
+    """What the workers of one node take their requests from, first come, first served."""
+
+    def __init__(self, cache: ProgramCache, workers: BatchWorkers) -> None:
+        self._cache = cache
+        self._workers = workers
+        self._ready: deque[AnyRequest] = deque()
+
+    def __bool__(self) -> bool:
+        return bool(self._ready) or any(worker.set_aside for worker in self._workers.all)
+
+    def append(self, request: AnyRequest) -> None:
+        """Queue a request behind all others."""
+        self._ready.append(request)
+
+    def put_first(self, requests: Iterable[AnyRequest]) -> None:
+        """Queue requests before all others, in their order: they have waited already."""
+        self._ready.extendleft(reversed(list(requests)))
+
+    def take(self, worker: BatchWorker, size: int) -> list[AnyRequest]:
+        """What this worker may take now, in the order of arrival; it holds their executions until `release`."""
+        ready = self._ready
+        if self._workers.is_single:
+            return [ready.popleft() for _ in range(min(size, len(ready)))]
+        size = min(size, max(SMALLEST_SHARE, -(-len(ready) // len(self._workers.all))))
+        others = [other for other in self._workers.all if other is not worker and other.holds]
+        taken: list[AnyRequest] = []
+        while ready and len(taken) < size:
+            request = ready.popleft()
+            names = self._names_of(request)
+            holder = next((other for other in others if not names.isdisjoint(other.holds)), None)
+            if holder is None:
+                taken.append(request)
+                worker.holds |= names
+            else:
+                holder.set_aside.append(request)
+        return taken
+
+    def release(self, worker: BatchWorker) -> None:
+        """A worker's batch is over: it holds nothing any more, and what was set aside for it comes next."""
+        worker.holds.clear()
+        if worker.set_aside:
+            self.put_first(worker.set_aside)
+            worker.set_aside.clear()
+
+    def clear(self) -> list[AnyRequest]:
+        """Remove all requests, and return them."""
+        for worker in self._workers.all:
+            self.put_first(worker.set_aside)
+            worker.set_aside.clear()
+        removed = list(self._ready)
+        self._ready.clear()
+        return removed
+
+    def _names_of(self, request: AnyRequest) -> set[ExecutionName]:
+        """All ids of the execution that a request is for, as far as they are known here."""
+        org = request.org
+        if isinstance(request, Request) and request.execution_id:
+            live = self._cache.get(request.execution_id)
+            execution_id = request.execution_id
+            return {execution_id} if live is None else {execution_id, (org, live.execution.workflow_id)}
+        key = (org, request.workflow_id)
+        found = self._cache.find_open(key)
+        return {key} if found is None else {key, found}
