@@ -22,7 +22,7 @@ from holdfast.core.instants import Instant
 from holdfast.core.options import ActivityOptions, ParentClose
 from holdfast.core.payloads import Payload
 from holdfast.core.program_limits import ProgramLimits
-from holdfast.errors import HoldfastError, TurnTooLarge
+from holdfast.errors import HoldfastError, PayloadError, TurnTooLarge
 
 if TYPE_CHECKING:
     from types import CodeType
@@ -40,6 +40,23 @@ class ContinueRequested(BaseException):
         super().__init__()
         self.workflow = workflow
         self.input = encoded
+
+
+class _Recorded:
+    """What the code asked for when it was given an event, by what the code has to look up again."""
+
+    __slots__ = ("patches", "side_effects")
+
+    def __init__(self, recorded: Sequence[AnyEvent]) -> None:
+        self.side_effects = {
+            event.number: commands.RecordSideEffect(number=event.number, value=event.value, failure=event.failure)
+            for event in recorded
+            if type(event) is events.SideEffectRecorded
+        }
+        self.patches = {event.patch for event in recorded if type(event) is events.PatchRecorded}
+
+
+_NOTHING_RECORDED: Final = _Recorded(())
 
 
 class StepFuture(WorkflowFuture[Any]):
@@ -78,10 +95,13 @@ class CommandIssuer:
         self.is_replaying = False
         self.state: Payload | None = None
         """What the code has set as its state since the last event."""
-        self.recorded: Sequence[AnyEvent] = ()
-        """On replay: what was recorded after the event that the code is being given."""
+        self._recorded = _NOTHING_RECORDED
         self.commands: list[AnyCommand] = []
-        """What was asked for since the last event."""
+        """What was asked for since the last event; with what was taken back since, which `take_commands` leaves out."""
+        self._taken_back: set[int] = set()
+        """The numbers of those that were taken back."""
+        self._count_before = 0
+        """How many commands were counted up to the last event."""
         self.places: dict[int, str] = {}
         """On replay: where in the code each command was asked for, by the command's identity."""
         self._steps: dict[int, StepFuture] = {}
@@ -89,6 +109,10 @@ class CommandIssuer:
         self.loop = WorkflowLoop(  # type: ignore[abstract]  # the rest is set below the class
             definition.name, seed_of(execution_id), self._start_loop_timer, self._cancel_loop_timer
         )
+
+    def replay_with(self, recorded: Sequence[AnyEvent]) -> None:
+        """On replay: what was recorded after the event that the code is about to be given."""
+        self._recorded = _Recorded(recorded) if recorded else _NOTHING_RECORDED
 
     # --- commands ---
 
@@ -103,6 +127,10 @@ class CommandIssuer:
     def take_commands(self) -> list[AnyCommand]:
         """What was asked for since the last event, which is done with then."""
         taken, self.commands = self.commands, []
+        self._count_before = self._count
+        if self._taken_back:
+            taken = [one for one in taken if not (isinstance(one, _STARTING) and one.number in self._taken_back)]
+            self._taken_back.clear()
         if self.state is not None:
             taken.insert(0, commands.SetState(value=self.state))
             self.state = None
@@ -171,7 +199,7 @@ class CommandIssuer:
         if self.loop.dead:
             raise GeneratorExit  # there is no value to give
         number = self.next_number()
-        kept = self._find_side_effect(number) or self._take_side_effect(function, number)
+        kept = self._recorded.side_effects.get(number) or self._take_side_effect(function, number)
         self.asked_bytes += len(kept.value.data)
         if self.asked_bytes > self._turn_bytes:
             self._refuse_size()
@@ -182,28 +210,36 @@ class CommandIssuer:
         given: T = payloads.decode(kept.value, Any, "a side effect")
         return given
 
-    def _find_side_effect(self, number: int) -> commands.RecordSideEffect | None:
-        for event in self.recorded:
-            if type(event) is events.SideEffectRecorded and event.number == number:
-                return commands.RecordSideEffect(number=number, value=event.value, failure=event.failure)
-        return None
-
     def _take_side_effect(self, function: Callable[[], Any], number: int) -> commands.RecordSideEffect:
+        """Call the function, and make of its value, or of what it raised, what is recorded: also if no JSON can hold it.
+
+        On replay this is reached only where nothing is recorded. Then the history was made by an older Holdfast, which let
+        some exceptions through and recorded nothing, or else the code was changed, which is found out afterwards.
+        """
+        what = f"the side effect in {self._definition.signature.what}"
         try:
             with guard.allow():
                 value = function()
+        except KeyboardInterrupt:
+            raise  # the process is being ended, or the turn
         except Exception as error:  # noqa: BLE001 - whatever user code raises is recorded
             return commands.RecordSideEffect(number=number, failure=describe_exception(error))
-        what = f"the side effect in {self._definition.signature.what}"
-        return commands.RecordSideEffect(number=number, value=payloads.encode(value, what, self.payload_limit))
+        except BaseException as error:
+            if self.is_replaying:
+                raise
+            return commands.RecordSideEffect(number=number, failure=describe_exception(error))
+        try:
+            return commands.RecordSideEffect(number=number, value=payloads.encode(value, what, self.payload_limit))
+        except PayloadError as error:
+            if self.is_replaying:
+                raise
+            return commands.RecordSideEffect(number=number, failure=describe_exception(error))
 
     def patched(self, patch: str) -> bool:
         """Whether this execution takes the patch's new path; decided where it first comes by."""
         known = self._patches.get(patch)
         if known is None:
-            known = not self.is_replaying or any(
-                type(event) is events.PatchRecorded and event.patch == patch for event in self.recorded
-            )
+            known = not self.is_replaying or patch in self._recorded.patches
             self._patches[patch] = known
             if known:
                 self.issue(commands.RecordPatch(patch=patch))
@@ -276,11 +312,10 @@ class CommandIssuer:
 
     def _take_back_or(self, number: int, withdraw: type[Any]) -> None:
         """What was asked for since the last event is taken back as if it never was; older requests are withdrawn."""
-        for index, command in enumerate(self.commands):
-            if getattr(command, "number", None) == number and isinstance(command, _STARTING):
-                del self.commands[index]
-                return
-        self.issue(withdraw(number=number))
+        if number > self._count_before:
+            self._taken_back.add(number)
+        else:
+            self.issue(withdraw(number=number))
 
 
 RESOLVE: Final[dict[type[events.Event], Callable[[CommandIssuer, Any], None]]] = {

@@ -268,8 +268,8 @@ class Context:
     def side_effect(self, function: Callable[[], T]) -> T:
         """Call a function once and record what it returned: a replay returns the recorded value and calls nothing.
 
-        For small things that need no retry, such as reading a setting. It must return what JSON can hold. If it raises, that
-        is recorded too, and raised as SideEffectFailed.
+        For small things that need no retry, such as reading a setting. It must return what JSON can hold. If it raises, or
+        returns anything else, that is recorded too, and raised as SideEffectFailed.
         """
         return self._issuer.side_effect(function)
 

@@ -97,7 +97,7 @@ class CodeProgram:
             return self._describe(error)
         finally:
             self.issuer.is_replaying = False
-            self.issuer.recorded = ()
+            self.issuer.replay_with(())
             self.issuer.places.clear()
         return None
 
@@ -286,10 +286,11 @@ class CodeProgram:
             begin = index
             while index < len(history) and type(history[index]) not in GIVEN:
                 index += 1
-            self.issuer.recorded = history[begin:index]
+            recorded = history[begin:index]
+            self.issuer.replay_with(recorded)
             self._give(event)
             issued = self.issuer.take_commands()
-            compare(self._name(), issued, self.issuer.recorded, turn.first + begin, self._place, self._waiting_place)
+            compare(self._name(), issued, recorded, turn.first + begin, self._place, self._waiting_place)
 
     def _name(self) -> str:
         return f"workflow '{self.definition.name}' (execution {self.execution_id})"

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections import deque
+from collections import OrderedDict, deque
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 from holdfast.code.loop import WorkflowFuture
@@ -32,12 +32,27 @@ class Race(NamedTuple):
 
 
 class SignalFuture(WorkflowFuture[Any]):
-    """A wait for the next signal of a name."""
+    """A wait for the next signal of a name. Once it has ended, it is not among those who wait any more."""
 
-    def __init__(self, loop: WorkflowLoop, hint: Any, race: Race | None) -> None:
+    def __init__(self, queues: SignalQueues, loop: WorkflowLoop, name: str, hint: Any, race: Race | None) -> None:
         super().__init__(loop)
+        self._queues = queues
+        self.name = name
         self.hint = hint
         self.race = race
+
+    def cancel(self, msg: Any | None = None) -> bool:
+        """End the wait: the next signal is not for it."""
+        if not super().cancel(msg):
+            return False
+        self._queues.forget(self)
+        return True
+
+    def expire(self) -> None:
+        """End the wait with TimeoutError: no signal came in time."""
+        if not self.done():
+            self._queues.forget(self)
+            self.set_exception(TimeoutError(f"no signal '{self.name}' came in time"))
 
 
 class SignalQueues:
@@ -46,19 +61,20 @@ class SignalQueues:
     def __init__(self, issuer: CommandIssuer) -> None:
         self._issuer = issuer
         self._buffers: dict[str, deque[Payload]] = {}
-        self._waiters: dict[str, deque[SignalFuture]] = {}
+        self._waiters: dict[str, OrderedDict[SignalFuture, None]] = {}
+        """Who waits for the signals of each name, in the order in which they began to."""
 
     def receive(self, name: str, value: Payload) -> None:
         """A signal arrived: the first who waits gets it, else it is buffered."""
         waiters = self._waiters.get(name)
         while waiters:
-            future = waiters[0]
+            future = next(iter(waiters))
             if future.done() or (future.race is not None and future.race.winner.done()):
-                del waiters[0]
+                self.forget(future)
                 continue
             decoded = self._decode(name, value, future.hint)
             if decoded is not _NOTHING:
-                del waiters[0]
+                self.forget(future)
                 future.set_result(decoded)
                 if future.race is not None:
                     future.race.settle(future)  # at once: the next signal may come before any callback runs
@@ -67,16 +83,24 @@ class SignalQueues:
 
     def wait(self, name: str, hint: Any, timeout: Micros | None, race: Race | None = None) -> SignalFuture:
         """The next signal, at once if one is buffered. `race`: what it is one side of."""
-        future = SignalFuture(self._issuer.loop, hint, race)
+        future = SignalFuture(self, self._issuer.loop, name, hint, race)
         value = self.take(name, hint)
         if value is not _NOTHING:
             future.set_result(value)
             return future
-        self._waiters.setdefault(name, deque()).append(future)
+        self._waiters.setdefault(name, OrderedDict())[future] = None
         if timeout is not None:
-            handle = self._issuer.loop.call_at((self._issuer.loop.now + timeout) / 1_000_000, _expire, future, name)
+            handle = self._issuer.loop.call_at((self._issuer.loop.now + timeout) / 1_000_000, future.expire)
             future.add_done_callback(lambda _: handle.cancel())
         return future
+
+    def forget(self, future: SignalFuture) -> None:
+        """A wait has ended: nothing is kept of it."""
+        waiters = self._waiters.get(future.name)
+        if waiters is not None:
+            waiters.pop(future, None)
+            if not waiters:
+                del self._waiters[future.name]
 
     def take(self, name: str, hint: Any) -> Any:
         """The next buffered signal that fits, or `_NOTHING`; those that do not fit go to the dead letters."""
@@ -122,8 +146,3 @@ class SignalQueues:
         except DecodingError as error:
             self._issuer.issue(RejectSignal(name=name, value=value, reason=error.message))
             return _NOTHING
-
-
-def _expire(future: SignalFuture, name: str) -> None:
-    if not future.done():
-        future.set_exception(TimeoutError(f"no signal '{name}' came in time"))

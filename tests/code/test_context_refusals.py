@@ -65,7 +65,6 @@ REFUSALS: list[tuple[Callable[[Any], Any], str]] = [
     ),
     (lambda ctx: ctx.timer(-1), "InvalidDuration: Expected the length of a timer to be"),
     (lambda ctx: ctx.signal("\n"), "InvalidIdentifier: Expected the name of a signal to be"),
-    (lambda ctx: ctx.side_effect(object), "EncodingError: Expected the side effect in workflow 'story' to be a value that"),
     (lambda ctx: ctx.patched(""), "InvalidIdentifier: Expected the id of a patch to be text"),
     (
         lambda ctx: ctx.continue_as(1, 2, 3),

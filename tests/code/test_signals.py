@@ -3,10 +3,15 @@
 from __future__ import annotations
 
 import asyncio
+import contextlib
+import gc
 from dataclasses import dataclass
 from typing import Any
 
+import pytest
+
 from holdfast import ChildHandle, Context, activity, workflow
+from holdfast.code.signals import SignalFuture
 from holdfast.core import envelopes
 from tests.code.playing import Play, make_signal
 
@@ -301,4 +306,56 @@ def test_S7_cancel_is_not_lost_between_signals_that_are_held_back() -> None:
     play.tell(make_signal("a", 1), envelopes.Cancel(), make_signal("a", 2), hold_signals=True)
 
     assert play.result == ["cancelled", 1, [2]]
+    assert play.replay() is None
+
+
+# --- what is kept ---
+
+
+@pytest.mark.parametrize("how", ["timeout", "race", "cancel"])
+def test_waits_that_have_ended_are_not_kept(how: str) -> None:
+    @workflow
+    async def story(ctx: Context) -> str:
+        for _ in range(100):
+            if how == "timeout":
+                with contextlib.suppress(TimeoutError):
+                    await ctx.wait_for_signal("go", str, timeout=1)
+            elif how == "race":
+                await ctx.wait_any(ctx.signal("go", str), ctx.timer(1))
+            else:
+                wait = ctx.wait_for_signal("go", str)
+                await ctx.sleep(1)
+                wait.cancel()
+        return await ctx.wait_for_signal("go", str)
+
+    play = Play(story)
+    for _ in range(100):
+        play.fire()
+    gc.collect()
+    kept = [one for one in gc.get_objects() if type(one) is SignalFuture and one.get_loop() is play.program.loop]
+
+    assert len([one for one in kept if not one.done()]) == 1
+    assert len(kept) <= 2, "only the one who waits, and one in a variable of the code"
+    assert play.program.waiting_signals() == ("go",)
+    play.signal("go", "done")
+    assert play.result == "done"
+    assert play.program.waiting_signals() == ()
+    assert play.replay() is None
+
+
+def test_S1_signals_go_to_the_waits_that_are_left_in_their_order() -> None:
+    @workflow
+    async def story(ctx: Context) -> list[str]:
+        waits = [ctx.wait_for_signal("go", str, timeout=5 if number == 1 else None) for number in range(4)]
+        waits[2].cancel()
+        await ctx.sleep(10)
+        return [await waits[0], await waits[3]]
+
+    play = Play(story)
+    play.fire()
+    play.signal("go", "first")
+    play.signal("go", "second")
+    play.fire()
+
+    assert play.result == ["first", "second"]
     assert play.replay() is None
