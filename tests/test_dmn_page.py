@@ -14,7 +14,7 @@ from click.testing import CliRunner
 
 from holdfast import dmn
 from holdfast.cli import main
-from holdfast.dmn import policies, problems, reading, requirements, validation
+from holdfast.dmn import loading, policies, problems, reading, validation
 from holdfast.feel import running
 from holdfast.feel.writing import write_text
 from tests.dmn.models import data, decision, make_xml, table
@@ -40,7 +40,7 @@ def test_program_prints_what_the_page_says(program: str, output: str) -> None:
 
 
 def test_every_program_has_its_output() -> None:
-    assert len(PROGRAMS) == PAGE.count("```python") == 3
+    assert len(PROGRAMS) == PAGE.count("```python") == 4
 
 
 @pytest.mark.parametrize("command", COMMANDS)
@@ -96,7 +96,8 @@ def test_hit_policy_gives_what_the_page_says(policy: str, aggregation: str, expe
     [
         reading.MOST_BYTES,
         reading.DEEPEST,
-        requirements.MOST_DECISIONS,
+        loading.MOST_DECISIONS,
+        loading.MOST_RULES,
         running.MOST_STEPS,
         problems.MOST_PROBLEMS,
         validation.MOST_RULES,
@@ -112,9 +113,13 @@ GROOVY: Final = '<literalExpression expressionLanguage="groovy"><text>1</text></
 JAVA: Final = '<functionDefinition kind="Java"><literalExpression><text>1</text></literalExpression></functionDefinition>'
 
 
-@pytest.mark.parametrize(
-    "part", ['<import name="x" namespace="urn:x" importType="x"/>', decision("D", GROOVY), decision("D", JAVA)]
-)
-def test_what_the_page_calls_refused_is_refused(part: str) -> None:
+def test_what_the_page_calls_refused_is_refused() -> None:
     with pytest.raises(dmn.DmnError):
-        dmn.load(make_xml(part))
+        dmn.load(make_xml('<import name="x" namespace="urn:x" importType="x"/>'))
+
+
+@pytest.mark.parametrize("logic", [GROOVY, JAVA])
+def test_what_the_page_calls_a_problem_of_its_decision_is_one(logic: str) -> None:
+    model = dmn.load(make_xml(decision("D", logic), decision("E", "1")))
+
+    assert (len(model.problems), model.evaluate("D", {}).value, model.evaluate("E", {}).value) == (1, None, 1)

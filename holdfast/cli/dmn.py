@@ -17,8 +17,14 @@ def dmn() -> None:
     """Evaluate and check DMN decision models."""
 
 
+_IMPORTS = click.option(
+    "--import", "imports", multiple=True, metavar="FILE", help="A model that FILE imports. May be repeated."
+)
+
+
 @dmn.command()
 @click.argument("file", metavar="FILE")
+@_IMPORTS
 @click.option(
     "--input",
     "inputs",
@@ -30,7 +36,9 @@ def dmn() -> None:
 @click.option("--decision", metavar="NAME", help="Which one; else the one that no other needs.")
 @click.option("--trace", "with_trace", is_flag=True, help="Print how it came about: which rules matched which inputs.")
 @click.option("--json", "as_json", is_flag=True, help="Print JSON.")
-def evaluate(file: str, inputs: tuple[str, ...], decision: str | None, with_trace: bool, as_json: bool) -> None:
+def evaluate(
+    file: str, imports: tuple[str, ...], inputs: tuple[str, ...], decision: str | None, with_trace: bool, as_json: bool
+) -> None:
     """Evaluate a decision of a model.
 
     For instance: holdfast dmn evaluate loan.dmn --input applicant.json --input Amount=5000 --trace. Where something became
@@ -39,7 +47,7 @@ def evaluate(file: str, inputs: tuple[str, ...], decision: str | None, with_trac
     from holdfast import feel
     from holdfast.cli.values import make_sources, show_warnings, write_json, write_value
 
-    model = load_model(file)
+    model = load_model(file, imports)
     chosen = choose(model, decision)
     given = read_inputs(inputs)
     warnings: list[feel.FeelWarning] = []
@@ -55,17 +63,18 @@ def evaluate(file: str, inputs: tuple[str, ...], decision: str | None, with_trac
 
 @dmn.command()
 @click.argument("file", metavar="FILE")
-def check(file: str) -> None:
+@_IMPORTS
+def check(file: str, imports: tuple[str, ...]) -> None:
     """Check a model.
 
-    Exit code 1, and a line for each problem, if it cannot be used. Warnings, such as gaps and overlaps of rules, are lines
-    too, and leave the exit code alone.
+    Exit code 1, and a line for each problem, if it, or one of its decisions, cannot be used. Warnings, such as gaps and
+    overlaps of rules, are lines too, and leave the exit code alone.
     """
     from holdfast.cli.tables import clean, count
     from holdfast.errors import DmnError
 
     try:
-        model = load_model(file)
+        model = load_model(file, imports, strict=True)
     except DmnError as error:
         for problem in error.problems:
             click.echo(clean(problem))
@@ -76,12 +85,12 @@ def check(file: str) -> None:
     click.echo(f"ok: {', '.join(parts)}, {count(len(model.warnings), 'warning')}")
 
 
-def load_model(file: str) -> Model:
-    """The model in a file. Raises BadParameter if it cannot be read, DmnError if it cannot be used."""
+def load_model(file: str, imports: Sequence[str] = (), *, strict: bool = False) -> Model:
+    """The model in a file, with those that it imports. Raises BadParameter if one cannot be read, DmnError if not used."""
     from holdfast import dmn as package
     from holdfast.cli.values import read_file
 
-    return package.load(read_file(file, "'FILE'"))
+    return package.load([read_file(file, "'FILE'"), *(read_file(one, "'--import'") for one in imports)], strict=strict)
 
 
 def choose(model: Model, name: str | None) -> Summary:

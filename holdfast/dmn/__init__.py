@@ -1,4 +1,4 @@
-"""DMN 1.1 to 1.5: decision models, their tables and graphs, evaluated with FEEL.
+"""DMN 1.1 to 1.6: decision models, their tables and graphs, evaluated with FEEL.
 
     from holdfast import dmn
 
@@ -7,7 +7,8 @@
     result.value  # "approved"
     result.trace.to_json()  # which decisions were made, with which inputs, by which rules
 
-Pure: no input or output, no clock and no randomness but those that are given. Imports of other models are refused.
+Pure: no input or output, no clock and no randomness but those that are given. Models that
+import others are loaded with these: `dmn.load([model, imported])`.
 """
 
 from holdfast.dmn.evaluating import Model, Result, Summary, load

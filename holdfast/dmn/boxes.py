@@ -2,17 +2,17 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any, Final
 
 from holdfast.dmn import loops, model
 from holdfast.dmn.loops import COPIED_IN_ONE_STEP, Evaluate
-from holdfast.dmn.problems import Problems
-from holdfast.dmn.tables import Table, compile_table
+from holdfast.dmn.tables import Table, Tools, compile_table
 from holdfast.dmn.texts import Context, Text, TextCompiler, Visible, has_filter
 from holdfast.dmn.type_definitions import TypeDefinitions
 from holdfast.dmn.types import ANY, Type, convert_to, is_function
+from holdfast.feel import syntax
 from holdfast.feel.invocations import call_deeper, call_function
 from holdfast.feel.running import Fail, Run
 from holdfast.feel.types import name_type
@@ -26,24 +26,48 @@ _FREE: Final = frozenset(("?", "item", "partial"))
 class BoxCompiler:
     """Compiles the boxed expressions of one element, and gathers what it came by."""
 
-    texts: TextCompiler
-    types: TypeDefinitions
-    problems: Problems
+    tools: Tools
     visible: Visible
     unknown: set[str] = field(default_factory=set)
     """Names that its texts use and do not see."""
     uses_partial: bool = False
     found_tables: list[Table] = field(default_factory=list)
 
+    @property
+    def texts(self) -> TextCompiler:
+        """What compiles the FEEL texts of the model."""
+        return self.tools.texts
+
+    @property
+    def types(self) -> TypeDefinitions:
+        """The types that the model knows."""
+        return self.tools.types
+
     def compile(self, box: model.Expression | None) -> Evaluate:
         """The closure of a box, with its value checked against its type. Without a box, it is null."""
         if box is None:
             return _give_null
         evaluate = MAKERS[type(box)](self, box)
-        wanted = self.types.find(box.type_ref, box.place)
-        if wanted is ANY or isinstance(box, model.FunctionDefinition):
+        if isinstance(box, model.FunctionDefinition):  # it looks after its results itself
             return evaluate
-        return _make_checked(evaluate, wanted, box.place)
+        return self.compile_check(box, evaluate, box.type_ref, box.place)
+
+    def compile_check(self, box: model.Expression | None, evaluate: Evaluate, type_ref: str, what: str) -> Evaluate:
+        """What makes the value of a box one of a type.
+
+        DMN 7.3.3 has types of functions; most modelers give the type of the result instead where a box is a function.
+        """
+        wanted = self.types.find(type_ref, what)
+        if wanted is ANY:
+            return evaluate
+        if is_function(wanted) or not self._defines_function(box):
+            return lambda run, context: convert_to(run, evaluate(run, context), wanted, what)
+        return lambda run, context: _check_result(evaluate(run, context), wanted)
+
+    def _defines_function(self, box: model.Expression | None) -> bool:
+        if isinstance(box, model.LiteralExpression):
+            return isinstance(self.texts.compile(box.text, box.place, self.visible).tree, syntax.FunctionDefinition)
+        return isinstance(box, model.FunctionDefinition)
 
     def compile_inside(self, box: model.Expression | None, names: Iterable[str]) -> Evaluate:
         """As `compile`, for a box that sees these names as well."""
@@ -55,10 +79,10 @@ class BoxCompiler:
             self.visible.remove(name)
         return evaluate
 
-    def note(self, text: Text) -> None:
+    def note(self, text: Text, also: Collection[str] = ()) -> None:
         """Remember the names that a text uses and does not see. With a filter in it, those may be entries of the items."""
         self.uses_partial = self.uses_partial or "partial" in text.names
-        unknown = {name for name in text.names if name not in self.visible and name not in _FREE}
+        unknown = {name for name in text.names if name not in self.visible and name not in _FREE and name not in also}
         if unknown and not has_filter(text.tree):
             self.unknown |= unknown
 
@@ -78,8 +102,17 @@ def _keep(_run: Run, value: Value) -> Value:
     return value
 
 
-def _make_checked(evaluate: Evaluate, wanted: Type, place: str) -> Evaluate:
-    return lambda run, context: convert_to(run, evaluate(run, context), wanted, place)
+def _check_result(value: Value, wanted: Type) -> Value:
+    """A function whose results are of a type; what is none, because it could not be made, stays as it is."""
+    if type(value) is not Function:
+        return value
+    function = value
+    shown = f"the value of {function.name or 'the function'}"
+
+    def call(run: Run, arguments: Sequence[Value]) -> Value:
+        return convert_to(run, function.call(run, arguments), wanted, shown)
+
+    return Function(function.name, function.parameters, call, function.types)
 
 
 # --- the kinds ---
@@ -92,30 +125,31 @@ def _make_literal(compiler: BoxCompiler, box: model.LiteralExpression) -> Evalua
 
 
 def _make_table(compiler: BoxCompiler, box: model.DecisionTable) -> Evaluate:
-    table = compile_table(box, compiler.texts, compiler.types, compiler.problems, compiler.visible)
+    table = compile_table(box, compiler.tools, compiler.visible)
     for each in table.inputs:
         compiler.note(each.expression)
     for row in table.rows:
-        for text in (*row.tests, *row.outputs):
+        for each, test in zip(table.inputs, row.tests, strict=True):
+            compiler.note(test, each.names)
+        for text in row.outputs:
             compiler.note(text)
     compiler.found_tables.append(table)
     return table.evaluate
 
 
 def _make_context(compiler: BoxCompiler, box: model.Context) -> Evaluate:
-    entries: list[tuple[str | None, Evaluate, Callable[[Run, Value], Value]]] = []
+    entries: list[tuple[str | None, Evaluate]] = []
     for entry in box.entries:
         variable = entry.variable
         if variable is None:
-            entries.append((None, compiler.compile(entry.expression), _keep))
+            entries.append((None, compiler.compile(entry.expression)))
             continue
         own = [variable.name] if isinstance(entry.expression, model.FunctionDefinition) else []  # it may call itself
         evaluate = compiler.compile_inside(entry.expression, own)
-        entries.append(
-            (variable.name, evaluate, compiler.compile_variable(variable, f"{box.place}, entry {variable.name!r}"))
-        )
+        at = f"{box.place}, entry {variable.name!r}"
+        entries.append((variable.name, compiler.compile_check(entry.expression, evaluate, variable.type_ref, at)))
         compiler.visible.add(variable.name)
-    for name, _, _ in entries:
+    for name, _ in entries:
         if name is not None:
             compiler.visible.remove(name)
 
@@ -124,8 +158,8 @@ def _make_context(compiler: BoxCompiler, box: model.Context) -> Evaluate:
         run.spend(len(entries) + len(context) // COPIED_IN_ONE_STEP)
         inner = dict(context)
         made: dict[str, Value] = {}
-        for name, evaluate, check in entries:
-            value = check(run, evaluate(run, inner))
+        for name, evaluate in entries:
+            value = evaluate(run, inner)
             if name is None:
                 return value
             inner[name] = made[name] = value
@@ -221,7 +255,7 @@ def _make_relation(compiler: BoxCompiler, box: model.Relation) -> Evaluate:
 
 def _make_conditional(compiler: BoxCompiler, box: model.Conditional) -> Evaluate:
     condition, then, otherwise = (compiler.compile(part) for part in (box.condition, box.then, box.otherwise))
-    return lambda run, context: (then if condition(run, context) is True else otherwise)(run, context)
+    return loops.make_conditional(condition, then, otherwise)
 
 
 def _make_for(compiler: BoxCompiler, box: model.For) -> Evaluate:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Collection
 from typing import Final
 
@@ -10,27 +11,31 @@ from lxml import etree
 from holdfast.dmn.problems import Problems, refuse
 
 VERSIONS: Final = {
-    "http://www.omg.org/spec/DMN/20151101/dmn.xsd": "1.1",
-    "http://www.omg.org/spec/DMN/20151101/": "1.1",
-    "http://www.omg.org/spec/DMN/20180521/MODEL/": "1.2",
-    "https://www.omg.org/spec/DMN/20191111/MODEL/": "1.3",
-    "https://www.omg.org/spec/DMN/20211108/MODEL/": "1.4",
-    "https://www.omg.org/spec/DMN/20230324/MODEL/": "1.5",
+    "omg.org/spec/DMN/20151101": "1.1",
+    "omg.org/spec/DMN/20151101/dmn.xsd": "1.1",
+    "omg.org/spec/DMN/20151101/dmn11.xsd": "1.1",
+    "omg.org/spec/DMN/20180521/MODEL": "1.2",
+    "omg.org/spec/DMN/20191111/MODEL": "1.3",
+    "omg.org/spec/DMN/20211108/MODEL": "1.4",
+    "omg.org/spec/DMN/20230324/MODEL": "1.5",
+    "omg.org/spec/DMN/20240513/MODEL": "1.6",
 }
-"""The version of DMN, by its namespace."""
+"""The version of DMN, by its namespace. Tools write these with http and https, with and without a slash at the end."""
 _FEEL: Final = frozenset(
     (
         "",
         "feel",
         "s-feel",
-        "http://www.omg.org/spec/FEEL/20140401",
-        "http://www.omg.org/spec/DMN/20151101/FEEL/",
-        "http://www.omg.org/spec/DMN/20180521/FEEL/",
-        "https://www.omg.org/spec/DMN/20191111/FEEL/",
-        "https://www.omg.org/spec/DMN/20211108/FEEL/",
-        "https://www.omg.org/spec/DMN/20230324/FEEL/",
+        "omg.org/spec/FEEL/20140401",
+        "omg.org/spec/DMN/20151101/FEEL",
+        "omg.org/spec/DMN/20180521/FEEL",
+        "omg.org/spec/DMN/20191111/FEEL",
+        "omg.org/spec/DMN/20211108/FEEL",
+        "omg.org/spec/DMN/20230324/FEEL",
+        "omg.org/spec/DMN/20240513/FEEL",
     )
 )
+_SCHEME: Final = re.compile(r"https?://(www\.)?")
 _ANYWHERE: Final = frozenset(("description", "extensionElements"))
 """DMN 6.3.1: every element may have them."""
 
@@ -41,14 +46,15 @@ class Elements:
     def __init__(self, root: etree._Element, problems: Problems) -> None:
         name = etree.QName(root)
         namespace = name.namespace or ""
-        if name.localname != "definitions" or namespace not in VERSIONS:
+        version = find_version(namespace)
+        if name.localname != "definitions" or version is None:
             raise refuse(
-                f"Expected the root element 'definitions' of DMN 1.1 to 1.5, but the file has {name.localname!r} of the "
+                f"Expected the root element 'definitions' of DMN 1.1 to 1.6, but the file has {name.localname!r} of the "
                 f"namespace {namespace!r}. Export the model as DMN 1.3."
             )
         self.root = root
         self.problems = problems
-        self.version = VERSIONS[namespace]
+        self.version = version
         self._prefix = f"{{{namespace}}}"
         self._language = self._is_feel(root.get("expressionLanguage", ""))
 
@@ -60,6 +66,10 @@ class Elements:
     def child(self, element: etree._Element, name: str) -> etree._Element | None:
         """Its first child of that name."""
         return element.find(self._prefix + name)
+
+    def count_rules(self) -> int:
+        """The rules of all decision tables of the file."""
+        return sum(1 for _ in self.root.iter(self._prefix + "rule"))
 
     def name_of(self, element: etree._Element) -> str:
         """Its local name, if it is DMN's own, else ""."""
@@ -95,7 +105,16 @@ class Elements:
 
     @staticmethod
     def _is_feel(language: str) -> bool:
-        return language in _FEEL or language.lower() in _FEEL
+        return language.strip().lower() in _FEEL or _shorten(language) in _FEEL
+
+
+def find_version(namespace: str) -> str | None:
+    """The version of DMN that a namespace stands for, if it is one of DMN's."""
+    return VERSIONS.get(_shorten(namespace))
+
+
+def _shorten(namespace: str) -> str:
+    return _SCHEME.sub("", namespace.strip(), count=1).rstrip("/")
 
 
 def clean_name(name: str | None) -> str:

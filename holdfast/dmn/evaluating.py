@@ -8,9 +8,10 @@ from datetime import datetime
 from functools import cached_property
 
 from holdfast.dmn.elements import clean_name
-from holdfast.dmn.graphs import Graph, compile_graph, run_service
-from holdfast.dmn.loading import load_definitions
-from holdfast.dmn.model import Definitions
+from holdfast.dmn.graphs import Graph, compile_graph, list_elements, run_service
+from holdfast.dmn.imports import list_unnamed
+from holdfast.dmn.loading import MOST_DECISIONS, MOST_RULES, Limits, load_models
+from holdfast.dmn.model import Definitions, Element
 from holdfast.dmn.problems import Problems, refuse
 from holdfast.dmn.texts import Context
 from holdfast.dmn.traces import DecisionRun, Trace
@@ -42,15 +43,36 @@ class Summary:
 class Model:
     """A decision model. Made by `load`."""
 
-    def __init__(self, graph: Graph, warnings: tuple[str, ...]) -> None:
+    def __init__(
+        self, graph: Graph, models: Sequence[Definitions], warnings: Sequence[str], problems: Sequence[str]
+    ) -> None:
         self._graph = graph
         self._orders: dict[str, tuple[str, ...]] = {}
-        self.warnings = warnings
+        self.definitions = models[0]
+        """What the model is made of, without the models that it imports."""
+        self.warnings = tuple(dict.fromkeys(warnings))
         """What may be wrong with the model: gaps and overlaps of tables, names that nothing has."""
-        parts = graph.definitions
-        offered = (*parts.services.values(), *parts.decisions.values())
+        self.problems = tuple(problems)
+        """What is wrong with the logic of single decisions and knowledge models, which are null for that reason."""
+        known = {one.namespace: one for one in models}
+        near = list(list_unnamed(models[0], known))[::-1]
+        offered = [element for one in near for element in (*one.services.values(), *one.decisions.values())]
         self._ids = {one.id: one.id for one in offered} | {one.name: one.id for one in offered}
-        self._declared = frozenset(one.name for one in (*parts.inputs.values(), *parts.decisions.values()))
+        self._offered = frozenset(self._ids.values())
+        self._declared = frozenset(
+            name
+            for one in near
+            for name in (
+                *(element.name for element in (*one.inputs.values(), *one.decisions.values())),
+                *(imported.name for imported in one.imports),
+            )
+        )
+        self._import_names = {
+            element.id: one.name
+            for one in models[0].imports
+            if one.name and one.namespace in known
+            for element in list_elements(known[one.namespace])
+        }
 
     @cached_property
     def decisions(self) -> tuple[Summary, ...]:
@@ -58,6 +80,7 @@ class Model:
         return tuple(
             Summary(compiled.decision.name, id_, self._name_inputs(self._find_order(id_)))
             for id_, compiled in self._graph.decisions.items()
+            if id_ in self._offered
         )
 
     @cached_property
@@ -66,12 +89,8 @@ class Model:
         return tuple(
             Summary(one.service.name, id_, self._name_inputs(one.order, [name for name, _, _ in one.parameters]))
             for id_, one in self._graph.services.items()
+            if id_ in self._offered
         )
-
-    @property
-    def definitions(self) -> Definitions:
-        """What the model is made of."""
-        return self._graph.definitions
 
     def evaluate(
         self,
@@ -125,14 +144,22 @@ class Model:
             is_data = id_ in graph.definitions.inputs
             element = graph.definitions.inputs[id_] if is_data else graph.definitions.decisions[id_]
             shown = f"input {element.name!r}"
-            name = element.name if element.name in given else element.variable.name
-            if name not in given:
+            source = self._find_source(given, element)
+            name = element.name if element.name in source else element.variable.name
+            if name not in source:
                 run.warn(f"{shown} is null, because it was not given")
                 values[id_] = None
                 continue
             wanted = graph.input_types[id_] if is_data else graph.decisions[id_].type
-            values[id_] = convert_to(run, accept(run, to_feel(given[name]), wanted, shown), wanted, shown)
+            values[id_] = convert_to(run, accept(run, to_feel(source[name]), wanted, shown), wanted, shown)
         return values
+
+    def _find_source(self, given: Context, element: Element) -> Mapping[str, object]:
+        """Where an input stands among those that were given: one of an imported model may stand behind the import's name."""
+        behind = given.get(self._import_names.get(element.id, ""))
+        if isinstance(behind, Mapping) and (element.name in behind or element.variable.name in behind):
+            return behind
+        return given
 
     def _list_needed(self, order: tuple[str, ...]) -> dict[str, None]:
         """The ids of the input data that decisions need."""
@@ -145,7 +172,7 @@ class Model:
         return order
 
     def _name_inputs(self, order: tuple[str, ...], others: Sequence[str] = ()) -> tuple[str, ...]:
-        declared = [self.definitions.inputs[id_].name for id_ in self._list_needed(order)]
+        declared = [self._graph.definitions.inputs[id_].name for id_ in self._list_needed(order)]
         unknown = [name for id_ in order for name in sorted(self._graph.decisions[id_].unknown)]
         return tuple(dict.fromkeys([*others, *declared, *unknown]))
 
@@ -154,11 +181,27 @@ class Model:
         return refuse(f"Expected a decision or decision service of the model, but there is no {name!r}. It has {known}.")
 
 
-def load(xml: str | bytes) -> Model:
-    """The model that a DMN file holds. Raises DmnError, with everything that is wrong in `problems`."""
+def load(
+    xml: str | bytes | list[str | bytes] | tuple[str | bytes, ...],
+    *,
+    strict: bool = False,
+    strict_columns: bool = False,
+    max_decisions: int = MOST_DECISIONS,
+    max_rules: int = MOST_RULES,
+) -> Model:
+    """The model that a DMN file holds; of several files, the first, with the others to be imported by it.
+
+    Raises DmnError, with everything that is wrong in its `problems`, if the file, its references or its types cannot be
+    used. What is wrong with the logic of a single decision or knowledge model makes that one null, and stands in the
+    `problems` of the model; if it is `strict`, it is refused too. With `strict_columns`, values of tables have to be of the
+    types that their columns declare; otherwise `typeRef="string"` is no more than a hint, as it is to Camunda.
+    """
+    sources: list[str | bytes] = list(xml) if isinstance(xml, list | tuple) else [xml]
+    if not sources:
+        raise refuse("Expected the XML of at least one decision model, but the list is empty. Give the model first.")
     problems = Problems()
-    definitions = load_definitions(xml, problems)
-    graph = compile_graph(definitions, problems)
-    problems.raise_if_any()
+    models = load_models(sources, problems, Limits(max_decisions, max_rules))
+    graph = compile_graph(models, problems, has_strict_columns=strict_columns)
+    problems.raise_if_any(is_strict=strict)
     warnings = [*graph.warnings, *(text for table in graph.tables for text in validate_table(table))]
-    return Model(graph, tuple(dict.fromkeys(warnings)))
+    return Model(graph, models, warnings, problems.list_all())

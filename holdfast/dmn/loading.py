@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Sequence
+from dataclasses import dataclass
 from typing import Final, TypeVar
 
 from lxml import etree
 
 from holdfast.dmn.elements import Elements, clean_name, clean_type, describe
+from holdfast.dmn.imports import ModelFile, read_files
 from holdfast.dmn.loading_boxes import LOADERS, find_expression, load_function, load_variable
 from holdfast.dmn.loading_tables import load_tests
 from holdfast.dmn.model import (
@@ -16,13 +18,11 @@ from holdfast.dmn.model import (
     DecisionService,
     Definitions,
     Element,
-    FunctionDefinition,
     InformationItem,
     InputData,
     ItemDefinition,
 )
-from holdfast.dmn.problems import Problems
-from holdfast.dmn.reading import read_xml
+from holdfast.dmn.problems import Problems, refuse
 from holdfast.dmn.requirements import check_requirements
 
 Some = TypeVar("Some", bound=Element)
@@ -62,43 +62,78 @@ _OF_KNOWLEDGE: Final = frozenset(["variable", "encapsulatedLogic", "knowledgeReq
 _OF_SERVICE: Final = frozenset(["variable", "outputDecision", "encapsulatedDecision", "inputDecision", "inputData"])
 _OF_TYPE: Final = frozenset(["typeRef", "allowedValues", "typeConstraint", "itemComponent", "functionItem"])
 _MOST_NESTED_TYPES: Final = 30
+MOST_DECISIONS: Final = 2_000
+MOST_RULES: Final = 20_000
+"""Of all decision tables together."""
 
 
-def load_definitions(xml: str | bytes, problems: Problems) -> Definitions:
-    """The model that a DMN file holds; with problems, it is not whole. Raises DmnError if the file is no DMN at all."""
-    elements = Elements(read_xml(xml), problems)
-    root = elements.root
-    elements.check_children(root, "definitions", _OF_DEFINITIONS)
-    for child in elements.children(root, "import"):
-        problems.add(
-            describe("import", child),
-            f"Expected a model that stands alone, but it imports {child.get('namespace', '')!r}. "
-            "Imports are not supported: copy what is needed into the model.",
+@dataclass(frozen=True, slots=True)
+class Limits:
+    """How large the files that are loaded together may be."""
+
+    decisions: int = MOST_DECISIONS
+    rules: int = MOST_RULES
+
+
+def load_models(sources: Sequence[str | bytes], problems: Problems, limits: Limits) -> list[Definitions]:
+    """The model of the first file, then those that it imports. With problems, they are not whole.
+
+    Raises DmnError if a file is no DMN at all, or has more decisions or rules than it may have.
+    """
+    files = read_files(sources, problems)
+    _check_size(files, limits)
+    models = []
+    for file in files:
+        with problems.inside_model("" if file.is_main else file.name):
+            models.append(_load_definitions(file, problems))
+    check_requirements(models, problems)
+    return models
+
+
+def _check_size(files: Iterable[ModelFile], limits: Limits) -> None:
+    decisions = rules = 0
+    for file in files:
+        decisions += len(file.children(file.root, "decision", "decisionService", "businessKnowledgeModel"))
+        rules += file.count_rules()
+    if decisions > limits.decisions:
+        raise refuse(
+            f"Expected at most {limits.decisions:,} decisions, services and knowledge models, but there are {decisions:,}. "
+            "Split the model, or allow more by max_decisions=…."
         )
+    if rules > limits.rules:
+        raise refuse(
+            f"Expected at most {limits.rules:,} rules in all tables, but there are {rules:,}. Split the model, or allow "
+            "more by max_rules=…."
+        )
+
+
+def _load_definitions(file: ModelFile, problems: Problems) -> Definitions:
+    root = file.root
+    file.check_children(root, "definitions", _OF_DEFINITIONS)
     definitions = Definitions(
         id=root.get("id", ""),
-        name=clean_name(root.get("name")),
-        namespace=root.get("namespace", ""),
-        version=elements.version,
-        decisions=_load_all(elements, "decision", _load_decision),
-        inputs=_load_all(elements, "inputData", _load_input),
-        knowledge=_load_all(elements, "businessKnowledgeModel", _load_knowledge),
-        services=_load_all(elements, "decisionService", _load_service),
-        types=_load_types(elements),
+        name=file.name,
+        namespace=file.namespace,
+        version=file.version,
+        decisions=_load_all(file, "decision", _load_decision),
+        inputs=_load_all(file, "inputData", _load_input),
+        knowledge=_load_all(file, "businessKnowledgeModel", _load_knowledge),
+        services=_load_all(file, "decisionService", _load_service),
+        types=_load_types(file),
+        imports=file.imports,
     )
     _check_names(definitions, problems)
-    check_requirements(definitions, problems)
     return definitions
 
 
-def _load_all(elements: Elements, kind: str, load: Callable[[Elements, etree._Element], Some]) -> dict[str, Some]:
+def _load_all(file: ModelFile, kind: str, load: Callable[[ModelFile, etree._Element], Some]) -> dict[str, Some]:
     found: dict[str, Some] = {}
-    for child in elements.children(elements.root, kind):
-        element = load(elements, child)
+    for child in file.children(file.root, kind):
+        element = load(file, child)
         if not element.name:
-            elements.problems.add(element.place, "Expected a name, but there is none. Name it.")
+            file.problems.add(element.place, "Expected a name, but there is none. Name it.")
         if element.id in found:
-            _refuse_twice(elements.problems, element, found[element.id])
+            _refuse_twice(file.problems, element, found[element.id])
         found[element.id] = element
     return found
 
@@ -124,11 +159,6 @@ def _check_names(definitions: Definitions, problems: Problems) -> None:
             names[element.name] = element
 
 
-def _get_id(element: etree._Element) -> str:
-    """The id; else the name, which nothing but people can refer to."""
-    return element.get("id") or clean_name(element.get("name")) or f"line {element.sourceline}"
-
-
 def _load_own_variable(elements: Elements, element: etree._Element, place: str) -> InformationItem:
     """DMN 6.3.7: the variable has the element's name. Where a modeler left either out, the other one serves."""
     name = clean_name(element.get("name"))
@@ -140,97 +170,95 @@ def _load_own_variable(elements: Elements, element: etree._Element, place: str) 
     return load_variable(elements, inner, place)
 
 
-def _load_input(elements: Elements, element: etree._Element) -> InputData:
+def _load_input(file: ModelFile, element: etree._Element) -> InputData:
     place = describe("input data", element)
-    elements.check_children(element, place, frozenset(("variable",)))
+    file.check_children(element, place, frozenset(("variable",)))
     return InputData(
-        id=_get_id(element),
+        id=file.find_key(element),
         name=clean_name(element.get("name")),
         place=place,
-        variable=_load_own_variable(elements, element, place),
+        variable=_load_own_variable(file, element, place),
     )
 
 
-def _load_decision(elements: Elements, element: etree._Element) -> Decision:
+def _load_decision(file: ModelFile, element: etree._Element) -> Decision:
     place = describe("decision", element)
     name = clean_name(element.get("name"))
-    elements.check_children(element, place, _OF_DECISION)
-    information = elements.children(element, "informationRequirement")
+    id_ = file.find_key(element)
+    information = file.children(element, "informationRequirement")
+    with file.problems.inside(id_):
+        file.check_children(element, place, _OF_DECISION)
+        variable = _load_own_variable(file, element, place)
+        expression = find_expression(file, element, place, name)
     return Decision(
-        id=_get_id(element),
+        id=id_,
         name=name,
         place=place,
-        variable=_load_own_variable(elements, element, place),
-        expression=find_expression(elements, element, place, name),
-        required_decisions=_load_references(elements, information, "requiredDecision", place),
-        required_inputs=_load_references(elements, information, "requiredInput", place),
-        required_knowledge=_load_knowledge_references(elements, element, place),
+        variable=variable,
+        expression=expression,
+        required_decisions=_load_references(file, information, "requiredDecision", place),
+        required_inputs=_load_references(file, information, "requiredInput", place),
+        required_knowledge=_load_knowledge_references(file, element, place),
     )
 
 
-def _load_knowledge(elements: Elements, element: etree._Element) -> BusinessKnowledgeModel:
+def _load_knowledge(file: ModelFile, element: etree._Element) -> BusinessKnowledgeModel:
     place = describe("business knowledge model", element)
     name = clean_name(element.get("name"))
-    elements.check_children(element, place, _OF_KNOWLEDGE)
-    logic = elements.child(element, "encapsulatedLogic")
-    if logic is None:
-        elements.problems.add(place, "Expected an encapsulatedLogic, but there is none. Add one.")
+    id_ = file.find_key(element)
+    with file.problems.inside(id_):
+        file.check_children(element, place, _OF_KNOWLEDGE)
+        variable = _load_own_variable(file, element, place)
+        logic = file.child(element, "encapsulatedLogic")
+        function = None if logic is None else load_function(file, logic, place, name)
     return BusinessKnowledgeModel(
-        id=_get_id(element),
+        id=id_,
         name=name,
         place=place,
-        variable=_load_own_variable(elements, element, place),
-        logic=FunctionDefinition(place=place, parameters=(), body=None)
-        if logic is None
-        else load_function(elements, logic, place, name),
-        required_knowledge=_load_knowledge_references(elements, element, place),
+        variable=variable,
+        logic=function,
+        required_knowledge=_load_knowledge_references(file, element, place),
     )
 
 
-def _load_service(elements: Elements, element: etree._Element) -> DecisionService:
+def _load_service(file: ModelFile, element: etree._Element) -> DecisionService:
     place = describe("decision service", element)
-    elements.check_children(element, place, _OF_SERVICE)
+    file.check_children(element, place, _OF_SERVICE)
 
     def load(kind: str) -> tuple[str, ...]:
-        return _load_references(elements, [element], kind, place)
+        return _load_references(file, [element], kind, place)
 
-    outputs = load("outputDecision")
-    if not outputs:
-        elements.problems.add(place, "Expected at least one outputDecision, but there is none. Add what it decides.")
     return DecisionService(
-        id=_get_id(element),
+        id=file.find_key(element),
         name=clean_name(element.get("name")),
         place=place,
-        variable=_load_own_variable(elements, element, place),
-        output_decisions=outputs,
+        variable=_load_own_variable(file, element, place),
+        output_decisions=load("outputDecision"),
         encapsulated_decisions=load("encapsulatedDecision"),
         input_decisions=load("inputDecision"),
         input_data=load("inputData"),
     )
 
 
-def _load_knowledge_references(elements: Elements, element: etree._Element, place: str) -> tuple[str, ...]:
-    requirements = elements.children(element, "knowledgeRequirement")
-    return _load_references(elements, requirements, "requiredKnowledge", place)
+def _load_knowledge_references(file: ModelFile, element: etree._Element, place: str) -> tuple[str, ...]:
+    requirements = file.children(element, "knowledgeRequirement")
+    return _load_references(file, requirements, "requiredKnowledge", place)
 
 
-def _load_references(elements: Elements, parents: Iterable[etree._Element], kind: str, place: str) -> tuple[str, ...]:
-    """The ids in the hrefs of children of that kind: "#id", or the model's own namespace before it (DMN 13.3.2)."""
+def _load_references(file: ModelFile, parents: Iterable[etree._Element], kind: str, place: str) -> tuple[str, ...]:
+    """What the hrefs of children of that kind lead to: "#id", or the namespace of a model before it (DMN 13.3.2)."""
     found: dict[str, None] = {}
-    for child in (child for parent in parents for child in elements.children(parent, kind)):
+    for child in (child for parent in parents for child in file.children(parent, kind)):
         namespace, mark, id_ = child.get("href", "").strip().rpartition("#")
         if not mark or not id_:
-            elements.problems.add(
+            file.problems.add(
                 place,
                 f"Expected an href like '#id' in {kind!r}, but it is {child.get('href', '')!r}. Give an id.",
             )
-        elif namespace and namespace != elements.root.get("namespace"):
-            elements.problems.add(
-                place,
-                f"Expected {kind!r} in this model, but {child.get('href')!r} is in another. Copy it here.",
-            )
-        else:
-            found[id_] = None
+            continue
+        key = file.resolve(namespace, id_, place)
+        if key is not None:
+            found[key] = None
     return tuple(found)
 
 

@@ -96,15 +96,24 @@ def _load_input(elements: Elements, element: etree._Element, table: str, number:
     place = describe(f"input {number}", element, table)
     elements.check_children(element, place, _OF_INPUT)
     inner = elements.child(element, "inputExpression")
-    if inner is None:
-        elements.problems.add(place, "Expected an inputExpression, but there is none. Say what is compared with the cells.")
-        expression = LiteralExpression(place=place, text="")
-    else:
-        expression = load_literal(elements, inner, place)
-        if not expression.text:
-            elements.problems.add(place, "Expected an input expression, but it is empty. Say what is compared.")
-    label = clean_name(element.get("label")) or clean_name(expression.text)
-    return InputClause(label=label, expression=expression, values=_load_values(elements, element, "inputValues", place))
+    # A column that somebody has yet to fill in: its value is null, and a warning.
+    expression = LiteralExpression(place=place, text="") if inner is None else load_literal(elements, inner, place)
+    label = clean_name(element.get("label")) or clean_name(expression.text) or f"input {number}"
+    return InputClause(
+        label=label,
+        expression=expression,
+        variable=_find_input_variable(element),
+        values=_load_values(elements, element, "inputValues", place),
+    )
+
+
+def _find_input_variable(element: etree._Element) -> str:
+    """Camunda's name for the value of a column, in the cells of that column."""
+    for key, value in element.attrib.items():
+        name = etree.QName(str(key))
+        if name.localname == "inputVariable" and "camunda" in (name.namespace or ""):
+            return clean_name(str(value))
+    return ""
 
 
 def _load_output(elements: Elements, element: etree._Element, table: str, number: int) -> OutputClause:

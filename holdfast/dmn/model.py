@@ -63,10 +63,14 @@ class UnaryTests:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class InputClause:
-    """A column of conditions. `values` are the tests that the input has to meet at all."""
+    """A column of conditions. `values` are the tests that the input has to meet at all.
+
+    `variable` is the name that its cells have for the value beside `?`, if a modeler of Camunda gave it one.
+    """
 
     label: str
     expression: LiteralExpression
+    variable: str = ""
     values: UnaryTests | None = None
 
 
@@ -251,9 +255,9 @@ class Decision(Element):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class BusinessKnowledgeModel(Element):
-    """A function that decisions and other knowledge models may call."""
+    """A function that decisions and other knowledge models may call. Without logic, it gives null."""
 
-    logic: FunctionDefinition
+    logic: FunctionDefinition | None
     required_knowledge: tuple[str, ...] = ()
 
 
@@ -265,6 +269,15 @@ class DecisionService(Element):
     encapsulated_decisions: tuple[str, ...] = ()
     input_decisions: tuple[str, ...] = ()
     input_data: tuple[str, ...] = ()
+
+
+@dataclass(frozen=True, slots=True)
+class Import:
+    """Another model, by its namespace, whose elements and types stand behind `name`; without one, beside the model's own."""
+
+    name: str
+    namespace: str
+    place: str
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -282,3 +295,4 @@ class Definitions:
     services: dict[str, DecisionService]
     types: dict[str, ItemDefinition]
     """By name."""
+    imports: tuple[Import, ...] = ()

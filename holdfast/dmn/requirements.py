@@ -2,36 +2,48 @@
 
 from __future__ import annotations
 
-from collections.abc import Collection, Iterable, Mapping
-from typing import Final
+from collections.abc import Collection, Iterable, Mapping, Sequence
+from dataclasses import replace
 
 from holdfast.dmn.model import Definitions, Element
 from holdfast.dmn.problems import Problems
 
-MOST_DECISIONS: Final = 2_000
+
+def check_requirements(models: Sequence[Definitions], problems: Problems) -> None:
+    """Name every reference of models that were loaded together which leads nowhere, and every cycle."""
+    whole = merge(models)
+    for number, one in enumerate(models):
+        with problems.inside_model(one.name if number else ""):
+            _check_references(one, whole, problems)
+    _check_cycles(whole, problems)
 
 
-def check_requirements(definitions: Definitions, problems: Problems) -> None:
-    """Name every reference that leads nowhere, and every cycle."""
-    count = len(definitions.decisions) + len(definitions.services)
-    if count > MOST_DECISIONS:
-        problems.add(
-            "definitions",
-            f"Expected at most {MOST_DECISIONS:,} decisions and services, but there are {count:,}. Split the model.",
-        )
-        return
-    knowledge = definitions.knowledge.keys() | definitions.services.keys()
+def merge(models: Sequence[Definitions]) -> Definitions:
+    """The first model, with the elements of all others beside its own."""
+    first, *others = models
+    if not others:
+        return first
+    return replace(
+        first,
+        decisions={key: element for one in models for key, element in one.decisions.items()},
+        inputs={key: element for one in models for key, element in one.inputs.items()},
+        knowledge={key: element for one in models for key, element in one.knowledge.items()},
+        services={key: element for one in models for key, element in one.services.items()},
+    )
+
+
+def _check_references(definitions: Definitions, whole: Definitions, problems: Problems) -> None:
+    knowledge = whole.knowledge.keys() | whole.services.keys()
     for decision in definitions.decisions.values():
-        _check_found(problems, decision, "decision", decision.required_decisions, definitions.decisions)
-        _check_found(problems, decision, "input data", decision.required_inputs, definitions.inputs)
+        _check_found(problems, decision, "decision", decision.required_decisions, whole.decisions)
+        _check_found(problems, decision, "input data", decision.required_inputs, whole.inputs)
         _check_found(problems, decision, "knowledge", decision.required_knowledge, knowledge)
     for model in definitions.knowledge.values():
         _check_found(problems, model, "knowledge", model.required_knowledge, knowledge)
     for service in definitions.services.values():
         decisions = (*service.output_decisions, *service.encapsulated_decisions, *service.input_decisions)
-        _check_found(problems, service, "decision", decisions, definitions.decisions)
-        _check_found(problems, service, "input data", service.input_data, definitions.inputs)
-    _check_cycles(definitions, problems)
+        _check_found(problems, service, "decision", decisions, whole.decisions)
+        _check_found(problems, service, "input data", service.input_data, whole.inputs)
 
 
 def _check_found(problems: Problems, element: Element, kind: str, ids: Iterable[str], known: Collection[str]) -> None:

@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from typing import Final
 
+from holdfast.dmn.imports import list_unnamed
 from holdfast.dmn.model import Definitions, ItemDefinition, UnaryTests
 from holdfast.dmn.problems import Problems
 from holdfast.dmn.texts import TextCompiler, Visible
@@ -31,14 +33,22 @@ _MOST_ALIASES: Final = 50
 
 
 class TypeDefinitions:
-    """The types of one model, by name. `texts` compiles the tests that restrict them."""
+    """The types of one model, by name, among those of all models that were loaded with it."""
 
-    def __init__(self, definitions: Definitions, problems: Problems) -> None:
+    def __init__(
+        self, definitions: Definitions, problems: Problems, others: Mapping[str, TypeDefinitions], prefix: str
+    ) -> None:
+        """`others` are those of all models by namespace, also of those still to come; `prefix` tells their types apart."""
         self._definitions = definitions.types
         self._problems = problems
+        self._others = others
+        self._prefix = prefix
+        self.namespace = definitions.namespace
+        self.imports = definitions.imports
         self.types: dict[str, Type] = {}
+        """By prefix and name."""
         self.syntax: dict[str, syntax.Type] = {}
-        """For `instance of`; filled by `define`."""
+        """For `instance of`, by all the names that expressions of the model have for types; filled by `define_all`."""
         self.component_names: list[str] = sorted(
             {name for definition in definitions.types.values() for name in _list_components(definition)}
         )
@@ -46,14 +56,25 @@ class TypeDefinitions:
     def define(self, texts: TextCompiler) -> None:
         """Make every type of the model."""
         for name, definition in self._definitions.items():
-            self.types[name] = ANY if self._is_only_itself(definition) else self._make(definition, texts)
-        self.syntax.update((name, to_syntax(kind)) for name, kind in self.types.items())
+            self.types[self._prefix + name] = ANY if self._is_only_itself(definition) else self._make(definition, texts)
+
+    def name_all(self) -> None:
+        """Let expressions of the model see its types, and those of the models that it imports, once all are made."""
+        for one in self._others.values():
+            self.syntax.update((name, to_syntax(kind)) for name, kind in one.types.items())
+        for one in reversed(list(list_unnamed(self, self._others))):
+            self.syntax.update((name, self.syntax[one._prefix + name]) for name in one._definitions)
+        for imported in self.imports:
+            other = self._others.get(imported.namespace)
+            if imported.name and other is not None:
+                self.syntax.update(
+                    (f"{imported.name}.{name}", self.syntax[other._prefix + name]) for name in other._definitions
+                )
 
     def find(self, type_ref: str, place: str) -> Type:
         """The type of that name. A name that nobody knows is a problem."""
-        if type_ref in self._definitions:
-            return Reference(type_ref, self.types)
-        known = _BUILT_IN.get(type_ref) or _ALIASES.get(type_ref)
+        known = self._find_own(type_ref) or _BUILT_IN.get(type_ref) or _ALIASES.get(type_ref)
+        known = known or self._find_imported(type_ref)
         if known is None:
             self._problems.add(
                 place,
@@ -61,6 +82,21 @@ class TypeDefinitions:
             )
             return ANY
         return known
+
+    def _find_own(self, name: str) -> Type | None:
+        return Reference(self._prefix + name, self.types) if name in self._definitions else None
+
+    def _find_imported(self, type_ref: str) -> Type | None:
+        for imported in self.imports:
+            other = self._others.get(imported.namespace)
+            if other is not None and imported.name and type_ref.startswith(f"{imported.name}."):
+                found = other._find_own(type_ref.removeprefix(f"{imported.name}."))
+                if found is not None:
+                    return found
+        # DMN 1.1 had a prefix of XML before the name of a type, which is gone by now: then any import may have it.
+        near = list_unnamed(self, self._others)
+        any_ = (self._others[one.namespace] for one in self.imports if one.namespace in self._others)
+        return next((found for one in (*near, *any_) if (found := one._find_own(type_ref)) is not None), None)
 
     def _make(self, definition: ItemDefinition, texts: TextCompiler) -> Type:
         made: Type

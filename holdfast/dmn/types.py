@@ -16,7 +16,7 @@ from holdfast.feel.temporal.parsing import parse_temporal
 from holdfast.feel.types import MISMATCH, convert, name_type
 from holdfast.feel.values import Function, Value
 
-_TEMPORAL: Final = frozenset({"date", "time", "date and time", "days and time duration", "years and months duration"})
+TEMPORAL: Final = frozenset({"date", "time", "date and time", "days and time duration", "years and months duration"})
 
 
 @dataclass(frozen=True, slots=True)
@@ -76,21 +76,37 @@ def convert_to(run: Run, value: Value, wanted: Type, what: str) -> Value:
     """The value as one of that type; null, with a warning that names `what`, if it cannot be one (DMN 10.3.2.9.4)."""
     if value is None or wanted is ANY:
         return value
+    converted, fault = _try_to_convert(run, value, wanted)
+    if fault is not None:
+        run.warn(f"{what} is null, because its value {fault}")
+        return None
+    return converted
+
+
+def convert_if_possible(run: Run, value: Value, wanted: Type) -> Value:
+    """The value as one of that type, or as it is, if it cannot be one."""
+    if value is None or wanted is ANY:
+        return value
+    converted, fault = _try_to_convert(run, value, wanted)
+    return converted if fault is None else value
+
+
+def _try_to_convert(run: Run, value: Value, wanted: Type) -> tuple[Value, str | None]:
+    """The value as one of that type, or what is wrong with it."""
     fault = find_fault(run, value, wanted)
     if fault is None:
-        return value
+        return value, None
     if type(value) is list:
         if len(value) == 1 and find_fault(run, value[0], wanted) is None:
-            return value[0]
+            return value[0], None
     elif is_list(wanted):
         if find_fault(run, [value], wanted) is None:
-            return [value]
+            return [value], None
     elif _strip(wanted) == BuiltIn("date and time"):
         converted = convert(value, "date and time")
         if converted is not MISMATCH and find_fault(run, converted, wanted) is None:
-            return converted
-    run.warn(f"{what} is null, because its value {fault}")
-    return None
+            return converted, None
+    return value, fault
 
 
 def find_fault(run: Run, value: Value, wanted: Type) -> str | None:
@@ -177,7 +193,7 @@ def accept(run: Run, value: Value, wanted: Type, what: str) -> Value:
     stripped = _strip(wanted)
     match stripped:
         case BuiltIn(name):
-            if type(value) is str and name in _TEMPORAL:
+            if type(value) is str and name in TEMPORAL:
                 parsed = parse_temporal(value)
                 return value if parsed is None else parsed
         case ListOf(item):

@@ -223,3 +223,40 @@ def test_group_without_a_command_shows_its_help(invoke: Invoke) -> None:
 
     assert "evaluate" in output
     assert "check" in output
+
+
+# --- models that import others ---
+
+
+@pytest.fixture
+def importing(tmp_path: Path) -> list[str | Path]:
+    """A model, and the one that it imports, as arguments."""
+    rates = write(tmp_path / "rates.dmn", decision("Rate", "2"))
+    rates.write_text(rates.read_text().replace("urn:test", "urn:rates"))
+    main = write(
+        tmp_path / "main.dmn", '<import name="R" namespace="urn:rates"/>', decision("D", "R.Rate + 1", decisions=["Rate"])
+    )
+    main.write_text(main.read_text().replace("#id_Rate", "urn:rates#id_Rate"))
+    return [main, "--import", rates]
+
+
+def test_imported_model_is_given_beside_the_other(invoke: Invoke, importing: list[str | Path]) -> None:
+    assert invoke("dmn", "evaluate", *importing).stdout == "3\n"
+    assert invoke("dmn", "check", *importing).stdout == "ok: 1 decision, 0 decision services, 0 warnings\n"
+
+
+def test_imported_model_that_is_not_given_is_told(invoke: Invoke, importing: list[str | Path]) -> None:
+    result = invoke("dmn", "check", importing[0])
+
+    assert result.exit_code == 1
+    assert "'urn:rates'" in result.stdout
+
+
+def test_broken_decision_beside_others_is_null_with_a_warning(invoke: Invoke, tmp_path: Path) -> None:
+    path = write(tmp_path / "bad.dmn", decision("One", "1 +"), decision("Two", "2"))
+
+    sound, broken = (invoke("dmn", "evaluate", path, "--decision", name) for name in ("Two", "One"))
+
+    assert (sound.exit_code, sound.stdout, sound.stderr) == (0, "2\n", "")
+    assert (broken.exit_code, broken.stdout) == (0, "null\n")
+    assert "its logic cannot be used" in broken.stderr

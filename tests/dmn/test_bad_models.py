@@ -11,7 +11,7 @@ from tests.dmn.models import data, decision, knowledge, make_xml, table, text
 
 def get_problems(xml: str | bytes) -> tuple[str, ...]:
     with pytest.raises(DmnError) as caught:
-        dmn.load(xml)
+        dmn.load(xml, strict=True)
     assert caught.value.problems
     assert caught.value.message.startswith("Expected ")
     return caught.value.problems
@@ -109,17 +109,7 @@ def test_what_is_no_text_is_refused() -> None:
     ],
 )
 def test_unknown_root_is_refused(xml: str) -> None:
-    assert "'definitions' of DMN 1.1 to 1.5" in get_problem(xml)
-
-
-def test_imports_are_refused() -> None:
-    assert "Imports are not supported" in get_problem(make_xml('<import namespace="urn:other" name="o" importType="x"/>'))
-
-
-def test_references_into_other_models_are_refused() -> None:
-    xml = make_xml(decision("D", "1", inputs=["A"]), data("A")).replace("#id_A", "urn:other#id_A")
-
-    assert "in another" in get_problem(xml)
+    assert "'definitions' of DMN 1.1 to 1.6" in get_problem(xml)
 
 
 def test_reference_with_the_own_namespace_is_fine() -> None:
@@ -209,14 +199,6 @@ def test_cycle_by_way_of_a_service_is_told() -> None:
     assert "A -> S -> A" in get_problem(make_xml(decision("A", "S()", knowledge=["S"]), service))
 
 
-def test_service_without_outputs_is_refused() -> None:
-    assert "outputDecision" in get_problem(make_xml('<decisionService id="s" name="S"/>'))
-
-
-def test_knowledge_without_logic_is_refused() -> None:
-    assert "encapsulatedLogic" in get_problem(make_xml('<businessKnowledgeModel id="k" name="K"/>'))
-
-
 @pytest.mark.parametrize("kind", ["Java", "PMML"])
 def test_functions_of_other_kinds_are_refused(kind: str) -> None:
     xml = make_xml(knowledge("K", [], "1")).replace("<encapsulatedLogic>", f'<encapsulatedLogic kind="{kind}">')
@@ -290,10 +272,6 @@ def test_table_without_outputs_is_refused() -> None:
 
 def test_several_outputs_without_names_are_refused() -> None:
     assert "it has none" in get_problem(make_xml(decision("D", table(["1"], ["o", ""], []))))
-
-
-def test_input_without_expression_is_refused() -> None:
-    assert "input expression" in get_problem(make_xml(decision("D", table([""], ["o"], []))))
 
 
 @pytest.mark.parametrize("policy", ["PRIORITY", "OUTPUT ORDER"])
@@ -377,7 +355,21 @@ def test_problems_without_end_are_counted() -> None:
 
 
 def test_very_many_decisions_are_refused() -> None:
-    assert "2,000 decisions and services" in get_problem(make_xml(*(decision(f"D{number}", "1") for number in range(2_001))))
+    xml = make_xml(*(decision(f"D{number}", "1") for number in range(2_001)))
+
+    assert "at most 2,000 decisions, services and knowledge models, but there are 2,001" in get_problem(xml)
+    assert len(dmn.load(xml, max_decisions=2_001).decisions) == 2_001
+
+
+def test_very_many_rules_are_refused() -> None:
+    xml = make_xml(
+        decision("D", table(["1"], ["o"], [["-", "1"]] * 5)), decision("E", table(["1"], ["o"], [["-", "1"]] * 6))
+    )
+
+    with pytest.raises(DmnError, match="at most 10 rules in all tables, but there are 11"):
+        dmn.load(xml, max_rules=10)
+    assert dmn.load(xml, max_rules=11).evaluate("D", {}).trace
+    assert dmn.loading.MOST_RULES == 20_000
 
 
 def test_unknown_decision_is_refused_with_those_that_there_are() -> None:

@@ -157,7 +157,7 @@ def test_relation_is_a_list_of_contexts() -> None:
 # --- DMN 1.4 ---
 
 
-@pytest.mark.parametrize(("value", "expected"), [(True, 1), (False, 2), (None, 2), ("a", 2)])
+@pytest.mark.parametrize(("value", "expected"), [(True, 1), (False, 2), (None, 2)])
 def test_conditional_takes_one_of_two(value: object, expected: int) -> None:
     assert decide(f"<conditional>{part('if', 'x')}{part('then', '1')}{part('else', '2')}</conditional>", x=value) == expected
 
@@ -215,8 +215,50 @@ def test_filter_sees_the_entries_of_items() -> None:
     assert decide(f"<filter>{part('in', 'x')}{part('match', 'age > limit')}</filter>", x=items, limit=20) == [items[1]]
 
 
-def test_filter_by_a_number_takes_the_item_at_that_position() -> None:
-    assert decide(f"<filter>{part('in', 'x')}{part('match', '-1')}</filter>", x=[1, 2, 3]) == 3
+# DMN 1.5, 7.3.20 to 7.3.24, and the TCK's 1150 to 1154: what asks takes booleans, and null, alone.
+@pytest.mark.parametrize("value", ["a", 1, 0, [], [True], {}])
+def test_conditional_without_a_boolean_is_null_with_a_warning(value: object) -> None:
+    warnings: list[FeelWarning] = []
+    box = f"<conditional>{part('if', 'x')}{part('then', '1')}{part('else', '2')}</conditional>"
+
+    assert decide(box, warnings=warnings, x=value) is None
+    assert "'if' is a" in str(warnings[0])
+    assert "not a boolean" in str(warnings[0])
+
+
+@pytest.mark.parametrize("match", ['"no boolean"', "-1", 'if item <= 2 then true else "no boolean"', "[true]"])
+def test_filter_without_a_boolean_is_null_with_a_warning(match: str) -> None:
+    warnings: list[FeelWarning] = []
+
+    assert decide(f"<filter>{part('in', 'x')}{part('match', match)}</filter>", warnings=warnings, x=[1, 2, 3]) is None
+    assert "'match' is a" in str(warnings[0])
+
+
+def test_filter_leaves_out_items_that_match_null() -> None:
+    items = [{"a": False}, {"a": None}, {}, {"a": True}]
+
+    assert decide(f"<filter>{part('in', 'x')}{part('match', 'item.a')}</filter>", x=items) == [{"a": True}]
+
+
+@pytest.mark.parametrize(
+    ("kind", "satisfies", "expected"),
+    [
+        ("some", '"no boolean"', None),
+        ("some", 'if i = 2 then true else "no boolean"', None),
+        ("some", 'if i = 1 then true else "no boolean"', True),
+        ("some", "i * 2", None),
+        ("every", '"no boolean"', None),
+        ("every", "if i = 2 then false else 1", None),
+        ("every", "if i = 1 then false else 1", False),
+        ("every", "if i = 1 then null else false", False),
+    ],
+)
+def test_quantified_without_a_boolean_is_null_once_it_comes_upon_it(
+    kind: str, satisfies: str, expected: bool | None
+) -> None:
+    box = f"<{kind} iteratorVariable='i'>{part('in', '[1, 2]')}{part('satisfies', satisfies)}</{kind}>"
+
+    assert decide(box) is expected
 
 
 @pytest.mark.parametrize(("value", "expected"), [(None, []), (5, [5])])
@@ -239,3 +281,51 @@ def test_values_are_not_changed_by_what_is_done_to_them() -> None:
 
     assert decide("append(x.a, 3)", x=given) == [Decimal(1), Decimal(2), Decimal(3)]
     assert given == {"a": [1, 2]}
+
+
+# --- functions whose type is that of their result, as modelers write it ---
+
+FUNCTIONS = [
+    "<functionDefinition><formalParameter name='a' typeRef='number'/>" + text("a + 1") + "</functionDefinition>",
+    "function(a) a + 1",
+]
+
+
+def call(result: str, *entries: str) -> str:
+    return f"<context>{''.join(entries)}<contextEntry>{text(result)}</contextEntry></context>"
+
+
+@pytest.mark.parametrize("function", FUNCTIONS)
+@pytest.mark.parametrize("kind", ["number", "Any", "", "tFunction"])
+def test_entry_that_is_a_function_may_have_the_type_of_its_result(function: str, kind: str) -> None:
+    item = '<itemDefinition name="tFunction"><functionItem outputTypeRef="number"/></itemDefinition>'
+
+    assert decide(call("f(41)", entry("f", function, f"typeRef='{kind}'")), item) == 42
+
+
+@pytest.mark.parametrize("function", FUNCTIONS)
+def test_result_of_a_function_has_to_be_of_the_type_of_its_entry(function: str) -> None:
+    warnings: list[FeelWarning] = []
+
+    assert decide(call("f(41)", entry("f", function, "typeRef='string'")), warnings=warnings) is None
+    assert "a number, not a string" in str(warnings[0])
+
+
+@pytest.mark.parametrize("function", FUNCTIONS)
+def test_decision_that_is_a_function_may_have_the_type_of_its_result(function: str) -> None:
+    model = dmn.load(make_xml(decision("F", function, type_ref="number"), decision("D", "F(41)", decisions=["F"])))
+
+    assert model.evaluate("D", {}).value == 42
+
+
+def test_function_of_a_typed_entry_still_calls_itself() -> None:
+    body = text("if n < 2 then 1 else n * fac(n - 1)")
+    function = f"<functionDefinition><formalParameter name='n'/>{body}</functionDefinition>"
+
+    assert decide(call("fac(5)", entry("fac", function, "typeRef='number'"))) == 120
+
+
+def test_value_that_is_no_function_does_not_get_by_as_one() -> None:
+    kind = "typeRef='number'"
+
+    assert decide(f"<context>{entry('f', 'x', kind)}</context>", x="a") == {"f": None}

@@ -264,29 +264,11 @@ def test_input_that_is_allowed_is_taken(value: object) -> None:
     assert decide(table(["x"], ["o"], [["-", "1"]], input_values=['"a", "b"']), x=value) == 1
 
 
-def test_input_of_another_type_is_null_with_a_warning() -> None:
-    warnings: list[FeelWarning] = []
-
-    assert (
-        decide(table(["x"], ["o"], [["null", '"none"'], ["-", '"some"']], policy="FIRST", types=["number"]), warnings, x="c")
-        == "none"
-    )
-    assert "a string, not a number" in str(warnings[0])
-
-
 def test_output_that_is_not_allowed_is_null_with_a_warning() -> None:
     warnings: list[FeelWarning] = []
 
     assert decide(table(["x"], ["o"], [["-", '"c"']], output_values=['"a", "b"']), warnings, x=1) is None
     assert "of rule 1 is null" in str(warnings[0])
-
-
-def test_output_of_another_type_is_null_with_a_warning() -> None:
-    warnings: list[FeelWarning] = []
-    made = table(["x"], ["o"], [["-", '"c"']]).replace('<output name="o"', '<output name="o" typeRef="number"')
-
-    assert decide(made, warnings, x=1) is None
-    assert "a string, not a number" in str(warnings[0])
 
 
 @pytest.mark.parametrize("orientation", ["Rule-as-Row", "Rule-as-Column", "CrossTable"])

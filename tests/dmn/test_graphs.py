@@ -31,16 +31,30 @@ def tell(warnings: list[FeelWarning]) -> list[str]:
     "namespace",
     [
         "http://www.omg.org/spec/DMN/20151101/dmn.xsd",
+        "http://www.omg.org/spec/DMN/20151101/dmn11.xsd",
+        "http://www.omg.org/spec/DMN/20151101/",
         "http://www.omg.org/spec/DMN/20180521/MODEL/",
+        "https://www.omg.org/spec/DMN/20180521/MODEL/",
         "https://www.omg.org/spec/DMN/20191111/MODEL/",
+        "http://www.omg.org/spec/DMN/20191111/MODEL/",
+        "https://www.omg.org/spec/DMN/20191111/MODEL",
         "https://www.omg.org/spec/DMN/20211108/MODEL/",
         "https://www.omg.org/spec/DMN/20230324/MODEL/",
+        "https://www.omg.org/spec/DMN/20240513/MODEL/",
     ],
 )
 def test_every_version_of_dmn_is_read(namespace: str) -> None:
     xml = make_xml(data("A", "feel:number"), decision("D", "A + 1", inputs=["A"]), namespace=namespace)
 
     assert dmn.load(xml).evaluate("D", {"A": 1}).value == 2
+
+
+@pytest.mark.parametrize(
+    "language",
+    ["feel", "FEEL", "http://www.omg.org/spec/FEEL/20140401", "https://www.omg.org/spec/DMN/20240513/FEEL/"],
+)
+def test_every_name_of_feel_is_read(language: str) -> None:
+    assert dmn.load(make_xml(decision("D", "1"), attributes=f'expressionLanguage="{language}"')).problems == ()
 
 
 def test_prefixes_do_not_matter() -> None:
