@@ -278,7 +278,10 @@ class Context:
         return self._issuer.patched(check_identifier(patch, "the id of a patch"))
 
     def continue_as(self, *args: Any, workflow: Workflow[..., Any] | str | None = None) -> NoReturn:
-        """End this run and start the next one with an empty history. Signals that were not taken are carried over."""
+        """End this run and start the next one with an empty history. Signals that were not taken are carried over.
+
+        The next run may be of another workflow, also of one that is only on other nodes, or on none yet: then it waits.
+        """
         name, encoded, _ = _describe_workflow(workflow or self._program.definition, args, self._issuer.payload_limit)
         self._issuer.continue_as(name, encoded)
 

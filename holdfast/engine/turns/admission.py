@@ -14,7 +14,7 @@ from holdfast.engine.quarantine import Verdict, make_block_reason
 from holdfast.engine.rows import from_row, to_row
 from holdfast.engine.turns.batch_effects import BatchEffects, Noted
 from holdfast.engine.turns.claims import ClaimTarget
-from holdfast.engine.turns.handoff import keep_rows, leave_to_others, register
+from holdfast.engine.turns.handoff import keep_rows, leave_to_others, register, register_next_run
 from holdfast.engine.turns.null_programs import NoProgram
 from holdfast.engine.turns.pending_turns import PendingTurn
 from holdfast.engine.turns.program_cache import LiveExecution
@@ -72,7 +72,8 @@ class Admission:
             return False
         if self._services.routes.may_begin(turn.start):
             return True
-        self._effects.taken.append(register(turn, self._now, self._limits))
+        make = register_next_run if turn.is_next_run else register
+        self._effects.taken.append(make(turn, self._now, self._limits))
         return False
 
     def admit_marked(self, turn: PendingTurn, row: ExecutionRow | None) -> bool:

@@ -196,7 +196,10 @@ class Batch:
         try:
             program = self._services.make_program(execution)
         except UnknownWorkflow as error:
-            self._refuse_new(pending, error)
+            if pending.is_next_run:
+                self._taker.leave_to_inbox(pending)  # its row says what it waits for
+            else:
+                self._refuse_new(pending, error)
             return
         except Exception as error:  # noqa: BLE001 - one poison envelope must not stop the others
             self._taker.fail_callers(pending, error)

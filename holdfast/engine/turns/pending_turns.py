@@ -43,6 +43,11 @@ class PendingTurn(msgspec.Struct, eq=False, gc=False):
         return not self.generation and not self.runs_before and not self.retaken
 
     @property
+    def is_next_run(self) -> bool:
+        """Whether a turn of the same batch continued as it: it must come to exist, or what was carried over is lost."""
+        return self.start is not None and self.runs_before > 0
+
+    @property
     def envelopes(self) -> list[AnyEnvelope]:
         """What has arrived, without where it came from."""
         return [arrival.envelope for arrival in self.arrivals]

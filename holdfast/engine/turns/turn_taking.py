@@ -98,7 +98,7 @@ class TurnTaker:
                         self._put_off(pending, live)
                         continue
                     if pending.start is not None:
-                        self._leave_to_inbox(pending, live)
+                        self.leave_to_inbox(pending)
                         continue
                 if has_suspects and self._begins_activity(pending):
                     self._put_off(pending, live)
@@ -137,10 +137,10 @@ class TurnTaker:
         self._effects.unfinished += [arrival.request for arrival in rest if arrival.request is not None]
         self._effects.has_put_off = True
 
-    def _leave_to_inbox(self, pending: PendingTurn, live: LiveExecution) -> None:
+    def leave_to_inbox(self, pending: PendingTurn) -> None:
         """Make a child, or the next run of what continued, without its first turn: that it takes from its inbox."""
-        live.program.close()
-        make = register_next_run if pending.runs_before else register
+        pending.unload()
+        make = register_next_run if pending.is_next_run else register
         self._effects.taken.append(make(pending, self._now, self._limits))
 
     def _take(self, pending: PendingTurn, live: LiveExecution) -> None:
@@ -157,7 +157,7 @@ class TurnTaker:
         else:
             arrived = pending.envelopes
             if pending.start is not None and _count_bytes(arrived) > self._max_bytes // 2:
-                self._leave_to_inbox(pending, live)  # from there it is taken in several turns
+                self.leave_to_inbox(pending)  # from there it is taken in several turns
                 return
             if pending.start is None and not pending.retaken and not any(type(one) is Terminate for one in arrived):
                 may_go_on = _Budget(arrivals, self._max_bytes // 2, self._until or 0.0)
@@ -266,10 +266,19 @@ class TurnTaker:
         elif pending.is_planned:
             self.fail_callers(pending, error)
         else:
-            self._leave_to_inbox(pending, live)
+            self.leave_to_inbox(pending)
 
     def fail_callers(self, pending: PendingTurn, error: Exception) -> None:
-        """Fail the callers of an execution that cannot be loaded or written. Its inbox rows stay; the others go on."""
+        """Fail the callers of an execution that cannot be loaded or written. Its inbox rows stay; the others go on.
+
+        The next run of what continued is made, and begins from its inbox: whoever continued is closed already.
+        """
+        if pending.is_next_run:
+            log.error(
+                "execution %s cannot take its first turn, which waits in its inbox", pending.execution_id, exc_info=error
+            )
+            self.leave_to_inbox(pending)
+            return
         if pending.parent:
             raise error  # it comes by the inbox next time, when the batch is smaller
         log.error(
