@@ -15,6 +15,7 @@ from holdfast.core.instants import Instant
 from holdfast.core.options import TimeoutKind
 from holdfast.core.payloads import Payload
 from holdfast.core.retry import may_retry, retry_delay
+from holdfast.core.work_keys import digest_work
 
 Ending: TypeAlias = (
     events.ActivityCompleted
@@ -24,6 +25,15 @@ Ending: TypeAlias = (
     | events.ActivityCancelRequested
 )
 ENDING: Final = get_args(Ending)
+AboutAttempt: TypeAlias = (
+    envelopes.ActivityReturned
+    | envelopes.ActivityRaised
+    | envelopes.ActivityExpired
+    | envelopes.ActivityStopped
+    | envelopes.ActivityBeat
+    | envelopes.ActivityBegan
+)
+"""What an attempt reports."""
 
 # --- what the program asks for ---
 
@@ -53,8 +63,8 @@ def record_activity_cancel(turn: Turn, command: commands.CancelActivity) -> even
 def decide_returned(turn: Turn, envelope: envelopes.ActivityReturned) -> events.ActivityCompleted | None:
     """A result counts if it is of the present attempt, or was committed with what the function did; else it is stale."""
     execution, number = turn.execution, envelope.number
-    if not is_present(execution, number, envelope.attempt):
-        if not envelope.committed or number not in execution.activities:
+    if not is_about_present(execution, envelope):
+        if not envelope.committed or not is_about_work(execution, envelope):
             return None
         _give_up_present(turn, number)
     return events.ActivityCompleted(number=envelope.number, result=envelope.result, attempt=envelope.attempt)
@@ -63,7 +73,7 @@ def decide_returned(turn: Turn, envelope: envelopes.ActivityReturned) -> events.
 def decide_raised(turn: Turn, envelope: envelopes.ActivityRaised) -> events.ActivityFailed | None:
     """A failure is tried again as the policy says; the last one is an event."""
     execution, number, failure = turn.execution, envelope.number, envelope.failure
-    if not is_present(execution, number, envelope.attempt):
+    if not is_about_present(execution, envelope):
         return None
     if _retry(turn, number, failure, envelope.heartbeat):
         return None
@@ -73,7 +83,7 @@ def decide_raised(turn: Turn, envelope: envelopes.ActivityRaised) -> events.Acti
 def decide_expired(turn: Turn, envelope: envelopes.ActivityExpired) -> events.ActivityTimedOut | None:
     """A timeout of one attempt is tried again like a failure; one of the whole activity is final."""
     execution, number = turn.execution, envelope.number
-    if not is_present(execution, number, envelope.attempt):
+    if not is_about_present(execution, envelope):
         return None
     turn.stopped.append(number)
     if envelope.timeout in (TimeoutKind.START_TO_CLOSE, TimeoutKind.HEARTBEAT):
@@ -85,7 +95,7 @@ def decide_expired(turn: Turn, envelope: envelopes.ActivityExpired) -> events.Ac
 
 def decide_stopped(turn: Turn, envelope: envelopes.ActivityStopped) -> events.ActivityCancelled | None:
     """Record that an attempt ended as cancelled although the program had not asked for that."""
-    if not is_present(turn.execution, envelope.number, envelope.attempt):
+    if not is_about_present(turn.execution, envelope):
         return None
     return events.ActivityCancelled(number=envelope.number, attempt=envelope.attempt)
 
@@ -93,7 +103,7 @@ def decide_stopped(turn: Turn, envelope: envelopes.ActivityStopped) -> events.Ac
 def decide_beat(turn: Turn, envelope: envelopes.ActivityBeat) -> None:
     """Keep what a running attempt reported, for the next one."""
     execution, number = turn.execution, envelope.number
-    if is_present(execution, number, envelope.attempt):
+    if is_about_present(execution, envelope):
         set_attempt(turn, number, msgspec.structs.replace(execution.attempt_of(number), heartbeat=envelope.details))
 
 
@@ -151,6 +161,17 @@ def has_ended(history: Iterable[events.AnyEvent], number: int) -> bool:
 def is_present(execution: Execution, number: int, attempt: int) -> bool:
     """Whether that attempt of an activity is the one under way."""
     return number in execution.running and execution.attempt_of(number).attempt == attempt
+
+
+def is_about_present(execution: Execution, envelope: AboutAttempt) -> bool:
+    """Whether an envelope is about the attempt that is under way, and about the work that is asked of it."""
+    return is_present(execution, envelope.number, envelope.attempt) and is_about_work(execution, envelope)
+
+
+def is_about_work(execution: Execution, envelope: AboutAttempt) -> bool:
+    """Whether the activity is open that an envelope is about: not another one, which got its number in another past."""
+    activity = execution.activities.get(envelope.number)
+    return activity is not None and envelope.work in ("", digest_work(activity.event))
 
 
 def _give_up_present(turn: Turn, number: int) -> None:

@@ -21,11 +21,15 @@ understood here, however well it decodes: `check_known` raises NewerFormat, and 
 from __future__ import annotations
 
 from collections.abc import Collection
+from typing import Final
 
 from holdfast.errors import NewerFormat
 
-PRESENT: tuple[str, ...] = ()
-"""The behaviours that executions record which begin now, sorted. None has been needed yet."""
+WORK_KEYS: Final = "work-keys"
+"""The idempotency keys and the results of activities say what was asked, by a digest: see `core.work_keys`."""
+
+PRESENT: tuple[str, ...] = (WORK_KEYS,)
+"""The behaviours that executions record which begin now, sorted."""
 
 
 def check_known(recorded: Collection[str]) -> None:

@@ -14,6 +14,7 @@ from holdfast.core.execution import Execution
 from holdfast.core.failures import Failure
 from holdfast.core.instants import Instant, Micros
 from holdfast.core.payloads import Payload
+from holdfast.core.work_keys import find_work, make_idempotency_key
 from holdfast.errors import HoldfastError
 
 
@@ -56,7 +57,7 @@ class DeadLetter(msgspec.Struct, frozen=True, gc=False):
     reason: str
 
 
-class ActivityTask(msgspec.Struct, frozen=True, gc=False, forbid_unknown_fields=True):
+class ActivityTask(msgspec.Struct, frozen=True, omit_defaults=True, gc=False, forbid_unknown_fields=True):
     """One attempt of an activity, ready to run."""
 
     org: str
@@ -75,6 +76,13 @@ class ActivityTask(msgspec.Struct, frozen=True, gc=False, forbid_unknown_fields=
     """Who takes the turns of its execution."""
     is_offered: bool = False
     """Whether it is a row of the store, which whoever can takes."""
+    work: str = ""
+    """A digest of what is asked, which its outcome repeats; empty where the execution began without (`core.work_keys`)."""
+
+    @property
+    def idempotency_key(self) -> str:
+        """The key of the activity: the same for all its attempts, and another one for every other work."""
+        return make_idempotency_key(self.execution_id, self.event.number, self.work)
 
 
 class SignalRecorded(msgspec.Struct, frozen=True, gc=False):
@@ -192,4 +200,5 @@ def make_task(execution: Execution, number: int, route: str = "") -> ActivityTas
         attempt.lost,
         route,
         attempt.offered,
+        find_work(execution.behaviours, activity.event),
     )

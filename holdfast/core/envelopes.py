@@ -108,6 +108,9 @@ class ActivityReturned(Envelope, frozen=True, kw_only=True, tag="activity_return
 
     number: int
     attempt: int
+    work: str = ""
+    """The digest of what the attempt was asked to do; empty where the execution began without (`core.work_keys`). Likewise
+    in all envelopes about attempts: one about other work under the same number is stale."""
     result: Payload
     committed: bool = False
     """Whether what the function did was committed with this envelope: then it counts whichever attempt is the present one,
@@ -119,6 +122,7 @@ class ActivityRaised(Envelope, frozen=True, kw_only=True, tag="activity_raised")
 
     number: int
     attempt: int
+    work: str = ""
     failure: Failure
     heartbeat: Payload | None = None
 
@@ -128,6 +132,7 @@ class ActivityExpired(Envelope, frozen=True, kw_only=True, tag="activity_expired
 
     number: int
     attempt: int
+    work: str = ""
     timeout: TimeoutKind
     heartbeat: Payload | None = None
 
@@ -137,6 +142,7 @@ class ActivityStopped(Envelope, frozen=True, kw_only=True, tag="activity_stopped
 
     number: int
     attempt: int
+    work: str = ""
 
 
 class ActivityBeat(Envelope, frozen=True, kw_only=True, tag="activity_beat"):
@@ -144,6 +150,7 @@ class ActivityBeat(Envelope, frozen=True, kw_only=True, tag="activity_beat"):
 
     number: int
     attempt: int
+    work: str = ""
     details: Payload
 
 
@@ -152,6 +159,7 @@ class ActivityBegan(Envelope, frozen=True, kw_only=True, tag="activity_began"):
 
     number: int
     attempt: int
+    work: str = ""
 
 
 class OfferDue(Envelope, frozen=True, kw_only=True, tag="offer_due"):

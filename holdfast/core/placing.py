@@ -12,7 +12,7 @@ from typing import Final, TypeAlias
 import msgspec
 
 from holdfast.core import envelopes, events
-from holdfast.core.activities import find_deadline, is_present, set_attempt
+from holdfast.core.activities import find_deadline, is_about_present, is_present, set_attempt
 from holdfast.core.effects import Acknowledged, TimerKind, TimerSet, Turn
 from holdfast.core.execution import FIRST_ATTEMPT, AttemptState, Execution
 from holdfast.core.instants import Instant
@@ -49,7 +49,7 @@ def decide_redispatch(turn: Turn, envelope: envelopes.Redispatch) -> None:
 def decide_began(turn: Turn, envelope: envelopes.ActivityBegan) -> None:
     """A suspect begins: from now on it is to blame if its process ends. Whether it may is the answer."""
     number = envelope.number
-    may_begin = is_present(turn.execution, number, envelope.attempt)
+    may_begin = is_about_present(turn.execution, envelope)
     turn.answer(Acknowledged(may_begin))
     if may_begin:
         set_attempt(turn, number, msgspec.structs.replace(turn.execution.attempt_of(number), begun=True))

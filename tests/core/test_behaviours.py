@@ -49,13 +49,20 @@ def test_execution_records_what_is_present_when_it_begins() -> None:
     assert load(history).behaviours == {CHANGED}
 
 
+@pytest.fixture
+def unchanged(monkeypatch: pytest.MonkeyPatch) -> None:
+    """A Holdfast in which no meaning has changed yet."""
+    monkeypatch.setattr(behaviours, "PRESENT", ())
+
+
+@pytest.mark.usefixtures("unchanged")
 def test_nothing_is_written_while_no_behaviour_is_present() -> None:
     _, history = begin()
 
-    assert behaviours.PRESENT == ()
     assert b"behaviours" not in codec.encode(history)
 
 
+@pytest.mark.usefixtures("unchanged")
 def test_old_history_keeps_the_old_meaning_under_new_code(monkeypatch: pytest.MonkeyPatch) -> None:
     _, history = begin()
     monkeypatch.setattr(behaviours, "PRESENT", (CHANGED,))
@@ -63,6 +70,7 @@ def test_old_history_keeps_the_old_meaning_under_new_code(monkeypatch: pytest.Mo
     assert load(history).behaviours == frozenset()
 
 
+@pytest.mark.usefixtures("unchanged")
 def test_program_is_told_what_was_recorded_not_what_is_present(monkeypatch: pytest.MonkeyPatch) -> None:
     old = Play(waits).history
     monkeypatch.setattr(behaviours, "PRESENT", (CHANGED,))

@@ -30,11 +30,9 @@ class ActivityInfo(msgspec.Struct, frozen=True):
     scheduled_at: datetime
     heartbeat_details: Any
     """The last heartbeat details of the attempt before; None if it reported none."""
-
-    @property
-    def idempotency_key(self) -> str:
-        """The same for all attempts of this activity: give it to services that deduplicate requests."""
-        return f"{self.execution_id}/{self.number}"
+    idempotency_key: str = ""
+    """The same for all attempts of this activity, and never that of other work, also if the database goes back to an earlier
+    state: give it to services that deduplicate requests."""
 
 
 class ActivityAttempt:
@@ -64,6 +62,7 @@ class ActivityAttempt:
             task.execution_id,
             to_datetime(task.scheduled_at),
             details,
+            task.idempotency_key,
         )
 
     def beat(self, details: Any) -> None:

@@ -152,7 +152,9 @@ class ActivityRunner:
         running.future = asyncio.get_running_loop().create_task(self._run(running))
 
     def _refuse(self, task: ActivityTask, failure: Failure) -> None:
-        self._send(task, envelopes.ActivityRaised(number=task.event.number, attempt=task.attempt, failure=failure))
+        self._send(
+            task, envelopes.ActivityRaised(number=task.event.number, attempt=task.attempt, work=task.work, failure=failure)
+        )
 
     def _admit_waiting(self) -> None:
         for activity, task in self.slots.admit_waiting(self._clock.now()):
@@ -185,9 +187,11 @@ class ActivityRunner:
             if not attempt.is_over:
                 result = await self._call(running)
                 if result is not None:
-                    outcome = envelopes.ActivityReturned(number=task.event.number, attempt=task.attempt, result=result)
+                    outcome = envelopes.ActivityReturned(
+                        number=task.event.number, attempt=task.attempt, work=task.work, result=result
+                    )
         except asyncio.CancelledError:
-            outcome = envelopes.ActivityStopped(number=task.event.number, attempt=task.attempt)
+            outcome = envelopes.ActivityStopped(number=task.event.number, attempt=task.attempt, work=task.work)
         except RaisedInProcess as error:
             outcome = _make_raised(attempt, error.failure)
         except (InvalidArguments, PayloadError) as error:
@@ -213,7 +217,9 @@ class ActivityRunner:
         while not attempt.is_over:
             await self._wait_for_suspect_turns()
             recorded: asyncio.Future[Answer] = loop.create_future()
-            self._send(task, envelopes.ActivityBegan(number=task.event.number, attempt=task.attempt), recorded)
+            self._send(
+                task, envelopes.ActivityBegan(number=task.event.number, attempt=task.attempt, work=task.work), recorded
+            )
             try:
                 if await recorded != Handled(is_done=False):
                     # The same commit may have found turns that have to be tried, with results of other suspects.
@@ -305,13 +311,15 @@ class ActivityRunner:
         self._abandon(running)
         task = attempt.task
         expired = envelopes.ActivityExpired(
-            number=task.event.number, attempt=task.attempt, timeout=kind, heartbeat=attempt.reported
+            number=task.event.number, attempt=task.attempt, work=task.work, timeout=kind, heartbeat=attempt.reported
         )
         self._send(task, expired)
 
     def _expire_waiting(self, task: ActivityTask, kind: TimeoutKind) -> None:
         if self.slots.withdraw(task.execution_id, task.event.number, task.attempt):
-            self._send(task, envelopes.ActivityExpired(number=task.event.number, attempt=task.attempt, timeout=kind))
+            self._send(
+                task, envelopes.ActivityExpired(number=task.event.number, attempt=task.attempt, work=task.work, timeout=kind)
+            )
 
     def _on_beat(self, attempt: ActivityAttempt) -> None:
         """Called by a function's heartbeat, possibly from a thread; noted in the loop, once for several."""
@@ -331,7 +339,9 @@ class ActivityRunner:
             task = attempt.task
             self._send(
                 task,
-                envelopes.ActivityBeat(number=task.event.number, attempt=task.attempt, details=attempt.reported),
+                envelopes.ActivityBeat(
+                    number=task.event.number, attempt=task.attempt, work=task.work, details=attempt.reported
+                ),
             )
 
     # --- stopping ---
@@ -422,5 +432,5 @@ def _describe(error: BaseException) -> Failure:
 def _make_raised(attempt: ActivityAttempt, failure: Failure) -> envelopes.ActivityRaised:
     task = attempt.task
     return envelopes.ActivityRaised(
-        number=task.event.number, attempt=task.attempt, failure=failure, heartbeat=attempt.reported
+        number=task.event.number, attempt=task.attempt, work=task.work, failure=failure, heartbeat=attempt.reported
     )

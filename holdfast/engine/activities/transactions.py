@@ -56,8 +56,8 @@ class TransactionRunner:
         """
         task = attempt.task
         args = activity.signature.decode_arguments(task.event.input)
-        key = f"{task.execution_id}/{task.event.number}"
-        request = RequestRow(task.org, KIND, key, task.execution_id, None, self._clock.now() + KEPT)
+        expires_at = self._clock.now() + KEPT
+        request = RequestRow(task.org, KIND, task.idempotency_key, task.execution_id, None, expires_at)
         once = Once(request, task.sequence, functools.partial(_is_wanted, task.event.number))
         pause = FIRST_PAUSE
         while True:
@@ -133,7 +133,8 @@ class _Call:
             raise asyncio.CancelledError("no workflow waits for the transaction any more")
         task, what = self._attempt.task, f"the result of {self._activity.signature.what}"
         encoded = payloads.encode(result, what, self._payload_limit)
-        envelope = ActivityReturned(number=task.event.number, attempt=task.attempt, result=encoded, committed=True)
+        number, attempt = task.event.number, task.attempt
+        envelope = ActivityReturned(number=number, attempt=attempt, work=task.work, result=encoded, committed=True)
         return InboxRow(task.org, task.execution_id, "", codec.encode(envelope), route=task.route)
 
 
