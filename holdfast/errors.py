@@ -132,10 +132,16 @@ class FeelError(InvalidRequest):
 
 
 class FeelSyntaxError(FeelError):
-    """A FEEL expression cannot be parsed. `line` and `column` begin with 1; `shown` is the line with a caret below it."""
+    """A FEEL expression cannot be parsed. `line` and `column` begin with 1; `shown` is the line with a caret below it.
 
-    def __init__(self, message: str, *, line: int = 1, column: int = 1, shown: str = "", expected: str = "") -> None:
+    `hint` says what FEEL writes instead, where the text looks like another language; it is empty otherwise.
+    """
+
+    def __init__(
+        self, message: str, *, line: int = 1, column: int = 1, shown: str = "", expected: str = "", hint: str = ""
+    ) -> None:
         super().__init__(message)
+        self.hint = hint
         self.line = line
         self.column = column
         self.shown = shown

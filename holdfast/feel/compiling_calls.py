@@ -27,6 +27,10 @@ def compile_invocation(compiler: NodeCompiler, node: syntax.Invocation, scope: S
     if isinstance(function, syntax.Name) and function.name in BUILT_INS:  # a variable, and a function too
         otherwise = make_built_in_call(function.name, BUILT_INS[function.name], arguments, spot)
         return make_call(compiler.compile(function, scope), arguments, spot, otherwise)
+    if isinstance(function, syntax.Name) and scope.find(function.name) == ([], None):
+        scope.unit.names[function.name] = None
+        scope.unit.calls.setdefault(function.name, function.at)
+        return make_call(paths.make_function_variable(function.name, BUILT_INS, spot), arguments, spot)
     return make_call(compiler.compile(function, scope), arguments, spot)
 
 

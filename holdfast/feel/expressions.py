@@ -10,8 +10,10 @@ from typing import Any, Final
 from holdfast.errors import FeelError, FeelLimitExceeded
 from holdfast.feel import syntax
 from holdfast.feel.compiler import Compiler
+from holdfast.feel.functions.table import BUILT_INS
 from holdfast.feel.json_values import to_feel
-from holdfast.feel.lexer import find_begin
+from holdfast.feel.lexer import find_begin, make_error
+from holdfast.feel.mistakes import suggest
 from holdfast.feel.parser import parse_expression, parse_unary_tests
 from holdfast.feel.running import MOST_STEPS, FeelWarning, Run
 from holdfast.feel.scopes import FIRST, Frame, Scope, Unit
@@ -30,7 +32,7 @@ _CACHED: Final = 1_024
 class _Compiled:
     """What both kinds have in common."""
 
-    __slots__ = ("_evaluate", "_size", "names", "text")
+    __slots__ = ("_evaluate", "_size", "functions", "names", "text")
 
     def __init__(self, text: str, tree: syntax.Node, scope: Scope, types: Types | None) -> None:
         self.text = text
@@ -39,6 +41,8 @@ class _Compiled:
         self._size = scope.unit.size
         self.names = frozenset(scope.unit.names)
         """The variables that it asks the context for; in a filter, some of them may be entries of the items."""
+        self.functions = frozenset(scope.unit.calls)
+        """The functions among them: those that it calls, and that are neither its own nor built in."""
 
     def __repr__(self) -> str:
         return f"{type(self).__name__}({self.text!r})"
@@ -108,21 +112,42 @@ class UnaryTests(_Compiled):
         return answer if type(answer) is bool else None
 
 
-def compile(text: str, *, names: Iterable[str] = (), types: Types | None = None) -> Expression:
+def compile(
+    text: str, *, names: Iterable[str] = (), types: Types | None = None, functions: Iterable[str] | None = None
+) -> Expression:
     """Parse an expression, to be evaluated often. A leading `=`, as Camunda 8 writes it, is left out.
 
-    `names` are those with spaces, signs or keywords in them that the text may use. Raises FeelSyntaxError.
+    `names` are those with spaces, signs or keywords in them that the text may use. `functions`, if given, are all that the
+    context will have: a call of another one, that is not built in either, is refused here. Raises FeelSyntaxError.
     """
     _check_text(text)
     begin = find_begin(text)
     stripped = text if not text.startswith("=", begin) else f"{text[:begin]} {text[begin + 1 :]}"
-    return Expression(text, parse_expression(stripped, names), Scope(Unit()), types)
+    names, functions, unit = tuple(names), None if functions is None else tuple(functions), Unit()
+    expression = Expression(text, parse_expression(stripped, (*names, *(functions or ()))), Scope(unit), types)
+    _check_functions(text, unit, names, functions)
+    return expression
 
 
-def compile_unary_tests(text: str, *, names: Iterable[str] = (), types: Types | None = None) -> UnaryTests:
+def compile_unary_tests(
+    text: str, *, names: Iterable[str] = (), types: Types | None = None, functions: Iterable[str] | None = None
+) -> UnaryTests:
     """Parse unary tests, to be evaluated often; otherwise as `compile`. An empty text is `-`."""
     _check_text(text)
-    return UnaryTests(text, parse_unary_tests(text if find_begin(text) < len(text) else "-", names), Scope(Unit()), types)
+    names, functions, unit = tuple(names), None if functions is None else tuple(functions), Unit()
+    tree = parse_unary_tests(text if find_begin(text) < len(text) else "-", (*names, *(functions or ())))
+    tests = UnaryTests(text, tree, Scope(unit), types)
+    _check_functions(text, unit, names, functions)
+    return tests
+
+
+def _check_functions(text: str, unit: Unit, names: tuple[str, ...], functions: tuple[str, ...] | None) -> None:
+    if functions is None:
+        return
+    for name, at in unit.calls.items():
+        if name not in functions and name not in names:
+            hint = suggest(name, (*BUILT_INS, *functions, *names)).removeprefix(". ")
+            raise make_error(text, at, "the name of a function", f"there is no function '{name[:80]}'", hint)
 
 
 def evaluate(

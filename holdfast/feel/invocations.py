@@ -10,6 +10,7 @@ from holdfast.errors import FeelLimitExceeded
 from holdfast.feel.comparing import is_in_range
 from holdfast.feel.functions.signatures import Form
 from holdfast.feel.operators import Evaluate
+from holdfast.feel.paths import MISSING
 from holdfast.feel.running import DEEPEST, Fail, Run
 from holdfast.feel.scopes import CONTEXT, RUN, Frame
 from holdfast.feel.spots import Spot
@@ -175,6 +176,8 @@ def make_call(function: Evaluate, arguments: Arguments, spot: Spot, otherwise: E
         if type(value) is not Function:
             if otherwise is not None:
                 return otherwise(frame)
+            if value is MISSING:
+                return None
             if type(value) is Range and len(positional) == 1:
                 return is_in_range(positional[0](frame), value, run)
             run.warn("null cannot be called" if value is None else f"a {name_type(value)} cannot be called", spot)

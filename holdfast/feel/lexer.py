@@ -11,6 +11,7 @@ from enum import Enum, auto
 from typing import Final
 
 from holdfast.errors import FeelLimitExceeded, FeelSyntaxError
+from holdfast.feel.mistakes import find_sign
 from holdfast.feel.surrogates import find_surrogate, join_pairs
 from holdfast.feel.values import NUMBERS
 
@@ -130,6 +131,10 @@ class Lexer:
             insort(candidates, joined, key=lambda one: -len(one))
         self._peeked = None
 
+    def knows(self, name: str) -> bool:
+        """Whether somebody declared a name that is more than one plain word."""
+        return name in self._known
+
     def _spell(self, name: str) -> str:
         """A name as it was learned: with whatever space between its words. DMN 10.3.1.5: it is the words that count."""
         return self._known.get(name) or self._known.get(" ".join(split_words(name)), name)
@@ -187,7 +192,8 @@ class Lexer:
             raise self.error(at, "*/", "the comment does not end")
         found = _OPERATOR.match(text, at)
         if found is None:
-            raise self.error(at, "an expression", f"{char!r} is no part of one")
+            sign, hint = find_sign(text, at) or (char, "")
+            raise self.error(at, "an expression", f"{sign!r} is no part of one", hint)
         return Token(Kind.OPERATOR, found.group(), at, found.end())
 
     def _read_number(self, at: int, found: re.Match[str]) -> Token:
@@ -313,27 +319,34 @@ class Lexer:
 
     # --- errors ---
 
-    def error(self, at: int, expected: str, found: str) -> FeelSyntaxError:
+    def error(self, at: int, expected: str, found: str, hint: str = "") -> FeelSyntaxError:
         """What is wrong at an offset, with the line and a caret below it."""
-        before = self.text[:at]
-        line = before.count("\n") + 1
-        begin = before.rfind("\n") + 1
-        stop = self.text.find("\n", at)
-        column = at - begin + 1
-        shown = self.text[begin : len(self.text) if stop < 0 else stop]
-        if len(shown) > 160:  # of a very long line, what is near
-            cut = max(0, column - 80)
-            shown, offset = shown[cut : cut + 160], column - 1 - cut
-        else:
-            offset = column - 1
-        picture = f"{shown}\n{' ' * offset}^"
-        return FeelSyntaxError(
-            f"Expected {expected} at line {line}, column {column}, but {found}. Correct the expression:\n{picture}",
-            line=line,
-            column=column,
-            shown=picture,
-            expected=expected,
-        )
+        return make_error(self.text, at, expected, found, hint)
+
+
+def make_error(text: str, at: int, expected: str, found: str, hint: str = "") -> FeelSyntaxError:
+    """What is wrong at an offset of a text; `hint` says what to write instead."""
+    before = text[:at]
+    line = before.count("\n") + 1
+    begin = before.rfind("\n") + 1
+    stop = text.find("\n", at)
+    column = at - begin + 1
+    shown = text[begin : len(text) if stop < 0 else stop]
+    if len(shown) > 160:  # of a very long line, what is near
+        cut = max(0, column - 80)
+        shown, offset = shown[cut : cut + 160], column - 1 - cut
+    else:
+        offset = column - 1
+    picture = f"{shown}\n{' ' * offset}^"
+    advice = hint if hint.endswith("?") else f"{hint or 'Correct the expression'}:"
+    return FeelSyntaxError(
+        f"Expected {expected} at line {line}, column {column}, but {found}. {advice}\n{picture}",
+        line=line,
+        column=column,
+        shown=picture,
+        expected=expected,
+        hint=hint,
+    )
 
 
 def describe(token: Token) -> str:

@@ -12,8 +12,9 @@ from typing import Final
 from holdfast.errors import FeelLimitExceeded
 from holdfast.feel import syntax
 from holdfast.feel.keyword_expressions import PREFIXED
-from holdfast.feel.lexer import Kind, Token
+from holdfast.feel.lexer import Kind, Token, describe
 from holdfast.feel.literals import ENCLOSED, parse_range_end
+from holdfast.feel.mistakes import find_comparison, hint_in_name
 from holdfast.feel.syntax import Node
 from holdfast.feel.token_reader import TokenReader
 from holdfast.feel.types import parse_type
@@ -128,6 +129,8 @@ class _Parser(TokenReader):
                     f"Expected at most {DEEPEST} operators in a row, but there are more. Use sum() or string join()."
                 )
             self.lexer.next()
+            if binding == _COMPARISON:
+                self._check_comparison(token)
             left = self._join(left, token, binding)
 
     def _join(self, left: Node, token: Token, binding: int) -> Node:
@@ -179,7 +182,9 @@ class _Parser(TokenReader):
             if count > DEEPEST:
                 raise FeelLimitExceeded(f"Expected at most {DEEPEST} steps of a path, but there are more. Take it apart.")
             if self.take("."):
-                node = syntax.Path(node.at, node, self.lexer.read_property().text)
+                entry = self.lexer.read_property()
+                self._check_words(entry, is_entry=True)
+                node = syntax.Path(node.at, node, entry.text)
             elif self.is_next("[") and not self._is_closing_bracket():
                 self.lexer.next()
                 condition = self.expression()
@@ -231,6 +236,7 @@ class _Parser(TokenReader):
             return syntax.Literal(token.at, token.value)
         if token.kind is Kind.NAME:
             self.lexer.next()
+            self._check_words(token)
             return syntax.Name(token.at, token.text)
         if token.kind is Kind.KEYWORD and token.text in _CONSTANTS:
             self.lexer.next()
@@ -247,7 +253,27 @@ class _Parser(TokenReader):
 
     def _comparison_test(self, token: Token) -> Node:
         """`< 5`: all numbers below 5, as a range; in tests, a test of `?`."""
+        self._check_comparison(token)
         return syntax.ComparisonTest(token.at, token.text, self._operation(_ADDITION))
+
+    # --- mistakes ---
+
+    def _check_comparison(self, token: Token) -> None:
+        """Refuse `==` and its like, which would be a comparison with a range otherwise. Raises FeelSyntaxError."""
+        mistake = find_comparison(self.lexer.text, token.at)
+        if mistake is not None:
+            sign, hint = mistake
+            raise self.lexer.error(token.at, "a comparison", f"there is {sign!r}", hint)
+
+    def _check_words(self, token: Token, *, is_entry: bool = False) -> None:
+        """Refuse `not a` and `a is null`, which would be names otherwise, unless somebody declared them so."""
+        hint = ""
+        if " " in token.text and not self.lexer.knows(token.text):
+            hint = hint_in_name(token.text, is_entry=is_entry)
+        elif token.text == "not" and not is_entry and self.lexer.peek().kind in (Kind.NUMBER, Kind.STRING):
+            hint = "Write not(…) around what is negated"
+        if hint:
+            raise self.lexer.error(token.at, "a name or an operator", describe(token), hint)
 
     # --- what stands behind `in` ---
 

@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
+from itertools import chain
 from typing import Final
 
 from holdfast.feel.comparing import NOT_TEMPORAL
 from holdfast.feel.json_values import to_feel
+from holdfast.feel.mistakes import suggest
 from holdfast.feel.operators import Evaluate
 from holdfast.feel.running import Fail, Run
 from holdfast.feel.scopes import CONTEXT, RUN, Frame
@@ -59,10 +61,33 @@ def make_variable(name: str, built_in: Function | None, spot: Spot) -> Evaluate:
         if value is not MISSING:
             return take_in(frame[RUN], value)
         if built_in is None:
-            frame[RUN].warn(f"there is no variable '{name}'", spot)
+            _warn_of_missing(frame, f"there is no variable '{name}'", name, (), spot)
         return built_in
 
     return variable
+
+
+def make_function_variable(name: str, built_ins: Iterable[str], spot: Spot) -> Evaluate:
+    """A name from the context, before the parenthesis of a call; MISSING, with a warning, if there is none."""
+
+    def variable(frame: Frame) -> Value:
+        value = frame[CONTEXT].get(name, MISSING)
+        if value is MISSING:
+            _warn_of_missing(frame, f"there is no function '{name}'", name, built_ins, spot)
+            return MISSING
+        return take_in(frame[RUN], value)
+
+    return variable
+
+
+def _warn_of_missing(frame: Frame, message: str, name: str, known: Iterable[str], spot: Spot) -> None:
+    run: Run = frame[RUN]
+    hint = suggest(name, chain(known, filter(_is_text, frame[CONTEXT]))) if run.may_hint() else ""
+    run.warn(f"{message}{hint}", spot)
+
+
+def _is_text(key: object) -> bool:
+    return type(key) is str
 
 
 def make_item_variable(name: str, items: Sequence[int], otherwise: Evaluate) -> Evaluate:

@@ -18,6 +18,8 @@ MOST_CHARACTERS: Final = 10_000_000
 """Characters of one string."""
 DEEPEST: Final = 100
 """Calls of functions inside each other."""
+MOST_HINTS: Final = 20
+"""Warnings of one evaluation that look for names near one that is not there."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -54,7 +56,7 @@ class Fail(Exception):
 class Run:
     """One evaluation: the steps that are left to it, its warnings, its clock and its random source."""
 
-    __slots__ = ("calling", "clock", "depth", "patterns", "random", "steps", "taken_in", "warnings")
+    __slots__ = ("_hints", "calling", "clock", "depth", "patterns", "random", "steps", "taken_in", "warnings")
 
     def __init__(
         self,
@@ -68,6 +70,7 @@ class Run:
         self.random = random
         self.steps = steps
         self.depth = 0
+        self._hints = MOST_HINTS
         self.calling: Spot | None = None
         """The call that was last made, for functions that are called as values."""
         self.taken_in: dict[int, object] = {}
@@ -97,6 +100,11 @@ class Run:
         """Keep the reason why something became null, and where, if the caller wants warnings."""
         if self.warnings is not None:
             self.warnings.append(FeelWarning(message, spot))
+
+    def may_hint(self) -> bool:
+        """Whether a warning may say which name is near: not in all of many, as to find it takes a while."""
+        self._hints -= 1
+        return self.warnings is not None and self._hints >= 0
 
     def now(self) -> datetime:
         """The time that was given. Raises Fail if none was."""

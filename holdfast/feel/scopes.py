@@ -24,6 +24,8 @@ class Unit:
 
     size: int = FIRST
     names: dict[str, None] = field(default_factory=dict)
+    calls: dict[str, int] = field(default_factory=dict)
+    """Functions that it takes from outside, and where each is called first."""
     used: set[int] = field(default_factory=set)
     """Places that something looks at."""
     unread: set[int] = field(default_factory=set)

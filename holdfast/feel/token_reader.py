@@ -7,6 +7,7 @@ from collections.abc import Callable, Iterable
 from typing import NoReturn, TypeAlias
 
 from holdfast.feel.lexer import Kind, Lexer, Token, describe
+from holdfast.feel.mistakes import hint_at
 from holdfast.feel.syntax import Node
 
 
@@ -26,7 +27,7 @@ class TokenReader(ABC):
 
     def fail(self, token: Token, expected: str) -> NoReturn:
         """Refuse a token where the grammar wants something else, which is `expected`. Raises FeelSyntaxError."""
-        raise self.lexer.error(token.at, expected, describe(token))
+        raise self.lexer.error(token.at, expected, describe(token), hint_at(token.text))
 
     def is_next(self, *texts: str) -> bool:
         """Whether the next token is one of these operators or keywords; it stays where it is."""

@@ -361,7 +361,8 @@ def test_functions_of_the_context_can_be_called() -> None:
         ("sqrt(-1)", "sqrt()"),
         ("1.x", "a number has no property 'x'"),
         ('@"2020-01-01".x', "a date has no property 'x'"),
-        ("nothing(1)", "cannot be called"),
+        ("nothing(1)", "no function 'nothing'"),
+        ("(null)(1)", "null cannot be called"),
         ('@"soon"', "'soon' is no date"),
     ],
 )
