@@ -81,7 +81,7 @@ def test_program_prints_what_the_page_says(program: str, output: str, tmp_path: 
 
 
 def test_every_program_has_its_output() -> None:
-    assert len(PROGRAMS) == PAGE.count("```python") == 3
+    assert len(PROGRAMS) == PAGE.count("```python") == 4
 
 
 @pytest.mark.parametrize(("text", "expected"), EXPRESSIONS)

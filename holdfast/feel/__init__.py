@@ -7,7 +7,7 @@
     expression.evaluate({"order": {"total": 120}, "customer": {"tags": ["vip"]}})  # True
     feel.unary_tests("[1..5], > 10", 3)  # True
 
-Pure: no input or output, no clock and no randomness but those that are given, no Python code is ever run.
+Pure: no input or output, no clock, no randomness and no Python code but those that are given.
 """
 
 from holdfast.errors import FeelError, FeelLimitExceeded, FeelSyntaxError

@@ -10,7 +10,8 @@ from holdfast.errors import FeelLimitExceeded
 from holdfast.feel.comparing import is_in_range
 from holdfast.feel.functions.signatures import Form
 from holdfast.feel.operators import Evaluate
-from holdfast.feel.paths import MISSING
+from holdfast.feel.paths import MISSING, take_in
+from holdfast.feel.python_values import is_function
 from holdfast.feel.running import DEEPEST, Fail, Run
 from holdfast.feel.scopes import CONTEXT, RUN, Frame
 from holdfast.feel.spots import Spot
@@ -136,6 +137,8 @@ def make_built_in_call(name: str, forms: Sequence[Form], arguments: Arguments, s
     def call(frame: Frame) -> Value:
         run: Run = frame[RUN]
         own = frame[CONTEXT].get(name)
+        if own is not None and is_function(own):
+            own = take_in(run, own)
         if type(own) is Function:
             return call_function(run, own, [one(frame) for one in positional], _evaluate_named(named, frame), spot)
         if named:
@@ -223,7 +226,7 @@ def make_function(parameters: Sequence[tuple[str, int, Type | None]], body: Eval
                 frame[place] = argument if wanted is None else _to_type(run, name, argument, wanted, types)
             return call_deeper(run, body, frame)
 
-        return Function("", names, call, types_of_parameters)
+        return Function("", names, call, types_of_parameters, made_by=surroundings[RUN])
 
     return define
 

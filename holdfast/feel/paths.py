@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
+from functools import partial
 from itertools import chain
+from types import BuiltinFunctionType, FunctionType, MethodType
 from typing import Final
 
 from holdfast.feel.comparing import NOT_TEMPORAL
@@ -20,6 +22,8 @@ from holdfast.feel.values import Function, Range, Value
 MISSING: Final = object()
 FINE: Final = frozenset({bool, type(None)})
 """Python types that need no look on their way in. ASCII needs none either; other texts may hold what is no character."""
+_TAKEN_IN_ONCE: Final = frozenset({list, dict, FunctionType, BuiltinFunctionType, MethodType, partial})
+"""What is large, and functions, which are equal to themselves alone."""
 _RANGE_PROPERTIES: Final = {
     "start": "start",
     "end": "end",
@@ -32,8 +36,8 @@ _RANGE_PROPERTIES: Final = {
 
 
 def take_in(run: Run, value: object) -> Value:
-    """A value of the context as FEEL has it. What is large is looked through once in an evaluation."""
-    if type(value) is not list and type(value) is not dict:
+    """A value of the context as FEEL has it. What is large is looked through once in an evaluation, functions too."""
+    if type(value) not in _TAKEN_IN_ONCE:
         return to_feel(value)
     found = run.taken_in.get(id(value), MISSING)
     if found is MISSING:

@@ -8,6 +8,7 @@ from datetime import date, datetime, time, timedelta
 from decimal import Decimal
 from enum import Enum
 from functools import lru_cache
+from inspect import iscoroutinefunction
 from operator import is_
 from typing import Any, Final
 from uuid import UUID
@@ -135,6 +136,19 @@ def _from_enum(value: Enum) -> Value:
     return look_from_python(value.value)
 
 
+def is_function(value: object) -> bool:
+    """Whether a value of Python can be called as a function. Classes are none: they are what values are made of."""
+    return callable(value) and not isinstance(value, type)
+
+
+def _from_callable(value: Callable[..., Any]) -> Function:
+    from holdfast.feel.python_functions import make_function  # noqa: PLC0415 - functions take values in, too
+
+    if iscoroutinefunction(value):
+        raise Refused("an async function, which nothing here can wait for")
+    return make_function(value)
+
+
 def _open_list(value: list[Any]) -> Branch:
     return Branch(value, value, lambda made: value if all(map(is_, made, value)) else made)
 
@@ -196,6 +210,8 @@ def _find_conversion(value: Any) -> Callable[[Any], Value]:
             return convert
     if is_dataclass(value) and not isinstance(value, type):
         return _open_dataclass
+    if is_function(value):
+        return _from_callable
     raise Refused(f"a value of type {type(value).__qualname__}")
 
 

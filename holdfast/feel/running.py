@@ -7,7 +7,7 @@ from dataclasses import dataclass, field
 from datetime import datetime
 from typing import Final
 
-from holdfast.errors import FeelLimitExceeded
+from holdfast.errors import FeelError, FeelLimitExceeded
 from holdfast.feel.spots import Spot
 
 MOST_STEPS: Final = 1_000_000
@@ -56,7 +56,7 @@ class Fail(Exception):
 class Run:
     """One evaluation: the steps that are left to it, its warnings, its clock and its random source."""
 
-    __slots__ = ("_hints", "calling", "clock", "depth", "patterns", "random", "steps", "taken_in", "warnings")
+    __slots__ = ("_hints", "calling", "clock", "depth", "limit", "patterns", "random", "steps", "taken_in", "warnings")
 
     def __init__(
         self,
@@ -68,7 +68,7 @@ class Run:
         self.warnings = warnings
         self.clock = clock
         self.random = random
-        self.steps = steps
+        self.steps = self.limit = steps
         self.depth = 0
         self._hints = MOST_HINTS
         self.calling: Spot | None = None
@@ -107,10 +107,16 @@ class Run:
         return self.warnings is not None and self._hints >= 0
 
     def now(self) -> datetime:
-        """The time that was given. Raises Fail if none was."""
+        """The time that was given. Raises Fail if none was, FeelError if it is in no time zone."""
         if self.clock is None:
             raise Fail("there is no clock: give one by clock=…")
-        return self.clock()
+        now = self.clock()
+        if not isinstance(now, datetime) or now.utcoffset() is None:
+            raise FeelError(
+                f"Expected the clock to give a datetime with a time zone, but it gives {now!r}. "
+                "Give one that has it, for instance by datetime.now(UTC)."
+            )
+        return now
 
     def random_bits(self, bits: int) -> int:
         """From the source that was given. Raises Fail if none was."""

@@ -44,6 +44,13 @@ class Range:
     """Whether there is a start at all: null can be one, and then nothing is known to be inside."""
     has_end: bool = True
 
+    def __contains__(self, value: Any) -> bool:
+        """Whether a value of Python lies in it, as FEEL's `in` has it; what cannot be compared with its ends does not."""
+        from holdfast.feel.comparing import is_in_range  # noqa: PLC0415 - what compares values knows them, not they it
+        from holdfast.feel.python_values import to_feel  # noqa: PLC0415 - the same
+
+        return is_in_range(to_feel(value), to_feel(self)) is True
+
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Function:
@@ -57,3 +64,11 @@ class Function:
     """Of its parameters, as `syntax` has them, where an expression defines it; None where one declares none."""
     call_by_name: Callable[[Run, Mapping[str, Value]], Value] | None = None
     """Called with arguments by the names of parameters, where some of these may be left out, or there are several forms."""
+    made_by: Run | None = None
+    """The evaluation that defined it, if an expression did: what it calls from Python has its clock and its limits."""
+
+    def __call__(self, *arguments: Any, **named: Any) -> Value:
+        """Its value for arguments of Python; None where FEEL gives null. Raises FeelError as an evaluation does."""
+        from holdfast.feel.python_functions import call_from_python  # noqa: PLC0415 - calling knows functions, not they it
+
+        return call_from_python(self, arguments, named)

@@ -10,21 +10,59 @@ from __future__ import annotations
 from collections.abc import Mapping
 from dataclasses import dataclass
 from datetime import UTC, date, datetime, time, timedelta, timezone, tzinfo
+from functools import total_ordering
 from typing import Any, Final, TypeAlias
 from zoneinfo import ZoneInfo
 
+from holdfast.errors import FeelError
 from holdfast.feel.temporal.texts import DAY, SECOND, write_date, write_days_time, write_time, write_years_months
 from holdfast.feel.temporal.zones import find_zone, make_offset
 
 
-@dataclass(frozen=True, slots=True, order=True)
+@total_ordering
+@dataclass(frozen=True, slots=True, eq=False)
 class DaysTimeDuration:
-    """So many days, hours, minutes and seconds, in all as nanoseconds; `str()` is its ISO text."""
+    """So many days, hours, minutes and seconds, in all as nanoseconds; `str()` is its ISO text.
+
+    It equals a `timedelta` of the same length, has the same hash, and comes before longer ones.
+    """
 
     nanoseconds: int
 
     def __str__(self) -> str:
         return write_days_time(self.nanoseconds)
+
+    def to_timedelta(self) -> timedelta:
+        """The same as Python has it, without parts of microseconds. Raises FeelError if it is too long for Python."""
+        size = abs(self.nanoseconds) // 1000
+        try:
+            return timedelta(microseconds=-size if self.nanoseconds < 0 else size)
+        except OverflowError:
+            raise FeelError(
+                f"Expected a duration of less than 1,000,000,000 days for a timedelta, but it is {self}. Keep it as it is."
+            ) from None
+
+    def __eq__(self, other: object) -> bool:
+        if type(other) is DaysTimeDuration:
+            return self.nanoseconds == other.nanoseconds
+        return self.nanoseconds == _count(other) if isinstance(other, timedelta) else NotImplemented
+
+    def __lt__(self, other: object) -> bool:
+        if type(other) is DaysTimeDuration:
+            return self.nanoseconds < other.nanoseconds
+        return self.nanoseconds < _count(other) if isinstance(other, timedelta) else NotImplemented
+
+    def __hash__(self) -> int:
+        try:
+            python = self.to_timedelta()
+        except FeelError:
+            return hash(self.nanoseconds)
+        return hash(python) if _count(python) == self.nanoseconds else hash(self.nanoseconds)
+
+
+def _count(duration: timedelta) -> int:
+    """How many nanoseconds a duration of Python takes."""
+    return duration.days * DAY + duration.seconds * SECOND + duration.microseconds * 1000
 
 
 @dataclass(frozen=True, slots=True, order=True)
@@ -113,7 +151,7 @@ def from_python(value: Any) -> Any:
     """
     match value:
         case timedelta():
-            return DaysTimeDuration(value.days * DAY + value.seconds * SECOND + value.microseconds * 1000)
+            return DaysTimeDuration(_count(value))
         case datetime():
             return _from_date_time(value)
         case date():
