@@ -39,6 +39,7 @@
     │   └── StoreUnavailable        read-only, disk full, connection lost, timed out
     │       └── OutcomeUnknown      the commit may or may not have happened
     ├── EngineClosed
+    ├── WrongEventLoop              an engine was awaited in another loop than its own
     ├── DeterminismError
     │   ├── NonDeterminismError     replay issued another command than history records
     │   ├── ForbiddenInWorkflow     the guard caught a clock, random source, file, socket, thread
@@ -267,6 +268,10 @@ class EngineClosed(HoldfastError):
     """The engine was not opened yet, or is shut down; those who wait for a result then get this too."""
 
 
+class WrongEventLoop(HoldfastError):
+    """A method of an engine was awaited in another event loop than the one in which the engine was opened."""
+
+
 class DeterminismError(HoldfastError):
     """Workflow code did something that a replay could not repeat."""
 
@@ -343,7 +348,7 @@ class ActivityTimedOut(ActivityError):
 
 
 class ActivityCancelled(ActivityError):
-    """The activity ended as cancelled without the workflow having asked for it."""
+    """An older Holdfast recorded that the activity raised CancelledError; by now that is a failure, and retried."""
 
 
 class ChildWorkflowFailed(StepError):

@@ -110,7 +110,7 @@ class Context:
     def run(self, activity: Any, *args: Any, **kwargs: Any) -> asyncio.Future[Any]:
         """Run an activity. Awaiting the future gives its result.
 
-        That may raise ActivityFailed, ActivityTimedOut or ActivityCancelled. Cancelling the future cancels the activity. An
+        That may raise ActivityFailed or ActivityTimedOut. Cancelling the future cancels the activity. An
         activity that only other nodes have can be named by a string; its result is then plain JSON.
         """
         issuer = self._issuer

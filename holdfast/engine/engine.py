@@ -47,8 +47,16 @@ from holdfast.engine.use_cases.transactional_outbox import (
     make_start_row,
     wrap_user_function,
 )
-from holdfast.engine.views import DeadLetter, ExecutionInfo, History, RecoveryReport, to_dead_letter, to_info
-from holdfast.errors import EngineClosed, HoldfastError, InvalidArguments
+from holdfast.engine.views import (
+    DeadLetter,
+    ExecutionInfo,
+    History,
+    RecoveryReport,
+    add_unheard,
+    to_dead_letter,
+    to_info,
+)
+from holdfast.errors import EngineClosed, HoldfastError, InvalidArguments, WrongEventLoop
 from holdfast.store.contract import ExecutionFilter
 from holdfast.store.rows import ExecutionRow, InboxRow
 
@@ -118,17 +126,21 @@ class Engine:
         self._was_closed = False
         self._replaced_by: HoldfastError | None = None
         self._forced_shutdown: asyncio.Task[None] | None = None
+        self._loop: asyncio.AbstractEventLoop | None = None
+        self._closing: asyncio.Task[None] | None = None
 
     # --- lifecycle ---
 
     async def open(self) -> RecoveryReport:
         """Open the store, recover what was in flight, and start working. Does nothing if the engine is open."""
         if self.is_open and self.recovery_report is not None:
+            self._check_loop()
             return self.recovery_report
         if self._replaced_by is not None:
             raise self._replaced_by
         if self._was_closed:
             raise EngineClosed("Expected to open a new engine, but this one was shut down. Make another: Engine(...).")
+        self._loop = asyncio.get_running_loop()
         self.recovery_report = await self._runtime.open()
         return self.recovery_report
 
@@ -189,17 +201,32 @@ class Engine:
         self._stopper.stop()
 
     async def shutdown(self) -> None:
-        """Take no more work, let running activities finish within `shutdown_grace`, leave, close the store. Idempotent."""
+        """Take no more work, let running activities finish within `shutdown_grace`, leave, close the store. Idempotent.
+
+        Activities that have not finished by then are cancelled and handed back: other nodes take them over at once, or the
+        next engine does. Those that go on nevertheless are left behind two seconds later, and their results are refused. If
+        the wait for the shutdown is cancelled, the engine goes on to close.
+        """
         if self.is_open:
+            self._check_loop()
             self._was_closed = True
-            await self._runtime.close()
+            self._closing = asyncio.get_running_loop().create_task(self._runtime.close(), name="holdfast-shutdown")
+        if self._closing is not None:
+            await asyncio.shield(self._closing)
         elif self._forced_shutdown is not None:
             await asyncio.wait([self._forced_shutdown])
 
     @property
     def is_open(self) -> bool:
         """Whether the engine was opened and has not been shut down since."""
-        return self._runtime.is_open
+        return self._runtime.is_open and self._closing is None
+
+    @property
+    def loop(self) -> asyncio.AbstractEventLoop:
+        """The event loop in which the engine was opened: all its methods must be awaited there."""
+        if self._loop is None:
+            raise EngineClosed("Expected an engine that has been opened, but this one has not. Await open() first.")
+        return self._loop
 
     async def __aenter__(self) -> Self:
         await self.open()
@@ -390,6 +417,7 @@ class Engine:
         """The present status of an execution, and what it waits for. Raises ExecutionNotFound."""
         self._check_open()
         [info] = await self._to_infos([await self._delivery.find_or_raise(org, target, "query")])
+        info = add_unheard(info, self.node, self._runtime.runner.find_unheard(info.execution_id))
         return await add_inbox(self.store, info) if may_be_stuck(info) else info
 
     async def _to_infos(self, rows: builtins.list[ExecutionRow]) -> builtins.list[ExecutionInfo]:
@@ -527,6 +555,16 @@ class Engine:
         if not self.is_open:
             raise EngineClosed(
                 "Expected the engine to be open, but it is not. Use `async with Engine(...)`, or await open()."
+            )
+        self._check_loop()
+
+    def _check_loop(self) -> None:
+        """Raises WrongEventLoop unless the loop runs in which the engine was opened: in any other, awaiting would hang."""
+        if asyncio._get_running_loop() is not self._loop:
+            raise WrongEventLoop(
+                "Expected to be awaited in the event loop in which the engine was opened, but another one is running. From "
+                "another thread, call asyncio.run_coroutine_threadsafe(engine.start(…), engine.loop).result(); in one "
+                "thread, do everything within one asyncio.run(…)."
             )
 
     def _submit(self, request: AnyRequest) -> None:

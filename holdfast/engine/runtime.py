@@ -224,7 +224,10 @@ class Runtime:
         self.pump.unskip()
 
     async def close(self) -> None:
-        """Take no more work, let running activities finish within the grace time, commit, leave, close the store."""
+        """Take no more work, let running activities finish within the grace time, commit, leave, close the store.
+
+        It leaves before it waits for activities that were cancelled to clean up: other nodes take over at once.
+        """
         self._mark_closed()
         self.membership.prepare_to_leave()
         self.pump.drain()
@@ -234,6 +237,7 @@ class Runtime:
         for task in list(self.background):
             await task
         await self.membership.leave(self.runner.unfinished)
+        await self.runner.end_cancelled()
         self._forget(EngineClosed("Expected to wait for a result, but the engine was shut down. Ask another."))
         self.watchdog.stop()
         await self._store.close()
@@ -248,6 +252,7 @@ class Runtime:
         await self.pump.kill()
         await self.runner.close(0)
         await self.membership.abandon()
+        await self.runner.end_cancelled()
         background = list(self.background)
         for task in background:
             task.cancel()

@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from datetime import datetime
 from typing import Any
 
 import msgspec
 
 from holdfast.core import codec, payloads
+from holdfast.core.effects import ActivityTask
 from holdfast.core.events import AnyEvent, HistoryTurn
 from holdfast.core.execution import Details
 from holdfast.core.failures import describe_exception
@@ -60,6 +62,9 @@ class ExecutionInfo(msgspec.Struct, frozen=True, kw_only=True):
     inbox: tuple[WaitingEnvelope, ...] = ()
     """What waits for an open execution that cannot take it: it is blocked or damaged, or its definition is missing. The
     oldest first, a hundred at most. `query_status` fills it in, lists do not."""
+    unheard: tuple[str, ...] = ()
+    """Attempts of its activities that are over while their functions still run on the node that was asked: each as a
+    sentence. A sync function cannot be ended. `query_status` fills it in, lists do not."""
 
 
 class RecordedEvent(msgspec.Struct, frozen=True):
@@ -171,6 +176,18 @@ def to_info(row: ExecutionRow, missing_definition: str | None = None) -> Executi
         last_node=details.last_node,
         missing_definition=missing_definition,
     )
+
+
+def add_unheard(info: ExecutionInfo, node: str, tasks: Sequence[ActivityTask]) -> ExecutionInfo:
+    """The info of an execution with the attempts that are over while their functions still run on a node."""
+    if not tasks:
+        return info
+    said = [
+        f"attempt {task.attempt} of activity '{task.event.name}' (number {task.event.number}) is over, but its function "
+        f"still runs on node {node}"
+        for task in sorted(tasks, key=lambda task: (task.event.number, task.attempt))
+    ]
+    return msgspec.structs.replace(info, unheard=tuple(said))
 
 
 def to_dead_letter(row: DeadLetterRow) -> DeadLetter:

@@ -1,17 +1,33 @@
 """Limits on activities: how many run at once per executor, queue and activity, and how many start per second.
 
 Suspects, which may have ended the processes that they were lost with, run one at a time beside the others.
+
+A sync function cannot be ended. If it goes on after its attempt timed out or was cancelled, its thread is *abandoned*: it
+no longer counts against the threads of the node, so that others take its place, but still against the limits of its
+activity and its queue, since it may still use what they protect. Of each activity at most `MOST_ABANDONED` threads are
+replaced like that; from then on no attempt of it starts here before one of them has ended, and other nodes are offered it.
 """
 
 from __future__ import annotations
 
-from collections import deque
-from collections.abc import Iterator, Mapping
+from collections import Counter, OrderedDict
+from collections.abc import Iterator, Mapping, Sequence
+from typing import TYPE_CHECKING, Final, NamedTuple, TypeAlias
 
 from holdfast.activities.definitions import Activity, Executor
 from holdfast.core.effects import ActivityTask
 from holdfast.core.instants import SECOND, Instant
 from holdfast.core.placing import SUSPECT
+
+if TYPE_CHECKING:
+    from holdfast.engine.clock import Alarm
+
+MOST_ABANDONED: Final = 8
+"""How many threads of one activity may go on unheard before no more attempts of it start on the node."""
+ActivityKey: TypeAlias = tuple[str, int]
+"""Which activity: (execution id, number)."""
+QueueKey: TypeAlias = tuple[str, str, bool]
+"""Those that wait in one line: (queue, name of the activity, whether they are suspects)."""
 
 
 class SlotLimit:
@@ -62,6 +78,24 @@ class RateLimit:
         self.next_at = max(self.next_at, now) + self.spacing
 
 
+class WaitingAttempt(NamedTuple):
+    """An attempt that waits for a slot, with the alarms that end its wait."""
+
+    activity: Activity[..., object]
+    task: ActivityTask
+    alarms: Sequence[Alarm] = ()
+
+    @property
+    def key(self) -> ActivityKey:
+        """Which activity it is an attempt of."""
+        return self.task.execution_id, self.task.event.number
+
+    @property
+    def queue_key(self) -> QueueKey:
+        """The line in which the attempt waits for its slot."""
+        return self.task.event.options.queue, self.activity.name, is_suspect(self.task)
+
+
 class ActivitySlots:
     """Decides whether an activity may start now, and queues those that may not, in order, by queue and name."""
 
@@ -72,7 +106,13 @@ class ActivitySlots:
         self._rates: dict[str, RateLimit] = {}
         self._suspects = SlotLimit(1)
         self._slots: dict[tuple[str, str], list[SlotLimit]] = {}
-        self._waiting: dict[tuple[str, str, bool], deque[tuple[Activity[..., object], ActivityTask]]] = {}
+        self._waiting: dict[QueueKey, OrderedDict[ActivityKey, WaitingAttempt]] = {}
+        self._queue_keys: dict[ActivityKey, QueueKey] = {}
+        """In which line each activity waits that waits for a slot."""
+        self._abandoned: Counter[str] = Counter()
+        """How many threads of each activity are abandoned, by its name."""
+        self.exhausted: set[str] = set()
+        """The names of activities of which no attempt may start, because too many of their threads are abandoned."""
 
     def register(self, activity: Activity[..., object]) -> None:
         """Take over the limits that an activity declares."""
@@ -83,6 +123,8 @@ class ActivitySlots:
 
     def try_admit(self, activity: Activity[..., object], task: ActivityTask, now: Instant) -> bool:
         """Take a slot of each limit that applies to an activity, or none; whether they were taken."""
+        if activity.name in self.exhausted:
+            return False
         slots = self._find_slots(activity, task)
         if task.lost and is_suspect(task):
             slots = [*slots, self._suspects]
@@ -97,32 +139,57 @@ class ActivitySlots:
             slot.used += 1
         return True
 
-    def release(self, activity: Activity[..., object], task: ActivityTask, *, is_alone: bool) -> None:
-        """Free the slots of an activity; `is_alone`: also the slot for suspects."""
+    def release(
+        self, activity: Activity[..., object], task: ActivityTask, *, is_alone: bool, is_abandoned: bool = False
+    ) -> None:
+        """Free the slots of an activity; `is_alone`: also the slot for suspects; `is_abandoned`: see `abandon`."""
         for slot in self._find_slots(activity, task):
             slot.used -= 1
+        if is_abandoned:
+            self._executors[activity.executor].used += 1  # it was free already
+            self._count_abandoned(activity.name, -1)
         if is_alone:
             self.release_suspect()
+
+    def abandon(self, activity: Activity[..., object]) -> None:
+        """A thread goes on though its attempt is over: another may take its place."""
+        self._executors[activity.executor].used -= 1
+        self._count_abandoned(activity.name, 1)
+
+    def count_abandoned(self, name: str) -> int:
+        """How many threads of an activity go on though their attempts are over."""
+        return self._abandoned[name]
+
+    def _count_abandoned(self, name: str, change: int) -> None:
+        self._abandoned[name] += change
+        if self._abandoned[name] >= MOST_ABANDONED:
+            self.exhausted.add(name)
+        else:
+            self.exhausted.discard(name)
+        if not self._abandoned[name]:
+            del self._abandoned[name]
 
     def release_suspect(self) -> None:
         """Free the slot for suspects: the next one may start beside the one that runs."""
         self._suspects.used -= 1
 
-    def enqueue(self, activity: Activity[..., object], task: ActivityTask) -> None:
-        """Queue an activity until its slots are free."""
-        queue = task.event.options.queue
-        self._waiting.setdefault((queue, activity.name, is_suspect(task)), deque()).append((activity, task))
-        for limit in self.limits_of(activity, queue):
+    def enqueue(self, waiting: WaitingAttempt) -> None:
+        """Queue an attempt until its slots are free. An earlier attempt of its activity that waits still is dropped."""
+        self.withdraw(*waiting.key)
+        queue_key = self._queue_keys[waiting.key] = waiting.queue_key
+        self._waiting.setdefault(queue_key, OrderedDict())[waiting.key] = waiting
+        for limit in self.limits_of(waiting.activity, queue_key[0]):
             limit.waiting += 1
 
     def admit_waiting(self, now: Instant) -> Iterator[tuple[Activity[..., object], ActivityTask]]:
         """Take slots for queued activities, in order of arrival per queue and activity, and yield those that may start."""
-        for key, waiting in list(self._waiting.items()):
-            while waiting and self.try_admit(*waiting[0], now):
-                self._note_dequeued(waiting[0][0], key[0])
-                yield waiting.popleft()
-            if not waiting:
-                del self._waiting[key]
+        for line in list(self._waiting.values()):
+            while line:
+                first = next(iter(line.values()))
+                if not self.try_admit(first.activity, first.task, now):
+                    break
+                self._remove(first)
+                yield first.activity, first.task
 
     def next_rate_at(self, now: Instant) -> Instant | None:
         """When a rate limit allows the next queued activity to start; None if none waits for one."""
@@ -135,31 +202,31 @@ class ActivitySlots:
 
     def withdraw(self, execution_id: str, number: int, attempt: int | None = None) -> bool:
         """Remove an activity from the queue, if that attempt is there; whether it was."""
-        for waiting in self._waiting.values():
-            for index, (activity, task) in enumerate(waiting):
-                is_it = task.execution_id == execution_id and task.event.number == number
-                if is_it and attempt in (None, task.attempt):
-                    self._note_dequeued(activity, task.event.options.queue)
-                    del waiting[index]
-                    return True
-        return False
+        key = (execution_id, number)
+        queue_key = self._queue_keys.get(key)
+        if queue_key is None:
+            return False
+        waiting = self._waiting[queue_key][key]
+        if attempt not in (None, waiting.task.attempt):
+            return False
+        self._remove(waiting)
+        return True
 
     @property
     def waiting_count(self) -> int:
         """How many activities wait in this process for a free slot."""
-        return sum(len(waiting) for waiting in self._waiting.values())
+        return len(self._queue_keys)
 
     @property
     def waiting(self) -> list[ActivityTask]:
         """The activities that wait for a slot, in no particular order."""
-        return [task for waiting in self._waiting.values() for _, task in waiting]
+        return [one.task for line in self._waiting.values() for one in line.values()]
 
     def clear(self) -> None:
         """Remove all activities from the queue."""
-        for (queue, _, _), waiting in self._waiting.items():
-            for activity, _ in waiting:
-                self._note_dequeued(activity, queue)
-        self._waiting.clear()
+        for line in list(self._waiting.values()):
+            for waiting in list(line.values()):
+                self._remove(waiting)
 
     def limits_of(self, activity: Activity[..., object], queue: str) -> list[SlotLimit | RateLimit]:
         """All limits that apply to an activity in a queue."""
@@ -180,8 +247,16 @@ class ActivitySlots:
             self._slots[activity.name, queue] = slots
         return slots
 
-    def _note_dequeued(self, activity: Activity[..., object], queue: str) -> None:
-        for limit in self.limits_of(activity, queue):
+    def _remove(self, waiting: WaitingAttempt) -> None:
+        """Take an attempt out of its line, and let none of its alarms ring: they would keep it in memory, too."""
+        queue_key = self._queue_keys.pop(waiting.key)
+        line = self._waiting[queue_key]
+        del line[waiting.key]
+        if not line:
+            del self._waiting[queue_key]
+        for alarm in waiting.alarms:
+            alarm.cancel()
+        for limit in self.limits_of(waiting.activity, queue_key[0]):
             limit.waiting -= 1
 
 
@@ -202,6 +277,8 @@ class FreeSlots:
 
     def take(self, activity: Activity[..., object], queue: str) -> bool:
         """Take a slot of each limit that applies to an activity, or none; whether they were taken."""
+        if activity.name in self._slots.exhausted:
+            return False
         limits, given = self._slots.limits_of(activity, queue), self._given
         if any(limit.room <= given.get(limit, 0) for limit in limits):
             return False

@@ -152,6 +152,8 @@ class OfferTaker:
             return
         group.may_have_more = False  # of offers made from now on a wake-up tells
         routes = group.routes.difference(self._left_routes) if self._left_routes else group.routes
+        if exhausted := self._runner.slots.exhausted:  # with the next heartbeat it looks again
+            routes = routes.difference(make_route(queue, name) for queue in self._routes.queues for name in exhausted)
         rows = await self._store.take_offers(self._node, routes, limit) if routes else []
         if len(rows) == limit:
             group.may_have_more = True

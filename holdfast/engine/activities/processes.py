@@ -1,12 +1,19 @@
-"""Activities that run in worker processes: arguments and results travel as JSON, exceptions as failures."""
+"""Activities that run in worker processes: arguments and results travel as JSON, exceptions as failures.
+
+A thread waits for the answer of each process. Other than a thread, a process can be ended: so it is, as soon as nobody waits
+for its function any more.
+"""
 
 from __future__ import annotations
 
-import asyncio
+import atexit
 import importlib
-from concurrent.futures import BrokenExecutor, ProcessPoolExecutor
+import signal
+import weakref
+from concurrent.futures.process import BrokenProcessPool
+from functools import partial
 from multiprocessing import get_context
-from typing import Any, Final, NamedTuple
+from typing import TYPE_CHECKING, Any, Final, NamedTuple
 
 import msgspec
 
@@ -15,7 +22,11 @@ from holdfast.core import payloads
 from holdfast.core.failures import Failure, describe_exception
 from holdfast.core.payloads import Payload
 from holdfast.core.signatures import Signature
+from holdfast.engine.activities.threads import ActivityThreads
 from holdfast.errors import InvalidArguments, PayloadError
+
+if TYPE_CHECKING:
+    from multiprocessing.connection import Connection
 
 
 class FunctionPath(NamedTuple):
@@ -38,57 +49,119 @@ class ProcessRaised(msgspec.Struct, frozen=True, tag=True):
     failure: Failure
 
 
-class RaisedInProcess(Exception):
-    """The function raised in its worker process. Failures travel instead of exceptions, many of which cannot be pickled."""
+class RaisedElsewhere(Exception):
+    """The function raised in its process or thread. Failures travel where the exception itself cannot, or must not."""
 
     def __init__(self, failure: Failure) -> None:
         super().__init__(failure.message)
         self.failure = failure
 
 
+REAPING_SECONDS: Final = 5.0
+"""How long a thread waits for a process that has ended to be gone."""
 _ANSWER: Final[msgspec.json.Decoder[ProcessReturned | ProcessRaised]] = msgspec.json.Decoder(ProcessReturned | ProcessRaised)
 
 
+class WorkerProcess:
+    """A process that calls one function after the other, as it is asked."""
+
+    def __init__(self) -> None:
+        context = get_context("spawn")
+        self._connection, theirs = context.Pipe()
+        self._process = context.Process(target=serve, args=(theirs,), name="holdfast-activity")
+        self._process.start()
+        theirs.close()
+        _alive.add(self)
+
+    def ask(self, path: FunctionPath, arguments: bytes, limit: int) -> bytes:
+        """Let the process call a function, and wait for its answer. Raises BrokenProcessPool if the process dies."""
+        try:
+            self._connection.send((path, arguments, limit))
+            return self._connection.recv_bytes()
+        except (EOFError, OSError):
+            self._process.join(REAPING_SECONDS)
+            raise BrokenProcessPool(
+                f"Expected activity '{path.activity}' to end in its process, but the process ended first."
+            ) from None
+
+    def kill(self) -> None:
+        """End the process at once, whatever it does."""
+        _alive.discard(self)
+        self._process.kill()
+
+
+_alive: weakref.WeakSet[WorkerProcess] = weakref.WeakSet()
+
+
+@atexit.register
+def _kill_all() -> None:
+    """Python waits for its processes before it ends: those of an engine that was not shut down may never end."""
+    for worker in list(_alive):
+        worker.kill()
+
+
 class ProcessPool:
-    """A pool of worker processes, started when it is first needed, and replaced when one of its processes dies."""
+    """Worker processes, started when they are needed, as many as are needed at once; up to `most` are kept for later."""
 
     def __init__(self, most: int) -> None:
         self._most = most
-        self._pool: ProcessPoolExecutor | None = None
+        self._idle: list[WorkerProcess] = []
+        self._threads = ActivityThreads(most)
+        self._is_closed = False
 
     async def call(self, activity: Activity[..., Any], arguments: Payload, limit: int) -> Payload:
-        """Run an activity's function. Raises RaisedInProcess, or BrokenExecutor if its process died."""
-        if self._pool is None:
-            self._pool = ProcessPoolExecutor(self._most, mp_context=get_context("spawn"))
-        pool, function = self._pool, activity.function
+        """Run an activity's function. Raises RaisedElsewhere, or BrokenProcessPool if its process died.
+
+        If this is cancelled, the process is ended.
+        """
+        function = activity.function
         path = FunctionPath(function.__module__, function.__qualname__, activity.name)
+        worker = self._idle.pop() if self._idle else await self._threads.call(WorkerProcess)
         try:
-            answer = await asyncio.get_running_loop().run_in_executor(
-                pool, run_in_worker, path, bytes(arguments.data), limit
-            )
-        except BrokenExecutor:
-            if self._pool is pool:
-                self._pool = None
-                pool.shutdown(wait=False)
+            answer = await self._threads.call(partial(worker.ask, path, bytes(arguments.data), limit))
+        except BaseException:
+            worker.kill()
             raise
+        if self._is_closed or len(self._idle) >= self._most:
+            worker.kill()
+        else:
+            self._idle.append(worker)
         outcome = _ANSWER.decode(answer)
         if isinstance(outcome, ProcessRaised):
-            raise RaisedInProcess(outcome.failure)
+            raise RaisedElsewhere(outcome.failure)
         return outcome.result
 
     def close(self) -> None:
-        """Shut the pool down without waiting for calls that are under way."""
-        if self._pool is not None:
-            self._pool.shutdown(wait=False, cancel_futures=True)
+        """End the idle processes; the others end when their calls do, or are cancelled."""
+        self._is_closed = True
+        while self._idle:
+            self._idle.pop().kill()
+        self._threads.close()
+
+
+# --- in the worker process ---
+
+
+def serve(connection: Connection) -> None:
+    """Call functions as the engine asks, until that has ended. Ctrl-C is for the engine, which then ends its processes."""
+    signal.signal(signal.SIGINT, _ignore)
+    while True:
+        try:
+            path, arguments, limit = connection.recv()
+            connection.send_bytes(run_in_worker(path, arguments, limit))
+        except (EOFError, OSError):
+            return
+
+
+def _ignore(_number: int, _frame: object) -> None:
+    """Do nothing. Unlike SIG_IGN, this does not reach the processes that a function starts."""
 
 
 def run_in_worker(path: FunctionPath, arguments: bytes, limit: int) -> bytes:
-    """Runs in the worker process: find the function, call it, and answer ProcessReturned or ProcessRaised as JSON."""
+    """Find the function, call it, and answer ProcessReturned or ProcessRaised as JSON."""
     outcome: ProcessReturned | ProcessRaised
     try:
         outcome = ProcessReturned(_call(path, arguments, limit))
-    except KeyboardInterrupt:
-        raise  # the user ends everything
     except (InvalidArguments, PayloadError) as error:
         outcome = ProcessRaised(msgspec.structs.replace(describe_exception(error), non_retryable=True))
     except BaseException as error:  # noqa: BLE001 - whatever user code raises is recorded, SystemExit too

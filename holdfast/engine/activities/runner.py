@@ -10,8 +10,7 @@ import asyncio
 import contextvars
 import functools
 import logging
-from collections.abc import Awaitable, Callable, Mapping, Sequence
-from concurrent.futures import ThreadPoolExecutor
+from collections.abc import Awaitable, Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, Final
 
@@ -25,10 +24,12 @@ from holdfast.core.instants import SECOND
 from holdfast.core.options import TimeoutKind
 from holdfast.core.payloads import Payload
 from holdfast.engine.activities.attempt import ActivityAttempt, current
-from holdfast.engine.activities.limits import ActivitySlots
-from holdfast.engine.activities.processes import ProcessPool, RaisedInProcess
+from holdfast.engine.activities.limits import ActivitySlots, WaitingAttempt
+from holdfast.engine.activities.processes import ProcessPool, RaisedElsewhere
 from holdfast.engine.activities.running import AttemptTimeouts, RunningAttempt
+from holdfast.engine.activities.threads import ActivityThreads
 from holdfast.engine.requests import Answer, Handled, Request
+from holdfast.engine.turns.interrupts import ends_process
 from holdfast.errors import HoldfastError, InvalidArguments, PayloadError, StoreUnavailable
 
 if TYPE_CHECKING:
@@ -40,6 +41,8 @@ log = logging.getLogger("holdfast.activities")
 
 LONGEST_ALONE: Final = 10 * SECOND
 """How long a suspect, which may have ended its process before, keeps other suspects from starting."""
+UNWINDING_SECONDS: Final = 2.0
+"""How long an async function that was cancelled may take to end before others get its place, or the engine closes."""
 UNDESCRIBED: Final = Failure(
     type="Unknown",
     message="Expected to describe what the activity raised, but that failed too. Look for memory that runs out.",
@@ -76,6 +79,9 @@ class ActivityRunner:
         self._on_slot_freed = deps.on_slot_freed
         self._wait_for_suspect_turns = deps.wait_for_suspect_turns
         self._running: dict[tuple[str, int], RunningAttempt] = {}
+        """The present attempt of each activity."""
+        self._begun: set[RunningAttempt] = set()
+        """All attempts whose tasks have not ended, also those that are over and go on unheard."""
         self.slots = ActivitySlots(
             {
                 Executor.LOOP: config.max_activities,
@@ -87,7 +93,7 @@ class ActivityRunner:
         for activity in deps.activities.values():
             self.slots.register(activity)
         self._timeouts = AttemptTimeouts(deps.clock, self._expire)
-        self._threads = ThreadPoolExecutor(config.max_threads, thread_name_prefix="holdfast-activity")
+        self._threads = ActivityThreads(config.max_threads)
         self._processes = ProcessPool(config.max_processes)
         self._rate_alarm: Alarm | None = None
         self._is_closing = False
@@ -115,6 +121,12 @@ class ActivityRunner:
         running = [one.attempt.task for one in self._running.values() if not one.attempt.is_over]
         return running + self.slots.waiting
 
+    def find_unheard(self, execution_id: str) -> list[ActivityTask]:
+        """The attempts of an execution whose outcome no longer counts, and whose functions still run here."""
+        return [
+            one.attempt.task for one in self._begun if one.is_abandoned and one.attempt.task.execution_id == execution_id
+        ]
+
     # --- starting ---
 
     def start(self, task: ActivityTask) -> None:
@@ -124,23 +136,26 @@ class ActivityRunner:
             return
         activity = self._activities.get(task.event.name)
         if activity is None:
-            self._refuse(task, make_unknown_failure(task, self._activities))
+            self._send(task, _make_refusal(task, make_unknown_failure(task, self._activities)))
             return
         if task.lost >= self._config.max_lost:
-            self._refuse(task, make_lost_failure(task))
+            self._send(task, _make_refusal(task, make_lost_failure(task)))
             return
         if self.slots.try_admit(activity, task, self._clock.now()):
             self._launch(activity, task)
             return
-        self.slots.enqueue(activity, task)
         options = task.event.options
         queued_at = task.scheduled_at if task.attempt == 1 else self._clock.now()  # each attempt waits for a slot of its own
-        for since, limit, kind in (
+        limits = (
             (queued_at, options.schedule_to_start_us, TimeoutKind.SCHEDULE_TO_START),
             (task.scheduled_at, options.schedule_to_close_us, TimeoutKind.SCHEDULE_TO_CLOSE),
-        ):
-            if limit is not None:
-                self._clock.call_at(since + limit, functools.partial(self._expire_waiting, task, kind))
+        )
+        alarms = [
+            self._clock.call_at(since + limit, functools.partial(self._expire_waiting, task, kind))
+            for since, limit, kind in limits
+            if limit is not None
+        ]
+        self.slots.enqueue(WaitingAttempt(activity, task, alarms))
         self._watch_rate()
 
     def _launch(self, activity: Activity[..., Any], task: ActivityTask) -> None:
@@ -148,13 +163,9 @@ class ActivityRunner:
         running = RunningAttempt(activity, attempt)
         key = (task.execution_id, task.event.number)
         self._running[key] = running
+        self._begun.add(running)
         self._timeouts.arm(running)
         running.future = asyncio.get_running_loop().create_task(self._run(running))
-
-    def _refuse(self, task: ActivityTask, failure: Failure) -> None:
-        self._send(
-            task, envelopes.ActivityRaised(number=task.event.number, attempt=task.attempt, work=task.work, failure=failure)
-        )
 
     def _admit_waiting(self) -> None:
         for activity, task in self.slots.admit_waiting(self._clock.now()):
@@ -190,25 +201,28 @@ class ActivityRunner:
                     outcome = envelopes.ActivityReturned(
                         number=task.event.number, attempt=task.attempt, work=task.work, result=result
                     )
-        except asyncio.CancelledError:
-            outcome = envelopes.ActivityStopped(number=task.event.number, attempt=task.attempt, work=task.work)
-        except RaisedInProcess as error:
+        except asyncio.CancelledError as error:  # by its own making: if anybody asked for it, the attempt is over
+            outcome = _make_raised(attempt, _describe_cancelled(error))
+        except RaisedElsewhere as error:
             outcome = _make_raised(attempt, error.failure)
         except (InvalidArguments, PayloadError) as error:
             outcome = _make_raised(attempt, msgspec.structs.replace(_describe(error), non_retryable=True))
-        except KeyboardInterrupt:
-            raise  # the process is being ended
+        except (KeyboardInterrupt, SystemExit) as error:
+            if ends_process(error):
+                raise
+            outcome = _make_raised(attempt, _describe(error))
         except GeneratorExit as error:
             if not running.is_current:
                 raise  # the loop is closed, or the task is collected
             outcome = _make_raised(attempt, _describe(error))  # the function raised it
-        except BaseException as error:  # noqa: BLE001 - whatever user code raises is recorded, SystemExit too
+        except BaseException as error:  # noqa: BLE001 - whatever user code raises is recorded
             outcome = _make_raised(attempt, _describe(error))
         finally:
             if type(outcome) is envelopes.ActivityReturned or running.is_current:
                 self._finish(running, outcome)
             else:  # it is closed from elsewhere: nothing can be sent any more, and no other attempt be started
                 attempt.is_over = True
+                self._begun.discard(running)
                 running.cancel_alarms()
 
     async def _announce(self, attempt: ActivityAttempt) -> None:
@@ -269,7 +283,8 @@ class ActivityRunner:
             result = await activity.function(*args)
         else:
             call = functools.partial(contextvars.copy_context().run, _call_in_thread, activity, args)
-            result = await asyncio.get_running_loop().run_in_executor(self._threads, call)
+            running.is_in_thread = True
+            result = await self._threads.call(call)
         return payloads.encode(result, f"the result of {activity.signature.what}", limit)
 
     def _finish(self, running: RunningAttempt, outcome: envelopes.AnyEnvelope | None) -> None:
@@ -279,8 +294,9 @@ class ActivityRunner:
         try:
             if self._running.get(key) is running:
                 del self._running[key]
+            self._begun.discard(running)
             running.cancel_alarms()
-            self.slots.release(running.activity, task, is_alone=running.is_alone)
+            self.slots.release(running.activity, task, is_alone=running.is_alone, is_abandoned=running.is_abandoned)
             if self.slots.waiting_count:
                 self._admit_waiting()
             self._on_slot_freed()
@@ -361,32 +377,90 @@ class ActivityRunner:
             self.slots.withdraw(execution_id, number, attempt)
 
     def _abandon(self, running: RunningAttempt) -> None:
+        """The outcome of an attempt no longer counts: end its function, or let others have its place if that cannot be."""
         running.attempt.is_over = True
-        if running.has_begun and running.future is not None and running.activity.executor is Executor.LOOP:
+        if not running.has_begun or running.future is None:
+            return
+        if not running.is_in_thread:
             running.future.cancel()
+            loop = running.future.get_loop()
+            running.alarms.append(loop.call_later(UNWINDING_SECONDS, self._replace, running))
+        else:
+            self._replace(running)
+
+    def _replace(self, running: RunningAttempt) -> None:
+        """Give the place of a function that goes on unheard to others, and say so where that is not a matter of course."""
+        if running.is_abandoned or running not in self._begun or self._is_closing:
+            return
+        running.is_abandoned = True
+        self.slots.abandon(running.activity)
+        task, name = running.attempt.task, running.activity.name
+        if not running.is_in_thread or name in self.slots.exhausted:
+            log.warning(
+                "activity '%s' of '%s' still runs in attempt %d, %s. %d such functions of it run on this node%s",
+                name,
+                task.workflow_id,
+                task.attempt,
+                "though its attempt is over; sync functions should ask is_cancelled(), and use timeouts of their own"
+                if running.is_in_thread
+                else "though it was cancelled: it swallows CancelledError",
+                self.slots.count_abandoned(name),
+                ", so no more attempts of it start here" if name in self.slots.exhausted else "",
+            )
+        self._admit_waiting()
+        self._on_slot_freed()
+
+    # --- closing ---
 
     async def close(self, grace: float) -> None:
-        """Let running attempts finish within the grace time; the others become `unfinished`."""
+        """Let running attempts finish within the grace time; the others become `unfinished`, and are cancelled.
+
+        Does not wait for what is cancelled: see `end_cancelled`.
+        """
         self._is_closing = True
         self.unfinished.extend(self.slots.waiting)
         self.slots.clear()
         if self._rate_alarm is not None:
             self._rate_alarm.cancel()
-        left = [running for running in self._running.values() if running.future is not None]
-        if left and grace > 0:
-            await asyncio.wait([running.future for running in left if running.future is not None], timeout=grace)
-        interrupted = list(self._running.values())
-        for running in interrupted:
+        wanted = _find_tasks(running for running in self._begun if not running.attempt.is_over)
+        if wanted and grace > 0:
+            await asyncio.wait(wanted, timeout=grace)
+        for running in list(self._begun):
             if not running.attempt.is_over:
                 self.unfinished.append(running.attempt.task)
             running.attempt.cancel_requested = running.attempt.is_over = True
-            if running.future is not None:
-                running.future.cancel()
-        futures = [running.future for running in interrupted if running.future is not None]
-        if futures:
-            await asyncio.gather(*futures, return_exceptions=True)
-        self._threads.shutdown(wait=False, cancel_futures=True)
+        for future in _find_tasks(self._begun):
+            future.cancel()
+        self._threads.close()
         self._processes.close()
+
+    async def end_cancelled(self) -> None:
+        """Give what `close` cancelled a short time to clean up. What still runs then is left behind, whatever it does."""
+        left = _find_tasks(self._begun)
+        if left:
+            await asyncio.wait(left, timeout=UNWINDING_SECONDS)
+        for running in list(self._begun):
+            future, task = running.future, running.attempt.task
+            if future is None or future.done():
+                continue
+            log.warning(
+                "activity '%s' of '%s' still runs %g s after it was cancelled, and is left behind: it swallows "
+                "CancelledError, or its clean-up takes too long",
+                task.event.name,
+                task.workflow_id,
+                UNWINDING_SECONDS,
+            )
+            _disown(future)
+
+
+def _find_tasks(attempts: Iterable[RunningAttempt]) -> list[asyncio.Task[None]]:
+    return [one.future for one in attempts if one.future is not None]
+
+
+def _disown(task: asyncio.Task[None]) -> None:
+    """Let nobody wait for a task: at the end of a loop, asyncio cancels all and waits until they have ended."""
+    asyncio.tasks._unregister_task(task)
+    task._log_destroy_pending = False  # type: ignore[attr-defined]  # it is in the log already
 
 
 def make_lost_failure(task: ActivityTask) -> Failure:
@@ -411,9 +485,14 @@ def make_unknown_failure(task: ActivityTask, activities: Mapping[str, Activity[.
 
 
 def _call_in_thread(activity: Activity[..., Any], args: Sequence[Any]) -> Any:
-    """Call a sync function. Raises RuntimeError for its StopIteration, as coroutines do: futures cannot hold that."""
+    """Call a sync function. Raises RuntimeError for its StopIteration, as coroutines do: futures cannot hold that.
+
+    What would end the process if the loop saw it is the function's own making here: Ctrl-C comes to the main thread.
+    """
     try:
         return activity.function(*args)
+    except (KeyboardInterrupt, SystemExit) as error:
+        raise RaisedElsewhere(_describe(error)) from None
     except StopIteration as error:
         raised = RuntimeError(f"{activity.signature.what} raised StopIteration")
         raise raised.with_traceback(error.__traceback__) from error
@@ -423,10 +502,23 @@ def _describe(error: BaseException) -> Failure:
     """The failure of an attempt that raised; as a last resort one that says only that it did, so that the attempt ends."""
     try:
         return describe_exception(error)
-    except KeyboardInterrupt:
-        raise
-    except BaseException:  # noqa: BLE001 - memory that runs out, for instance
+    except BaseException as second:  # memory that runs out, for instance
+        if ends_process(second):
+            raise
         return UNDESCRIBED
+
+
+def _describe_cancelled(error: asyncio.CancelledError) -> Failure:
+    failure = _describe(error)
+    if failure.message:
+        return failure
+    message = "nobody asked to cancel the activity: it raised this itself, or something that it awaited was cancelled"
+    return msgspec.structs.replace(failure, message=message)
+
+
+def _make_refusal(task: ActivityTask, failure: Failure) -> envelopes.ActivityRaised:
+    """What becomes of an attempt that is not started."""
+    return envelopes.ActivityRaised(number=task.event.number, attempt=task.attempt, work=task.work, failure=failure)
 
 
 def _make_raised(attempt: ActivityAttempt, failure: Failure) -> envelopes.ActivityRaised:

@@ -20,7 +20,19 @@ if TYPE_CHECKING:
 class RunningAttempt:
     """An attempt that runs, with its task, its alarms and what it reported."""
 
-    __slots__ = ("activity", "alarms", "attempt", "beat_alarm", "future", "has_beaten", "has_begun", "is_alone", "saved")
+    __slots__ = (
+        "activity",
+        "alarms",
+        "attempt",
+        "beat_alarm",
+        "future",
+        "has_beaten",
+        "has_begun",
+        "is_abandoned",
+        "is_alone",
+        "is_in_thread",
+        "saved",
+    )
 
     def __init__(self, activity: Activity[..., Any], attempt: ActivityAttempt) -> None:
         self.activity = activity
@@ -30,6 +42,10 @@ class RunningAttempt:
         self.beat_alarm: Alarm | None = None
         self.has_begun = False
         """Whether its task has taken its first step: one that is cancelled before never runs, not even to free its slot."""
+        self.is_in_thread = False
+        """Whether its function has been handed to a thread: then it cannot be ended."""
+        self.is_abandoned = False
+        """Whether its function goes on though its outcome no longer counts, and its place was given to others."""
         self.has_beaten = False
         """Whether the function sent a heartbeat that is still to be noted in the loop."""
         self.is_alone = attempt.task.lost > 0 and is_suspect(attempt.task)

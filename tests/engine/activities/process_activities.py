@@ -4,7 +4,9 @@ from __future__ import annotations
 
 import asyncio
 import os
+import time
 from dataclasses import dataclass
+from pathlib import Path
 from typing import Any
 
 from holdfast import ApplicationFailure, Retry, activity
@@ -57,8 +59,17 @@ def raise_odd(how: str) -> None:
             raise GeneratorExit
         case "cancel":
             raise asyncio.CancelledError
+        case "interrupt":
+            raise KeyboardInterrupt
         case "wordless":
             raise Wordless
+
+
+@activity(executor="process", retry=Retry(max_attempts=1))
+def sleep_in_process(marker: str) -> None:
+    """Says in a file which process it is, and does not end."""
+    Path(marker).write_text(str(os.getpid()))
+    time.sleep(3600)
 
 
 @activity(executor="process", retry=Retry(max_attempts=3, initial=0))

@@ -10,7 +10,6 @@ from typing import Any
 import pytest
 
 from holdfast import (
-    ActivityCancelled,
     ActivityError,
     ActivityFailed,
     ActivityTimedOut,
@@ -67,7 +66,7 @@ ENDINGS: dict[str, tuple[type[ActivityError], str, Any]] = {
     "failure": (ActivityFailed, "ValueError", None),
     "details": (ActivityFailed, "Declined", {"code": 51}),
     "timeout": (ActivityTimedOut, "start_to_close", None),
-    "cancel": (ActivityCancelled, "CancelledError", None),
+    "cancel": (ActivityFailed, "CancelledError", None),
     "exit": (ActivityFailed, "SystemExit", None),
     "odd": (ActivityFailed, "Odd", None),
     "silent": (ActivityFailed, "Silent", None),

@@ -11,7 +11,7 @@ from typing import Any, Final
 
 import pytest
 
-from holdfast import ActivityCancelled, ActivityError, ActivityFailed, Context, Retry, activity, activity_info, workflow
+from holdfast import ActivityError, ActivityFailed, Context, Retry, activity, activity_info, workflow
 from holdfast.activities.definitions import Activity, TransactionActivity
 from holdfast.core import events
 from holdfast.core.failures import Failure
@@ -78,8 +78,11 @@ RAISED: Final[Mapping[str, tuple[Callable[[], BaseException], str]]] = {
 }
 
 
+RAISED_BY_FUNCTIONS: Final = {**RAISED, "interrupt": (KeyboardInterrupt, "KeyboardInterrupt")}
+
+
 def make(how: str) -> BaseException:
-    return RAISED[how][0]()
+    return RAISED_BY_FUNCTIONS[how][0]()
 
 
 @activity(retry=TWICE)
@@ -139,9 +142,6 @@ def failed(name: str, attempt: int = 2) -> list[Any]:
     return [ActivityFailed.__name__, name, attempt]
 
 
-CANCELLED: Final = [ActivityCancelled.__name__, "CancelledError", 1]
-
-
 # --- what the function raises ---
 
 
@@ -149,9 +149,9 @@ CANCELLED: Final = [ActivityCancelled.__name__, "CancelledError", 1]
 async def test_A1_whatever_the_function_raises_fails_it_after_its_attempts(
     open_engine: OpenEngine, work: Activity[..., Any]
 ) -> None:
-    ends = await find_ends(open_engine, work, list(RAISED), auto_advance=True)
+    ends = await find_ends(open_engine, work, list(RAISED_BY_FUNCTIONS), auto_advance=True)
 
-    assert ends == {how: failed(name) for how, (_, name) in RAISED.items()}
+    assert ends == {how: failed(name) for how, (_, name) in RAISED_BY_FUNCTIONS.items()}
 
 
 async def test_A1_generator_exit_that_a_future_holds_fails_the_activity(open_engine: OpenEngine) -> None:
@@ -178,12 +178,15 @@ async def test_A1_exception_that_does_not_tell_its_class_fails_the_activity(open
 
 @pytest.mark.parametrize("url", ["memory"], indirect=True)
 async def test_A1_whatever_a_function_raises_in_a_process_fails_it(open_engine: OpenEngine) -> None:
-    ends = await find_ends(open_engine, raise_odd, ["stop", "generator exit", "cancel", "wordless"], auto_advance=True)
+    ends = await find_ends(
+        open_engine, raise_odd, ["stop", "generator exit", "cancel", "interrupt", "wordless"], auto_advance=True
+    )
 
     assert ends == {
         "stop": failed("StopIteration"),
         "generator exit": failed("GeneratorExit"),
         "cancel": failed("CancelledError"),
+        "interrupt": failed("KeyboardInterrupt"),
         "wordless": failed("Wordless"),
     }
 
@@ -209,19 +212,51 @@ async def test_A1_stop_iteration_in_a_thread_is_told_with_its_place(open_engine:
     assert ended.failure.trace.endswith("take_first")
 
 
-@pytest.mark.parametrize("executor", ["loop", "thread"])
-async def test_A1_cancellation_that_nobody_asked_for_cancels_the_activity(open_engine: OpenEngine, executor: str) -> None:
-    @activity(retry=TWICE)
-    async def cancel_in_loop(_how: str) -> None:
-        raise asyncio.CancelledError
+@activity(retry=TWICE)
+async def cancel_in_loop(how: str) -> None:
+    match how:
+        case "raise":
+            raise asyncio.CancelledError
+        case "await what was cancelled":
+            future = asyncio.get_running_loop().create_future()
+            future.cancel()
+            await future
+        case "cancel itself":
+            task = asyncio.current_task()
+            assert task is not None
+            task.cancel()
+            await asyncio.sleep(3600)
+        case "time out":
+            async with asyncio.timeout(0):
+                await asyncio.sleep(3600)
 
-    @activity(retry=TWICE)
-    def cancel_in_thread(_how: str) -> None:
-        raise asyncio.CancelledError
 
-    ends = await find_ends(open_engine, cancel_in_loop if executor == "loop" else cancel_in_thread, ["cancel"])
+@activity(retry=TWICE)
+def cancel_in_thread(_how: str) -> None:
+    raise asyncio.CancelledError
 
-    assert ends == {"cancel": CANCELLED}
+
+async def test_A2_cancellation_that_nobody_asked_for_is_a_failure(open_engine: OpenEngine) -> None:
+    ways = ["raise", "await what was cancelled", "cancel itself", "time out"]
+    ends = await find_ends(open_engine, cancel_in_loop, ways, auto_advance=True)
+    in_thread = await find_ends(open_engine, cancel_in_thread, ["raise"], store="memory://", auto_advance=True)
+
+    assert ends == dict.fromkeys(ways[:3], failed("CancelledError")) | {"time out": failed("TimeoutError")}
+    assert in_thread == {"raise": failed("CancelledError")}
+
+
+async def test_A2_failure_by_cancellation_says_that_nobody_asked_for_it(open_engine: OpenEngine) -> None:
+    @workflow
+    async def order(ctx: Context) -> str:
+        try:
+            await ctx.run(cancel_in_loop.with_options(retry=Retry(max_attempts=1)), "raise")
+        except ActivityFailed as error:
+            return str(error)
+        return ""
+
+    engine = await open_engine(order, cancel_in_loop)
+
+    assert "CancelledError: nobody asked to cancel the activity" in await (await engine.start(order)).result()
 
 
 # --- what types raise ---
@@ -310,9 +345,9 @@ async def test_A1_whatever_a_transaction_raises_fails_it_after_its_attempts(plac
     def fail(_connection: Any, how: str) -> Any:
         raise make(how)
 
-    ends = await find_ends(place.open, place.transaction(fail, retry=TWICE), list(RAISED))
+    ends = await find_ends(place.open, place.transaction(fail, retry=TWICE), list(RAISED_BY_FUNCTIONS))
 
-    assert ends == {how: failed(name) for how, (_, name) in RAISED.items()}
+    assert ends == {how: failed(name) for how, (_, name) in RAISED_BY_FUNCTIONS.items()}
 
 
 async def test_A1_result_of_a_transaction_whose_encoding_raises_anything_fails_it_at_once(place: Place) -> None:
@@ -321,11 +356,13 @@ async def test_A1_result_of_a_transaction_whose_encoding_raises_anything_fails_i
     assert ends == {how: failed("EncodingError", 1) for how in RAISED}
 
 
-async def test_A1_cancellation_that_a_transaction_raises_cancels_it(place: Place) -> None:
+async def test_A2_cancellation_that_a_transaction_raises_is_a_failure(place: Place) -> None:
     def cancel(_connection: Any, _how: str) -> Any:
         raise asyncio.CancelledError
 
-    assert await find_ends(place.open, place.transaction(cancel, retry=TWICE), ["cancel"]) == {"cancel": CANCELLED}
+    ends = await find_ends(place.open, place.transaction(cancel, retry=TWICE), ["cancel"])
+
+    assert ends == {"cancel": failed("CancelledError")}
 
 
 @pytest.mark.parametrize("kind", [AlreadyDone, StoreUnavailable])
