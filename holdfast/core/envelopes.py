@@ -76,12 +76,16 @@ class Signal(Envelope, frozen=True, kw_only=True, tag="signal"):
     value: Payload
     sender: Sender | None = None
     request: RequestKey | None = None
+    carried: bool = False
+    """In an inbox: whether the run before had it already, so that it comes before all that was sent to this one."""
 
 
 class Cancel(Envelope, frozen=True, kw_only=True, tag="cancel"):
     """A request to cancel: the program is told, and may clean up."""
 
     reason: str = ""
+    carried: bool = False
+    """As in Signal."""
 
 
 class Terminate(Envelope, frozen=True, kw_only=True, tag="terminate"):

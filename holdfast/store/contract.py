@@ -43,8 +43,7 @@ class Wanted(msgspec.Struct, frozen=True, gc=False):
     known_version: int | None = None
     """The version of its cached program, if there is one: its row is not read then, unless it is at another version."""
     workflow_id: str = ""
-    """Its workflow id, if what is addressed by that is wanted too: the id is claimed with it, and is in `Claimed.open_ids`
-    if both were had."""
+    """Its workflow id, where the version is known: else it is read with its row."""
     whole_inbox: bool = False
     """Whether to read all that waits for it, also if it takes no turns: see `Claimed.withheld`."""
 
@@ -95,13 +94,15 @@ class Claimed(msgspec.Struct, gc=False):
     busy: set[str] = msgspec.field(default_factory=set)
     """Wanted executions that another transaction holds, also those that a workflow id stands for."""
     open_ids: dict[tuple[str, str], str | None] = msgspec.field(default_factory=dict)
-    """The open execution of each workflow id asked for, if any; an id that is missing here is being started elsewhere."""
+    """The open execution of each workflow id asked for, if any; an id that is missing here is being started elsewhere. Also
+    the workflow ids of held executions: as long as one is held, nobody else can be open under its id."""
     held_keys: set[RequestKeyId] = msgspec.field(default_factory=set)
     """The request keys asked for that are locked for this transaction; one that is missing here is another's at present."""
     inbox: list[InboxRow] = msgspec.field(default_factory=list)
-    """What waits for the held executions, and what is addressed by workflow id, in order of arrival. Also what waits for
-    executions that are closed, or not there (yet): no other transaction gets any of it meanwhile. What is left out for
-    executions that take no turns says `withheld`."""
+    """What waits for the held executions, by their id or by their workflow id, and for the workflow ids asked for, in order
+    of arrival: so nobody takes a turn of an execution past what was accepted for it before. Also what waits for executions
+    that are closed, or not there (yet): no other transaction gets any of it meanwhile. What is left out for executions that
+    take no turns says `withheld`."""
     withheld: dict[str, Withheld] = msgspec.field(default_factory=dict)
     """Held executions that take no turns here: an inbox that only grows is not read, so what a claim costs does not depend
     on its size. Their rows are in `rows`. None is withheld whose known version is the stored one, or whose whole inbox is
@@ -110,7 +111,7 @@ class Claimed(msgspec.Struct, gc=False):
     A claim that only takes what is wanted (`limit` 0), or skips such an execution, reads nothing of what waits for its id.
     One that looks for work reads what may have to be done nonetheless: rows of up to LONGEST_ORDER bytes that begin with the
     claim's `order_prefix`, and those for an execution off the claim's routes that do not go by its own route yet. What is
-    addressed by workflow id, and due timers, are read in any case."""
+    addressed by workflow ids that were asked for or found, and due timers, are read in any case."""
     due: list[TimerRow] = msgspec.field(default_factory=list)
     """Due timers of the held executions, in due order."""
     skipped: bool = False
@@ -130,6 +131,8 @@ class TurnWrite(msgspec.Struct, gc=False):
     consumed: Sequence[int] = ()
     """Ids of the inbox rows that this turn took."""
     outgoing: Sequence[InboxRow] = ()
+    readdressed: Sequence[InboxRow] = ()
+    """Inbox rows that wait for the execution from now on, as in `UnroutedWrite`."""
     dead_letters: Sequence[DeadLetterRow] = ()
     requests: Sequence[RequestRow] = ()
     offered: Sequence[ActivityRow] = ()

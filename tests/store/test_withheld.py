@@ -169,14 +169,15 @@ async def test_an_execution_that_a_workflow_id_stands_for_is_withheld_too(store:
     assert names_of(claimed.inbox) == ["by workflow id"], "that may be for another, next time"
 
 
-async def test_with_its_workflow_id_a_blocked_execution_brings_what_is_addressed_by_that(store: Store) -> None:
+async def test_a_blocked_execution_brings_what_is_under_its_workflow_id_only_if_that_is_asked_for(store: Store) -> None:
     await block(store)
     await commit_unrouted(store, make_signal("by its id"), make_signal("by workflow id", None, workflow_id="order-1"))
 
-    claimed = await look(store, Claim(wanted=[Wanted(ORG, id_of(1), None, "order-1")]))
+    by_its_id = await look(store, Claim(wanted=[Wanted(ORG, id_of(1), None, "order-1")]))
+    by_workflow_id = await look(store, Claim(workflow_ids=[(ORG, "order-1")]))
 
-    assert claimed.open_ids == {(ORG, "order-1"): id_of(1)}
-    assert names_of(claimed.inbox) == ["by workflow id"]
+    assert by_its_id.open_ids == by_workflow_id.open_ids == {(ORG, "order-1"): id_of(1)}
+    assert (names_of(by_its_id.inbox), names_of(by_workflow_id.inbox)) == ([], ["by workflow id"])
 
 
 async def test_what_waits_for_a_closed_execution_is_read_whatever_its_route(store: Store) -> None:

@@ -331,7 +331,7 @@ class Batch:
     async def _drop_repeated_starts(self, transaction: Transaction, lost: set[str]) -> None:
         """A start that came by the inbox and whose execution exists was handled before: it is taken away."""
         starts = {
-            one.pending.execution_id: one.pending.arrivals[0].row
+            one.pending.execution_id: one.pending.start_row
             for one in self._effects.taken
             if one.pending.start is not None and one.pending.arrivals and one.pending.execution_id in lost
         }

@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Final, TypeAlias
 import msgspec
 
 from holdfast.core import codec
-from holdfast.core.envelopes import Terminate
+from holdfast.core.envelopes import AnyEnvelope, Cancel, Signal, Terminate
 from holdfast.core.instants import Instant
 from holdfast.engine.requests import AnyRequest, Request, WorkflowIdLookup
 from holdfast.engine.turns.arrivals import Arrival
@@ -89,7 +89,8 @@ class Claims(msgspec.Struct):
     rows: dict[str, ExecutionRow] = {}
     """The rows of held executions, read after the lock; those whose version the cache knows may be missing."""
     open_ids: dict[WorkflowKey, str | None] = {}
-    """Workflow ids that are held, with the open execution of each, if there is one."""
+    """Workflow ids that are held, with the open execution of each, if there is one. Whoever holds an execution has its
+    workflow id as well: nobody else can be open under that."""
     asked_ids: set[WorkflowKey] = set()
     """Workflow ids that were asked for. One that is not in `open_ids` is held by another node."""
     held_keys: set[RequestKeyId] = set()
@@ -139,18 +140,20 @@ class Claims(msgspec.Struct):
             self._absorb_inbox(claimed.inbox)
 
     def _absorb_inbox(self, rows: Sequence[InboxRow]) -> None:
-        had_some = bool(self.inbox)
+        has_to_sort = bool(self.inbox)
         for row in rows:
             if row.id in self._row_ids:
                 continue
             self._row_ids.add(row.id)
             try:
-                self.inbox.append(Arrival(codec.decode_envelope(row.body), None, row))
+                envelope = codec.decode_envelope(row.body)
+                self.inbox.append(Arrival(envelope, None, row))
+                has_to_sort = has_to_sort or is_carried(envelope)
             except CorruptStore as error:
                 self.undecodable.append((row, error.message))
             except NewerFormat as error:
                 self.newer.append((row, error.message))
-        if had_some:
+        if has_to_sort:
             self.inbox.sort(key=_by_arrival)
 
     def version_of(self, execution_id: str) -> int | None:
@@ -264,7 +267,11 @@ class Claimer:
     def _want(self, wanted: dict[str, Wanted], org: str, execution_id: str) -> None:
         if execution_id not in wanted:
             live = self._cache.get(execution_id)
-            wanted[execution_id] = Wanted(org, execution_id, None if live is None else live.execution.state_version)
+            if live is None:
+                wanted[execution_id] = Wanted(org, execution_id)
+            else:
+                execution = live.execution
+                wanted[execution_id] = Wanted(org, execution_id, execution.state_version, execution.workflow_id)
 
     def _resolve_locally(
         self,
@@ -284,10 +291,7 @@ class Claimer:
         wanted[execution_id] = Wanted(key[0], execution_id, version, key[1])
 
     async def _check_guesses(self, claims: Claims, guesses: dict[WorkflowKey, str]) -> None:
-        """Those that are held are open, so they are right. The others may have closed meanwhile: the database knows.
-
-        Who holds the execution, but not its id, does not see what waits under that: whatever comes by the id goes behind it.
-        """
+        """Those that are held are open, so they are right. The others may have closed meanwhile: the database knows."""
         wrong = [key for key, execution_id in guesses.items() if execution_id not in claims.held]
         claims.asked_ids.update(guesses)
         if wrong:
@@ -299,5 +303,11 @@ def key_id_of(org: str, key: RequestKey) -> RequestKeyId:
     return org, key.kind, key.key
 
 
-def _by_arrival(arrival: Arrival) -> int:
-    return 0 if arrival.row is None else arrival.row.id
+def is_carried(envelope: AnyEnvelope) -> bool:
+    """Whether the run before its receiver had an envelope already: it comes before all that was sent to the receiver."""
+    kind = type(envelope)
+    return (kind is Signal or kind is Cancel) and envelope.carried  # type: ignore[union-attr]
+
+
+def _by_arrival(arrival: Arrival) -> tuple[bool, int]:
+    return not is_carried(arrival.envelope), 0 if arrival.row is None else arrival.row.id

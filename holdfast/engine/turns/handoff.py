@@ -1,4 +1,10 @@
-"""What this node cannot take is left to nodes that can, or waits: on the route of its execution, in its inbox."""
+"""What this node cannot take is left to nodes that can, or waits: on the route of its execution, in its inbox.
+
+Order. Whoever was told that a signal is accepted may send the next one at once, by any node and any address: so a row that
+is accepted never gets a new place in the order of arrival. It is readdressed where it is. New rows are only made of what was
+not accepted before (requests, whose callers are answered by the same commit), and of what a run before has had already: that
+is marked as carried over, and comes before all else, since what was sent later may have an older row.
+"""
 
 from __future__ import annotations
 
@@ -19,7 +25,7 @@ from holdfast.engine.turns.pending_turns import PendingTurn
 from holdfast.engine.turns.plan import AnswerRequest
 from holdfast.engine.turns.program_cache import LiveExecution
 from holdfast.engine.turns.taken_turns import TakenTurn
-from holdfast.engine.turns.unrouted import UnroutedWrites
+from holdfast.engine.turns.unrouted import UnroutedWrites, make_readdressed
 from holdfast.engine.turns.writing import note_arrivals
 from holdfast.store.contract import TurnWrite
 from holdfast.store.rows import InboxRow, Route
@@ -46,17 +52,17 @@ def keep_requests(turn: PendingTurn, route: Route, unrouted: UnroutedWrites) -> 
 def keep_rows(turn: PendingTurn, route: Route, unrouted: UnroutedWrites) -> None:
     """Let inbox rows wait for an execution that takes no turn now.
 
-    None waits by workflow id: so it can be skipped, and what comes by that id does not find them again.
+    All wait by its execution id: so it can be skipped, and what comes by another address does not find them again.
     """
     for arrival in turn.arrivals:
-        if arrival.row is not None and not arrival.row.execution_id:
+        if arrival.row is not None and arrival.row.execution_id != turn.execution_id:
             unrouted.readdress(arrival.row, turn.execution_id, arrival.envelope, route)
 
 
 def leave_to_others(turn: PendingTurn, route: Route, unrouted: UnroutedWrites) -> list[AnswerRequest]:
     """Leave everything that has arrived for an execution to the nodes on its route; what callers are told."""
     for arrival in turn.arrivals:
-        if arrival.row is not None and arrival.row.execution_id:
+        if arrival.row is not None and arrival.row.execution_id == turn.execution_id:
             unrouted.reroute(arrival.row, route)
     keep_rows(turn, route, unrouted)
     return keep_requests(turn, route, unrouted)
@@ -94,10 +100,17 @@ def _register(
     row = to_row(execution)
     write = TurnWrite(row=row, expected_version=None)
     note_arrivals(write, pending, turn)
-    write.outgoing = [
-        InboxRow(pending.org, pending.execution_id, "", codec.encode(_without_key(arrival.envelope)), route=row.route)
-        for arrival in arrivals
-    ]
+    moved: list[InboxRow] = []
+    sent: list[InboxRow] = []
+    for arrival in arrivals:
+        envelope = _without_key(arrival.envelope)
+        if arrival.row is not None:
+            moved.append(make_readdressed(arrival.row, pending.execution_id, envelope, row.route))
+            continue
+        if pending.runs_before and isinstance(envelope, Signal | Cancel):
+            envelope = msgspec.structs.replace(envelope, carried=True)
+        sent.append(InboxRow(pending.org, pending.execution_id, "", codec.encode(envelope), route=row.route))
+    write.consumed, write.readdressed, write.outgoing = (), moved, sent
     return TakenTurn(pending, LiveExecution(execution, NoProgram(), None, 0), turn, write)
 
 

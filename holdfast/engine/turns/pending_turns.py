@@ -10,6 +10,7 @@ from holdfast.core.envelopes import AnyEnvelope, InternalContinue, Redispatch, S
 from holdfast.engine.requests import Request
 from holdfast.engine.turns.arrivals import Arrival
 from holdfast.engine.turns.program_cache import LiveExecution
+from holdfast.store.rows import InboxRow
 
 _ENDING_RANKS: Final[dict[type[AnyEnvelope], int]] = {Start: 0, InternalContinue: 0, Terminate: 1}
 
@@ -61,6 +62,14 @@ class PendingTurn(msgspec.Struct, eq=False, gc=False):
     def has_requests(self) -> bool:
         """Whether somebody on this node waits for the turn, or did before it was cleared."""
         return self.had_requests or any(arrival.request is not None for arrival in self.arrivals)
+
+    @property
+    def start_row(self) -> InboxRow | None:
+        """The inbox row that brought its start, if one did: with a signal, that is the signal's."""
+        first, *others = self.arrivals[:2]
+        if first.row is not None or first.request is not None or not others:
+            return first.row
+        return others[0].row
 
     @property
     def comes_from_store(self) -> bool:

@@ -273,9 +273,13 @@ class _Routing:
         """Nobody takes it any more: its next run does, if its receiver continued; else whoever sent a signal hears of it."""
         envelope, unrouted = arrival.envelope, self._unrouted
         if closed is not None and closed.closed_at is not None and closed.status == "continued":
-            if isinstance(envelope, envelopes.CARRIED):
-                unrouted.send(row.org, find_next_run(closed.execution_id, closed.closed_at), envelope)
-            unrouted.consume(arrival)
+            following = find_next_run(closed.execution_id, closed.closed_at)
+            if not isinstance(envelope, envelopes.CARRIED):
+                unrouted.consume(arrival)
+            elif self._takes_turn(following):
+                self._add_unless_repeated(row.org, following, arrival)
+            else:
+                unrouted.readdress(row, following, envelope, "")
         elif type(envelope) is Signal:
             error = self._facts.find_refusal(row.org, row.execution_id, row.workflow_id, "signal")
             if envelope.sender is not None:
@@ -353,11 +357,13 @@ class _Routing:
                 self._unrouted.consume(arrival)
                 return
             start = msgspec.structs.replace(start, signal=None)
-            arrival = Arrival(start, None, arrival.row)
         execution_id = start.execution_id
         self._starts[execution_id] = start
         self._orgs[execution_id] = org
-        self._arrivals[execution_id] = [arrival] if signal is None else [arrival, Arrival(signal, request)]
+        if signal is None:
+            self._arrivals[execution_id] = [arrival]
+        else:  # the row is the signal's, which keeps its place in the order of arrival; a start always comes first
+            self._arrivals[execution_id] = [Arrival(start, request), Arrival(signal, request, arrival.row)]
         self._open[org, start.workflow_id] = execution_id
 
     def _use_existing(self, org: str, start: Start, arrival: Arrival, existing: str) -> None:

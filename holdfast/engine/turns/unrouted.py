@@ -87,8 +87,7 @@ class UnroutedWrites:
 
     def readdress(self, row: InboxRow, execution_id: str, envelope: AnyEnvelope, route: Route) -> None:
         """Let what an inbox row brought wait for an execution. It keeps its place in the order of arrival."""
-        changes = {"execution_id": execution_id, "workflow_id": "", "body": codec.encode(envelope), "route": route}
-        self.write.readdressed.append(msgspec.structs.replace(row, **changes))
+        self.write.readdressed.append(make_readdressed(row, execution_id, envelope, route))
 
     def refuse(self, arrival: Arrival, error: HoldfastError) -> None:
         """Refuse what came by the inbox for an execution that is not made: a parent is told; else it is a dead letter."""
@@ -105,6 +104,12 @@ class UnroutedWrites:
         refused = refuse_child(start, failure)
         if refused is not None:
             self.send(org, *refused)
+
+
+def make_readdressed(row: InboxRow, execution_id: str, envelope: AnyEnvelope, route: Route) -> InboxRow:
+    """An inbox row as it is to become where what it brought waits for an execution."""
+    changes = {"execution_id": execution_id, "workflow_id": "", "body": codec.encode(envelope), "route": route}
+    return msgspec.structs.replace(row, **changes)
 
 
 def log_discarded(receiver: str, reason: str) -> None:

@@ -90,8 +90,6 @@ class MemoryTransaction:
                 continue
             if self._try_row(one.org, one.execution_id):
                 addresses[one.org, one.execution_id, ""] = None
-                if one.workflow_id and not is_closed(row) and self._try_id(one.org, one.workflow_id):
-                    addresses[one.org, "", one.workflow_id] = None
             else:
                 claimed.busy.add(one.execution_id)
         return addresses
@@ -152,6 +150,8 @@ class MemoryTransaction:
         What waits for executions that are closed, or are not there, is ours too: nobody else can get it meanwhile.
         """
         known = {one.execution_id: one.known_version for one in claim.wanted}
+        named: list[Recipient] = []
+        claimed.open_ids = {pair: self._view.open_id(pair) for pair in pairs}
         for org, execution_id, _ in addresses:
             row = self._view.execution(execution_id) if execution_id else None
             if row is None or row.org != org or is_closed(row):
@@ -159,9 +159,14 @@ class MemoryTransaction:
             claimed.held.add(execution_id)
             if row.state_version != known.get(execution_id):
                 claimed.rows[execution_id] = row
-        claimed.open_ids = {pair: self._view.open_id(pair) for pair in pairs}
+            claimed.open_ids[org, row.workflow_id] = execution_id
         claimed.withheld = find_withheld(claim, claimed.rows)
-        claimed.inbox = self._view.inbox_for(address for address in addresses if address[1] not in claimed.withheld)
+        for (org, workflow_id), open_id in claimed.open_ids.items():
+            if open_id in claimed.held and open_id not in claimed.withheld:
+                # To send something, one need not know whether an id that may be either is a workflow id.
+                named += [(org, "", workflow_id), (org, workflow_id, "")]
+        read = chain((address for address in addresses if address[1] not in claimed.withheld), named)
+        claimed.inbox = self._view.inbox_for(read)
         if claimed.withheld:
             self._examine(claim, claimed)
         claimed.due = self._view.due_timers(claimed.held, claim.due_until)
@@ -320,13 +325,12 @@ class MemoryTransaction:
             else:
                 self._changes.rerouted[row_id] = route
 
-        for row in unrouted.readdressed:
-            self._changes.consumed.add(row.id)
-            self._changes.inbox[row.id] = row
-
     def _write_common(self, write: TurnWrite | UnroutedWrite) -> None:
         self._changes.consumed.update(write.consumed)
         self._session.put_inbox(write.outgoing)
+        for row in write.readdressed:
+            self._changes.consumed.add(row.id)
+            self._changes.inbox[row.id] = row
         self._session.put_dead_letters(write.dead_letters)
         for request in write.requests:
             self._changes.requests[request.org, request.kind, request.key] = request

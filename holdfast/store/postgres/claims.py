@@ -26,6 +26,8 @@ Pair: TypeAlias = tuple[str, str]
 
 _ROWS_PER_EXECUTION: Final = 4
 """How many rows are looked at for each execution that is wanted; one may have many."""
+_ID_LENGTH: Final = 36
+"""How many characters an execution id has."""
 _MOST_WINDOWS: Final = 16
 """How often to look further where everything that was found is held by others."""
 _MOST_BYTES: Final = 8 << 20
@@ -51,17 +53,16 @@ class _Taker:
         """(org, execution id) of those whose inbox this transaction has locked: open, closed, or not stored."""
         self._pairs: dict[Pair, None] = {}
         """The (org, workflow id) pairs that this transaction has locked."""
-        self._wanted_pairs: dict[Pair, str] = {}
-        """The workflow ids that are wanted with executions which are held."""
+        self._workflow_ids = {one.execution_id: one.workflow_id for one in claim.wanted if one.workflow_id}
+        """The workflow ids of wanted executions whose rows need not be read."""
         self._unread: list[str] = []
 
     async def take(self) -> Claimed:
         claim, claimed = self._claim, self._claimed
         if claim.wanted:
             await self._lock_wanted()
-        pairs = [*claim.workflow_ids, *self._wanted_pairs]
-        if pairs:
-            await self._lock_ids(pairs)
+        if claim.workflow_ids:
+            await self._lock_ids(claim.workflow_ids)
         if claim.request_keys:
             await self._lock_request_keys()
         if claim.limit > 0:
@@ -98,9 +99,6 @@ class _Taker:
     async def _lock_wanted(self) -> None:
         wanted = {(one.org, one.execution_id) for one in self._claim.wanted}
         locked = await self._lock(wanted)
-        for one in self._claim.wanted:
-            if one.workflow_id and one.execution_id in self._claimed.held:
-                self._wanted_pairs[one.org, one.workflow_id] = one.execution_id
         missing = [execution_id for _, execution_id in wanted if execution_id not in locked]
         if missing:
             rows = await self._connection.fetch(self._sql["read_executions"], missing)
@@ -184,11 +182,8 @@ class _Taker:
 
     async def _resolve(self) -> None:
         """The open executions of our workflow ids, claimed like wanted ones. No other can be started: the ids are ours."""
-        self._claimed.open_ids = {pair: self._wanted_pairs.get(pair) for pair in self._pairs}
-        unknown = [pair for pair, execution_id in self._claimed.open_ids.items() if execution_id is None]
-        if not unknown:
-            return
-        orgs, workflow_ids = zip(*unknown, strict=True)
+        self._claimed.open_ids = dict.fromkeys(self._pairs)
+        orgs, workflow_ids = zip(*self._pairs, strict=True)
         opened: set[Pair] = set()
         for org, workflow_id, execution_id in await self._connection.fetch(
             self._sql["resolve_workflow_ids"], orgs, workflow_ids
@@ -202,18 +197,39 @@ class _Taker:
 
     # --- reading, in statements after those of the locks ---
 
+    def _find_named(self) -> dict[Recipient, None]:
+        """The addresses at which something may wait by workflow id: those that are locked, and those of held executions.
+
+        To send something, one need not know whether an id that may be either is a workflow id.
+        """
+        claimed, named = self._claimed, {(org, "", workflow_id): None for org, workflow_id in self._pairs}
+        rows, known = claimed.rows, self._workflow_ids
+        for org, execution_id in self._addressed:
+            if execution_id not in claimed.held:
+                continue
+            row = rows.get(execution_id)
+            workflow_id = known.get(execution_id, "") if row is None else row.workflow_id
+            if not workflow_id:
+                continue
+            claimed.open_ids[org, workflow_id] = execution_id
+            if execution_id in claimed.withheld:
+                continue
+            named[org, "", workflow_id] = None
+            if len(workflow_id) == _ID_LENGTH and (org, workflow_id) not in self._addressed:
+                named[org, workflow_id, workflow_id] = None
+        return named
+
     async def _read_waiting(self) -> None:
-        claimed = self._claimed
+        claimed, named = self._claimed, self._find_named()
         rows = await self._connection.fetch(
             self._sql["read_waiting"],
             [execution_id for _, execution_id in self._addressed if execution_id not in claimed.withheld],
             list(claimed.held),
             self._claim.due_until,
-            [org for org, _ in self._pairs],
-            [workflow_id for _, workflow_id in self._pairs],
+            *(zip(*named, strict=True) if named else ((), (), ())),
         )
         for org, execution_id, workflow_id, body, order, attempts, route, number, kind in rows:
-            if execution_id and (org, execution_id) not in self._addressed:
+            if execution_id and (org, execution_id) not in self._addressed and (org, execution_id, workflow_id) not in named:
                 continue
             if body is not None:
                 claimed.inbox.append(InboxRow(org, execution_id, workflow_id, body, order, attempts, route))

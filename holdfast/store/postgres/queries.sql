@@ -117,8 +117,8 @@ UNION ALL
 );
 
 -- name: read_waiting
--- What waits for executions, what is due for those that are open ($2), and what waits for workflow ids ($4, $5); timers come
--- with NULL for a body.
+-- What waits for executions, what is due for those that are open ($2), and what waits for workflow ids ($4 to $6: each with
+-- either nothing for an execution id, or with itself); timers come with NULL for a body.
 SELECT org, execution_id, workflow_id, body, id, attempts, route, 0 AS number, '' AS kind
 FROM holdfast.inbox
 WHERE execution_id = ANY ($1::text[])
@@ -127,12 +127,12 @@ SELECT org, execution_id, '', NULL, due, attempt, route, number, kind
 FROM holdfast.timers
 WHERE execution_id = ANY ($2::text[]) AND due <= $3
 UNION ALL
-SELECT mine.org, '', mine.workflow_id, mine.body, mine.id, mine.attempts, mine.route, 0, ''
-FROM unnest($4::text[], $5::text[]) AS asked (org, workflow_id)
+SELECT mine.org, asked.execution_id, mine.workflow_id, mine.body, mine.id, mine.attempts, mine.route, 0, ''
+FROM unnest($4::text[], $5::text[], $6::text[]) AS asked (org, execution_id, workflow_id)
 CROSS JOIN LATERAL (
     SELECT inbox.org, inbox.workflow_id, inbox.body, inbox.id, inbox.attempts, inbox.route
     FROM holdfast.inbox
-    WHERE inbox.execution_id = '' AND inbox.workflow_id = asked.workflow_id AND inbox.org = asked.org
+    WHERE inbox.execution_id = asked.execution_id AND inbox.workflow_id = asked.workflow_id AND inbox.org = asked.org
     OFFSET 0  -- one walk for each: the planner must not turn them into one through all that wait under workflow ids
 ) AS mine;
 

@@ -60,10 +60,12 @@ async def write_envelopes(
     outgoing: list[InboxRow] = []
     dead_letters: list[DeadLetterRow] = []
     requests: list[RequestRow] = []
+    readdressed: list[InboxRow] = []
     now: Instant = 0
     for write in writes:
         consumed.extend(write.consumed)
         outgoing.extend(write.outgoing)
+        readdressed.extend(write.readdressed)
         dead_letters.extend(write.dead_letters)
         if write.requests:
             requests.extend(write.requests)
@@ -74,8 +76,8 @@ async def write_envelopes(
         await connection.fetch(sql["fail_inbox"], unrouted.failed)
     if unrouted.rerouted:
         await _run(connection, sql["reroute_inbox"], unrouted.rerouted)
-    if unrouted.readdressed:
-        rows = [(row.id, row.execution_id, row.workflow_id, row.body, row.route) for row in unrouted.readdressed]
+    if readdressed:
+        rows = [(row.id, row.execution_id, row.workflow_id, row.body, row.route) for row in readdressed]
         await _run(connection, sql["readdress_inbox"], rows)
     if outgoing:
         await put_inbox(connection, sql, outgoing)
@@ -83,7 +85,7 @@ async def write_envelopes(
         await _put_dead_letters(connection, sql, dead_letters)
     if requests:
         await put_requests(connection, sql, requests, now)
-    moved = unrouted.rerouted or unrouted.readdressed
+    moved = unrouted.rerouted or readdressed
     return bool(consumed or outgoing or dead_letters or requests or unrouted.failed or moved)
 
 

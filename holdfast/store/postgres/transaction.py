@@ -11,6 +11,8 @@ given here.
 2. `find_work`, if the batch looks around: whose inbox or timers have something on this node's routes; then locks as above.
 3. `read_waiting`: inbox and due timers of what is held, in a statement after the locks. In READ COMMITTED each statement
    sees what was committed before it began, so this one is as new as the locks: nothing of an earlier holder is missed.
+   Whoever holds an execution reads also what waits under its workflow id, without the lock of that: while the execution is
+   open, only its holder takes anything from there. So what came by one address is not overtaken by what comes by another.
 4. `mark_in_flight`, on a connection of its own, so that it outlives the process: which turns are about to be taken. Before
    any code runs, since a replay may end the process too.
 5. The engine brings programs to the rows: those in memory catch up with what other nodes did, others are replayed. Then the

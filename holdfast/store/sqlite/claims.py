@@ -24,6 +24,8 @@ Pair: TypeAlias = tuple[str, str]
 """(org, execution id) or (org, workflow id)."""
 
 _COLUMNS = 16
+_ID_LENGTH = 36
+"""How many characters an execution id has."""
 
 
 def take_claim(connection: sqlite3.Connection, writer_cache: WriterCache, changes: Changes, claim: Claim) -> Claimed:
@@ -39,22 +41,22 @@ def take_claim(connection: sqlite3.Connection, writer_cache: WriterCache, change
                 unread.add((org, execution_id))
             else:
                 workflow_ids.append((org, workflow_id))
-    with_ids = {(one.org, one.workflow_id): one.execution_id for one in claim.wanted if one.workflow_id}
     if workflow_ids:
         unread |= _resolve(connection, workflow_ids, claimed)
     if unread:
         _hold(claimed, unread, read_executions(connection, writer_cache, {execution_id for _, execution_id in unread}))
     claimed.withheld = find_withheld(claim, claimed.rows)
+    _name_held(claim, claimed)
     if has_inbox:
         asked = unread.union((one.org, one.execution_id) for one in claim.wanted)
         if claimed.withheld:
             asked = {pair for pair in asked if pair[1] not in claimed.withheld}
-        claimed.inbox = _read_inbox(connection, asked, [*workflow_ids, *with_ids])
+        named = [pair for pair, open_id in claimed.open_ids.items() if open_id in claimed.held - claimed.withheld.keys()]
+        # To send something, one need not know whether an id that may be either is a workflow id.
+        asked.update(pair for pair in named if len(pair[1]) == _ID_LENGTH)
+        claimed.inbox = _read_inbox(connection, asked, {*workflow_ids, *named})
         if claimed.withheld:
             _examine(connection, claim, claimed)
-    for pair, execution_id in with_ids.items():
-        if execution_id in claimed.held:
-            claimed.open_ids[pair] = execution_id
     if has_due:
         rows = connection.execute(SQL["read_due"], {"execution_ids": as_json(claimed.held), "due_until": claim.due_until})
         claimed.due = [to_timer_row(row) for row in rows]
@@ -89,6 +91,16 @@ def _hold_known(writer_cache: WriterCache, claim: Claim, claimed: Claimed) -> se
         else:
             unread.add((one.org, execution_id))
     return unread
+
+
+def _name_held(claim: Claim, claimed: Claimed) -> None:
+    """Add the workflow ids of the held executions to those that are known to be open."""
+    open_ids, held = claimed.open_ids, claimed.held
+    for one in claim.wanted:
+        if one.workflow_id and one.execution_id in held:
+            open_ids[one.org, one.workflow_id] = one.execution_id
+    for row in claimed.rows.values():
+        open_ids[row.org, row.workflow_id] = row.execution_id
 
 
 def _hold(claimed: Claimed, asked: Collection[Pair], rows: Iterable[ExecutionRow]) -> None:
@@ -140,7 +152,7 @@ def _resolve(connection: sqlite3.Connection, workflow_ids: Collection[Pair], cla
 
 def _read_inbox(connection: sqlite3.Connection, asked: Collection[Pair], workflow_ids: Collection[Pair]) -> list[InboxRow]:
     execution_ids = as_json([execution_id for _, execution_id in asked])
-    values = {"execution_ids": execution_ids, "workflow_ids": as_json(workflow_ids)}
+    values = {"execution_ids": execution_ids, "workflow_ids": as_json(list(workflow_ids))}
     rows = [InboxRow(*row) for row in connection.execute(SQL["read_inbox"], values)]
     return [row for row in rows if not row.execution_id or (row.org, row.execution_id) in asked]
 

@@ -50,12 +50,15 @@ def write_envelopes(connection: sqlite3.Connection, changes: Changes, writes: It
     outgoing: list[InboxRow] = []
     dead_letters: list[DeadLetterRow] = []
     requests: list[RequestRow] = []
+    readdressed: list[InboxRow] = []
     now: Instant = 0
     for write in writes:
         if write.consumed:
             consumed += write.consumed
         if write.outgoing:
             outgoing += write.outgoing
+        if write.readdressed:
+            readdressed += write.readdressed
         if write.dead_letters:
             dead_letters += write.dead_letters
         if write.requests:
@@ -65,6 +68,8 @@ def write_envelopes(connection: sqlite3.Connection, changes: Changes, writes: It
         take_inbox(connection, changes, consumed)
     if outgoing:
         put_inbox(connection, changes, outgoing)
+    if readdressed:
+        _readdress_inbox(connection, readdressed)
     if dead_letters:
         _put_dead_letters(connection, changes, dead_letters)
     if requests:
@@ -91,7 +96,7 @@ def fail_inbox(connection: sqlite3.Connection, ids: Collection[int]) -> None:
     connection.execute(SQL["fail_inbox"], (as_json(ids),))
 
 
-def readdress_inbox(connection: sqlite3.Connection, rows: Iterable[InboxRow]) -> None:
+def _readdress_inbox(connection: sqlite3.Connection, rows: Iterable[InboxRow]) -> None:
     """Let inbox rows wait for other receivers, in their place."""
     values = [(row.execution_id, row.workflow_id, row.body, row.route, row.id) for row in rows]
     connection.executemany(SQL["readdress_inbox"], values)

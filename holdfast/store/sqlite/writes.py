@@ -15,7 +15,7 @@ from holdfast.store.columns import encode_nodes, from_execution_row
 from holdfast.store.contract import TurnWrite, UnroutedWrite
 from holdfast.store.rows import HistoryRow
 from holdfast.store.sqlite.offers import write_offers
-from holdfast.store.sqlite.queues import fail_inbox, readdress_inbox, reroute_inbox, write_envelopes, write_timers
+from holdfast.store.sqlite.queues import fail_inbox, reroute_inbox, write_envelopes, write_timers
 from holdfast.store.sqlite.statements import SQL, WideStatement, as_json
 from holdfast.store.sqlite.writer_cache import Changes, CommitEvidence, RowPosition, WriterCache
 
@@ -71,8 +71,6 @@ class BatchWriter:
             fail_inbox(self._connection, unrouted.failed)
         if unrouted.rerouted:
             reroute_inbox(self._connection, unrouted.rerouted)
-        if unrouted.readdressed:
-            readdress_inbox(self._connection, unrouted.readdressed)
         return self._lost
 
     # --- turns on stored executions ---
