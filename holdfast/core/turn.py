@@ -190,6 +190,23 @@ def take_turn(
     return turn
 
 
+def hold_signals(
+    execution: Execution, program: Program, arrived: Sequence[envelopes.Signal], now: Instant, limits: Limits = NO_LIMITS
+) -> Turn:
+    """Take a turn that only puts signals into their queues: the program runs with the next event, of the turn after it."""
+    turn = Turn(execution, max(now, execution.updated_at), limits)
+    for index, envelope in enumerate(arrived):
+        turn.position = index
+        event = signals.decide_signal(turn, envelope)
+        if event is not None:
+            event = msgspec.structs.replace(event, held=True)
+            _record(turn, event)
+            turn.answer(SignalRecorded(execution.sequence + len(turn.events)))
+            _carry_out(turn, program.advance(event, turn.now))
+    _settle_status(turn, program)
+    return turn
+
+
 def fold(execution: Execution, turns: Sequence[HistoryTurn]) -> None:
     """Bring a freshly loaded execution's open things up to its history."""
     received = execution.details.signals  # the row counts them already

@@ -31,6 +31,7 @@ from holdfast.engine.results import RemoteResults, ResultWaiters
 from holdfast.engine.transfer.marks import refuse_moved
 from holdfast.engine.turns.commit_outcome import CommitOutcome
 from holdfast.engine.turns.forwarding import Forwarder
+from holdfast.engine.turns.lost_closings import LostClosings
 from holdfast.engine.turns.program_cache import LiveExecution, ProgramCache
 from holdfast.engine.turns.pump import Pump
 from holdfast.engine.turns.services import TurnServices
@@ -128,6 +129,7 @@ class Runtime:
             limits=config.limits,
             clock=self._clock,
             turn_order=TurnOrder(),
+            lost_closings=LostClosings(),
             cpu_timer=self.turn_limit.cpu_timer,
             node=self._node,
             process=process,

@@ -70,6 +70,8 @@ class Claim(msgspec.Struct, frozen=True, gc=False):
     """(org, workflow id) pairs of which to leave alone what is addressed by the workflow id alone."""
     order_prefix: bytes = b""
     """How inbox rows begin that concern also executions which take no turns; empty: none does."""
+    closing: Collection[str] = ()
+    """Executions to hold also against deliveries, which wait until the transaction ends; only where none is under way."""
     has_code: Callable[[ExecutionRow], bool] | None = None
     """Says of a held execution whether the code that takes its turns is here, at once; None: it always is."""
 

@@ -8,7 +8,7 @@ import pytest
 
 from holdfast.core import commands, envelopes, events
 from holdfast.core.commands import AnyCommand
-from holdfast.core.effects import Limits, SignalRecorded, TimerKind, TimerSet, Turn, make_task
+from holdfast.core.effects import Limits, Refused, SignalRecorded, TimerKind, TimerSet, Turn, make_task
 from holdfast.core.envelopes import AnyEnvelope
 from holdfast.core.events import CLOSING, GIVEN, RECORDED, Given, HistoryTurn
 from holdfast.core.execution import Execution
@@ -19,7 +19,7 @@ from holdfast.core.payloads import NULL
 from holdfast.core.placing import place_activities
 from holdfast.core.program import Step
 from holdfast.core.retry import RetryPolicy
-from holdfast.core.turn import DECIDE, EVOLVE, RECORD, WITHOUT_EFFECT, fold, take_turn
+from holdfast.core.turn import DECIDE, EVOLVE, RECORD, WITHOUT_EFFECT, fold, hold_signals, take_turn
 
 NOW = 1_000_000_000
 START = envelopes.Start(execution_id="e", workflow_id="w", workflow="order", input=NULL)
@@ -368,3 +368,14 @@ def test_due_times_are_rounded_up_to_the_resolution_of_timers_unless_they_have_p
     assert [timer.due for timer in turn.started_timers] == [expected]
     assert turn.events[-1] == events.TimerStarted(number=1, due=expected)
     assert execution.timers == {1: expected}
+
+
+def test_S7_held_signals_are_recorded_without_a_word_of_the_program() -> None:
+    execution, program = start()
+    arrived = [envelopes.Signal(name="x", value=NULL), envelopes.Signal(name="y", value=NULL)]
+
+    turn = commit(hold_signals(execution, program, arrived, NOW, Limits(max_signals=1)))
+
+    assert [type(event).__name__ for event in turn.events] == ["SignalReceived"]
+    assert turn.events[0] == events.SignalReceived(name="x", value=NULL, held=True)
+    assert (type(turn.answers[0]), type(turn.answers[1])) == (SignalRecorded, Refused)

@@ -12,6 +12,7 @@ from holdfast import Context, Status, workflow
 from holdfast.code.definitions import Workflow
 from holdfast.core import codec
 from holdfast.core.envelopes import Sender, Signal, SignalAnswered, Start
+from holdfast.core.events import SignalReceived
 from holdfast.core.ids import make_execution_id
 from holdfast.core.payloads import NULL, Payload
 from holdfast.errors import ExecutionClosed
@@ -380,3 +381,56 @@ async def doomed(ctx: Context) -> None:
 async def dooming(ctx: Context) -> None:
     _ = ctx.start_child(doomed, workflow_id="c", parent_close="terminate")
     await ctx.wait_for_signal("end")
+
+
+# --- an end under a flood ---
+
+SENDERS = 8
+MOST_ROUNDS = 60
+
+
+async def test_S7_flood_of_signals_from_another_node_does_not_keep_an_execution_from_its_end(nodes: Nodes) -> None:
+    one, two = await nodes.open("one", ALL), await nodes.open("two", ALL)
+    handle = await one.start(on_end, workflow_id="w")
+    accepted: list[int] = []
+    rounds = [0] * SENDERS
+
+    async def flood(sender: int) -> None:
+        while rounds[sender] < MOST_ROUNDS:
+            rounds[sender] += 1
+            value = sender * 1_000_000 + rounds[sender]
+            try:
+                await two.signal_workflow("w", "x", value)
+            except ExecutionClosed:
+                return
+            accepted.append(value)
+
+    floods = [asyncio.ensure_future(flood(sender)) for sender in range(SENDERS)]
+    await eventually(lambda: min(rounds) >= 3)
+    await one.signal_workflow("w", "end")
+    await asyncio.gather(*floods)
+
+    assert max(rounds) < MOST_ROUNDS, "it closed only when the flood had ended"
+    assert sorted(await handle.result()) == sorted(accepted)
+    by_sender = [[value for value in await handle.result() if value // 1_000_000 == one] for one in range(SENDERS)]
+    assert by_sender == [sorted(values) for values in by_sender]
+
+
+async def test_S7_after_a_lost_end_what_waits_is_committed_before_the_next_try(nodes: Nodes) -> None:
+    one, two = await nodes.open("one", ALL), await nodes.open("two", ALL)
+    handle = await one.start(on_end, workflow_id="w")
+    nodes.faults["two"] = hear_nothing
+    nodes.pause("one")
+    ending = asyncio.ensure_future(one.signal_workflow("w", "end"))
+    await nodes.paused("one")
+    for value in range(4):
+        await two.signal_workflow("w", "x", value)
+
+    nodes.resume("one")
+    await ending
+
+    turns = [turn.history for commit in nodes.commits for turn in commit.turns if turn.history is not None]
+    assert [turn.count for turn in turns] == [1, 3, 3]
+    assert await handle.result() == [0, 1, 2, 3]
+    held = [one.event.held for one in (await handle.history()).events if isinstance(one.event, SignalReceived)]
+    assert held == [True, True, True, False, False]

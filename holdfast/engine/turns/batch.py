@@ -139,7 +139,8 @@ class Batch:
 
     async def _make_plan(self, transaction: Transaction, order: BatchOrder) -> Plan:
         services, exclusive = self._services, self._services.store.exclusive
-        claimer = Claimer(transaction, services.cache, services.routes, self._now, exclusive=exclusive)
+        closing = services.lost_closings.all
+        claimer = Claimer(transaction, services.cache, services.routes, self._now, exclusive=exclusive, closing=closing)
         claims = self._claims
         await claimer.claim(claims, order)
         plan = self._plan = route(claims, order.requests, self._rules, exclusive=exclusive)

@@ -176,6 +176,9 @@ class BatchRunner:
             self.skip.difference_update(outcome.terminated)
             # What still arrives for those that closed is to be answered.
             self.skip.difference_update(execution.execution_id for execution, _ in outcome.closed)
+        if outcome.lost_closings or self._services.lost_closings.all:
+            self._services.lost_closings.note(outcome.lost_closings)
+            self._services.lost_closings.forget(execution.execution_id for execution, _ in outcome.closed)
         self.queue.release(worker)
         if outcome.forwards:
             own = [one for one in outcome.forwards if self._workers.is_held_elsewhere(worker, one.execution_id)]

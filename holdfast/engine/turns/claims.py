@@ -186,6 +186,7 @@ class Claimer:
         now: Instant,
         *,
         exclusive: bool,
+        closing: Collection[str] = (),
     ) -> None:
         self._transaction = transaction
         self._cache = cache
@@ -194,6 +195,8 @@ class Claimer:
         self._has_code = routes.has_code
         self._now = now
         self._exclusive = exclusive
+        self._closing = frozenset(closing) if closing else ()  # others may change it meanwhile
+        """Executions whose last closing was lost: see `lost_closings`."""
 
     async def claim(self, claims: Claims, order: BatchOrder) -> None:
         """Hold what the requests of an order are for, and as many others that have work as it allows."""
@@ -225,6 +228,7 @@ class Claimer:
             list(keys),
             order.skip_workflow_ids,
             ORDER_PREFIX,
+            self._closing,
             self._has_code,
         )
         claimed = await self._hold(claims, claim)

@@ -81,6 +81,8 @@ class CommitOutcome(msgspec.Struct):
     awaiting_trial: Sequence[tuple[str, Sequence[Request]]] = ()
     lost: AbstractSet[str] = frozenset()
     """Executions whose turn was not written, since another transaction was faster."""
+    lost_closings: list[str] = []
+    """Those of the lost whose turn would have closed them."""
     busy: AbstractSet[str] = frozenset()
     """Executions that were wanted, and that another transaction held."""
 
@@ -115,6 +117,8 @@ def make_outcome(plan: Plan, claims: Claims, effects: BatchEffects, lost: set[st
         if taken.write is not None and taken.pending.execution_id in lost:
             taken.live.program.close()
             outcome.retries += taken.pending.requests
+            if taken.write.row.closed_at is not None:
+                outcome.lost_closings.append(taken.pending.execution_id)
             continue
         _follow_turn(taken, outcome, cache)
     outcome.retries += effects.unfinished  # behind those of a lost turn, which came before them

@@ -12,6 +12,7 @@ if TYPE_CHECKING:
     from holdfast.engine.quarantine import Quarantine
     from holdfast.engine.routes import Routes
     from holdfast.engine.turns.cpu_timer import CpuTimer
+    from holdfast.engine.turns.lost_closings import LostClosings
     from holdfast.engine.turns.program_cache import MakeProgram, ProgramCache
     from holdfast.engine.turns.turn_order import TurnOrder
     from holdfast.store.contract import Store
@@ -31,6 +32,7 @@ class TurnServices:
     """The bounds that each turn enforces."""
     clock: Clock
     turn_order: TurnOrder
+    lost_closings: LostClosings
     cpu_timer: CpuTimer
     """Armed while programs run: ends the process if one holds the GIL for too long."""
     node: str

@@ -14,7 +14,7 @@ from holdfast.core.failures import Failure, describe_exception
 from holdfast.core.instants import Instant
 from holdfast.core.payloads import Payload
 from holdfast.core.placing import MayKeep, place_activities
-from holdfast.core.turn import take_turn
+from holdfast.core.turn import hold_signals, take_turn
 from holdfast.engine.quarantine import clear_note
 from holdfast.engine.rows import from_row, to_row
 from holdfast.engine.turns.arrivals import Arrival
@@ -65,6 +65,7 @@ class TurnTaker:
         self._children = children
         self._may_keep = may_keep
         self._limits = services.limits
+        self._lost_closings = services.lost_closings
         self._node = services.node
         self._max_bytes = services.config.max_turn_bytes
         self._following: list[PendingTurn] = []
@@ -152,6 +153,11 @@ class TurnTaker:
             self._fail_new(pending, describe_exception(_never_rests(pending)))
             return
         arrivals, may_go_on = pending.arrivals, None
+        if self._lost_closings.all and self._lost_closings.take_hold(pending.execution_id):
+            held = find_held(pending, live, self._max_bytes // 2, self._limits.max_signals)
+            if held:
+                self._hold(pending, live, held)
+                return
         if len(arrivals) == 1:
             arrived = [arrivals[0].envelope]
         else:
@@ -182,6 +188,18 @@ class TurnTaker:
             live.program.close()
             pending.live, pending.needs_no_program = None, True
             self._following.append(pending)
+        else:
+            self.block(pending, turn.blocked)
+
+    def _hold(self, pending: PendingTurn, live: LiveExecution, held: list[Arrival]) -> None:
+        """Commit signals without running the program, before the execution is closed; all else waits for the next batch."""
+        self._effects.unfinished += pending.requests
+        self._effects.has_put_off = True
+        pending.arrivals = held
+        signals = [arrival.envelope for arrival in held if type(arrival.envelope) is Signal]
+        turn = hold_signals(live.execution, live.program, signals, self._now, self._limits)
+        if turn.blocked is None:
+            self._finish(pending, live, turn)
         else:
             self.block(pending, turn.blocked)
 
@@ -363,6 +381,26 @@ class _Budget:
     def __call__(self, handled: int) -> bool:
         self._bytes += _value_size(self._arrivals[handled - 1].envelope)
         return self._bytes <= self._most_bytes and monotonic() <= self._until
+
+
+def find_held(pending: PendingTurn, live: LiveExecution, most_bytes: int, max_signals: int) -> list[Arrival]:
+    """The signals that are committed before an execution closes, after a closing that was lost: see `lost_closings`.
+
+    None before its first event, nor where it is terminated; and never the last one, which has to make the program run.
+    """
+    if pending.start is not None or pending.retaken or live.row is None or not live.row.sequence:
+        return []
+    if any(type(arrival.envelope) is Terminate for arrival in pending.arrivals):
+        return []
+    rows = [one for one in pending.arrivals if one.row is not None and type(one.envelope) is Signal]
+    found: list[Arrival] = []
+    most = min(len(rows), max_signals - live.execution.details.signals) - 1
+    for arrival in rows[: max(0, most)]:
+        most_bytes -= _value_size(arrival.envelope)
+        if most_bytes < 0 and found:
+            break
+        found.append(arrival)
+    return found
 
 
 def as_answer(error: Exception) -> HoldfastError:

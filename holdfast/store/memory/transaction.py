@@ -67,6 +67,9 @@ class MemoryTransaction:
             if pairs:
                 await self._session.reach(Point.CLAIM_RESOLVE)
                 self._lock_resolved(pairs, claimed, addresses)
+            for org, execution_id, _ in addresses:
+                if execution_id in claim.closing:
+                    self._locks.try_escalate(self._session, (org, execution_id))
             await self._session.reach(Point.CLAIM_READ)
             self._read(claim, claimed, addresses, pairs)
             return claimed

@@ -85,6 +85,8 @@ class _Taker:
         """Lock rows, and hold those that are open; which of them are locked now."""
         locked: set[str] = set()
         ids = list({execution_id for _, execution_id in pairs})
+        if self._claim.closing and (closing := [one for one in ids if one in self._claim.closing]):
+            await self._connection.fetch(self._sql["escalate"], closing)
         for org, execution_id, version, is_open in await self._connection.fetch(self._sql["lock_executions"], ids):
             locked.add(execution_id)
             if (org, execution_id) not in pairs:

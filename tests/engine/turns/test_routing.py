@@ -10,6 +10,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from holdfast.core import codec
+from holdfast.core.closing import find_next_run
 from holdfast.core.effects import TimerKind
 from holdfast.core.envelopes import (
     ActivityReturned,
@@ -256,7 +257,7 @@ def test_signal_of_nobody_to_a_closed_execution_is_a_dead_letter() -> None:
     assert "completed" in plan.unrouted.dead_letters[0].reason
 
 
-def test_signal_to_a_run_that_continued_goes_to_the_next_run() -> None:
+def test_signal_to_a_run_that_continued_goes_to_the_next_run_in_its_place() -> None:
     claims = make_claims(put(make_signal(), 3, execution_id="01a1e604-48a8-732b-b6c8-a20f37ad8de0"))
     claims.others["01a1e604-48a8-732b-b6c8-a20f37ad8de0"] = make_row(
         "01a1e604-48a8-732b-b6c8-a20f37ad8de0", status="continued", closed_at=5
@@ -264,8 +265,9 @@ def test_signal_to_a_run_that_continued_goes_to_the_next_run() -> None:
 
     plan = plan_for(claims)
 
-    assert plan.unrouted.consumed == [3]
-    assert len(plan.unrouted.outgoing) == 1
+    [moved] = plan.unrouted.readdressed
+    assert (moved.id, moved.execution_id) == (3, find_next_run("01a1e604-48a8-732b-b6c8-a20f37ad8de0", 5))
+    assert (plan.unrouted.consumed, plan.unrouted.outgoing) == ([], [])
 
 
 def test_late_result_for_a_closed_execution_is_dropped() -> None:
