@@ -122,7 +122,8 @@ def compile(
     """
     _check_text(text)
     begin = find_begin(text)
-    stripped = text if not text.startswith("=", begin) else f"{text[:begin]} {text[begin + 1 :]}"
+    is_marked = text.startswith("=", begin) and not text.startswith("==", begin)
+    stripped = text if not is_marked else f"{text[:begin]} {text[begin + 1 :]}"
     names, functions, unit = tuple(names), None if functions is None else tuple(functions), Unit()
     expression = Expression(text, parse_expression(stripped, (*names, *(functions or ()))), Scope(unit), types)
     _check_functions(text, unit, names, functions)

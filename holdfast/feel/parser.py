@@ -296,7 +296,8 @@ class _Parser(TokenReader):
 
     def _compare_input(self, node: Node) -> Node:
         """`5 in ? < 10`: a comparison with `?` is the test; one with anything else has the `in` on its left side."""
-        return self._operate(node, _COMPARISON) if _uses_input(node) else node
+        is_compared = _BINDING.get(self.lexer.peek_operator().text) == _COMPARISON
+        return self._operate(node, _COMPARISON) if is_compared and _uses_input(node) else node
 
 
 def _uses_input(part: object) -> bool:
@@ -307,7 +308,7 @@ def _uses_input(part: object) -> bool:
         return _uses_input(part.operand)
     if isinstance(part, tuple):
         return any(map(_uses_input, part))
-    return isinstance(part, Node) and any(_uses_input(getattr(part, name)) for name in part.__dataclass_fields__)
+    return isinstance(part, Node | syntax.Iterator) and any(_uses_input(getattr(part, name)) for name in part.__dataclass_fields__)
 
 
 _SIGNED: Final[Mapping[str, Callable[[_Parser, Token], Node]]] = {

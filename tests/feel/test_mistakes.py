@@ -16,6 +16,8 @@ from holdfast.feel.values import Function
     [
         ("a == b", 3, "Write = to compare"),
         ("a === b", 3, "Write = to compare"),
+        ("== 5", 1, "Write = to compare"),
+        ("= a == b", 5, "Write = to compare"),
         ("a !== b", 3, "Write != to compare"),
         ("a <> b", 3, "Write != to compare"),
         ("a => b", 3, "Write >= to compare"),
