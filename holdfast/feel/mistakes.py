@@ -48,7 +48,9 @@ _SIGNS: Final[Mapping[str, str]] = {
     "#": "Write // before a comment",
 }
 _SIGN: Final = re.compile("|".join(re.escape(sign) for sign in sorted(_SIGNS, key=len, reverse=True)))
-_COMPARISON: Final = re.compile(r"===?|!==|<>|=>|=<|=!(?!=)")
+_COMPARISON: Final = re.compile(r"[=<>!]{2,}")
+_COMPARISONS: Final = frozenset({"<=", ">=", "!="})
+_ANY_COMPARISON: Final = "Write =, !=, <, <=, > or >= to compare"
 _ASSIGNMENT: Final = "Nothing is assigned in FEEL. Name a result by a key of a context: {a: 1, b: a + 1}"
 _TOKENS: Final[Mapping[str, str]] = {
     "?": _CHOICE,
@@ -79,8 +81,8 @@ def find_sign(text: str, at: int) -> tuple[str, str] | None:
 def find_comparison(text: str, at: int) -> tuple[str, str] | None:
     """The same where FEEL has a comparison of one or two signs: `==` is no `=`. There may be an assignment, too: `+=`."""
     found = _COMPARISON.match(text, at)
-    if found is not None:
-        return found.group(), _SIGNS[found.group()]
+    if found is not None and found.group() not in _COMPARISONS:
+        return found.group(), _SIGNS.get(found.group(), _ANY_COMPARISON)
     if at > 0 and text[at] == "=" and text[at - 1] in "+-*/":
         return text[at - 1 : at + 1], _ASSIGNMENT
     return None

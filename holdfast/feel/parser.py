@@ -308,7 +308,9 @@ def _uses_input(part: object) -> bool:
         return _uses_input(part.operand)
     if isinstance(part, tuple):
         return any(map(_uses_input, part))
-    return isinstance(part, Node | syntax.Iterator) and any(_uses_input(getattr(part, name)) for name in part.__dataclass_fields__)
+    return isinstance(part, Node | syntax.Iterator) and any(
+        _uses_input(getattr(part, name)) for name in part.__dataclass_fields__
+    )
 
 
 _SIGNED: Final[Mapping[str, Callable[[_Parser, Token], Node]]] = {

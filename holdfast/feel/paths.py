@@ -182,7 +182,8 @@ def find_inside(run: Run, value: Value, name: str, spot: Spot) -> Value:
     if kind is dict:
         if name in value:
             return value[name]
-        run.warn(f"the context has no entry '{name}'", spot)
+        hint = suggest(name, value) if run.may_hint() else ""
+        run.warn(f"the context has no entry '{name}'{hint}", spot)
         return None
     if kind is Range and name in _RANGE_PROPERTIES:
         return getattr(value, _RANGE_PROPERTIES[name])
