@@ -54,6 +54,8 @@ def make_value_test(value: Evaluate, place: int, *, asks: bool) -> Evaluate:
         found, tested = value(frame), frame[place]
         if asks and (found is None or type(found) is bool):
             return found
+        if asks and tested is None and type(found) is list:
+            found = _leave_out_nulls(found)
         return is_in(tested, found, frame[RUN])
 
     return value_test
@@ -69,11 +71,18 @@ def make_cell_test(value: Evaluate, place: int, *, asks: bool, is_literal: bool)
         found, tested = value(frame), frame[place]
         if asks and found is None:
             return None
+        if asks and tested is None and type(found) is list:
+            found = _leave_out_nulls(found)
         if type(found) is bool and (asks or (type(tested) is not bool and not (is_literal and tested is None))):
             return found
         return is_in(tested, found, frame[RUN])
 
     return cell_test
+
+
+def _leave_out_nulls(items: list[Value]) -> list[Value]:
+    """A list that was made of a null: `[contains(?, "a")]`. The nulls in it are no answers either."""
+    return [item for item in items if item is not None]
 
 
 def make_tests(tests: Sequence[Evaluate], *, is_negated: bool) -> Evaluate:

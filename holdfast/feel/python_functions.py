@@ -32,6 +32,7 @@ def make_function(callable_: Callable[..., Any]) -> Function:
     the context are. Limits that are met inside of it, and whatever ends the process or the turn, are not caught.
     """
     name = getattr(callable_, "__name__", type(callable_).__name__)
+    name = "" if name == "<lambda>" else name
     signature = _read_signature(callable_)
 
     def call(run: Run, arguments: Sequence[Value], named: Mapping[str, Value]) -> Value:

@@ -15,7 +15,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from decimal import ROUND_HALF_EVEN, Context
 from typing import TYPE_CHECKING, Any, Final, TypeAlias
 
@@ -58,13 +58,13 @@ class Function:
 
     name: str
     parameters: tuple[str, ...]
-    call: Callable[[Run, Sequence[Value]], Value]
+    call: Callable[[Run, Sequence[Value]], Value] = field(repr=False)
     """Called with one argument for each parameter."""
-    types: tuple[Any, ...] = ()
+    types: tuple[Any, ...] = field(default=(), repr=False)
     """Of its parameters, as `syntax` has them, where an expression defines it; None where one declares none."""
-    call_by_name: Callable[[Run, Mapping[str, Value]], Value] | None = None
+    call_by_name: Callable[[Run, Mapping[str, Value]], Value] | None = field(default=None, repr=False)
     """Called with arguments by the names of parameters, where some of these may be left out, or there are several forms."""
-    made_by: Run | None = None
+    made_by: Run | None = field(default=None, repr=False)
     """The evaluation that defined it, if an expression did: what it calls from Python has its clock and its limits."""
 
     def __call__(self, *arguments: Any, **named: Any) -> Value:

@@ -95,6 +95,7 @@ def test_python_asks_whether_a_value_is_in_a_range() -> None:
 def test_function_of_an_expression_is_called_from_python() -> None:
     area = feel.evaluate("function(width: number, height) width * height")
 
+    assert repr(area) == "Function(name='', parameters=('width', 'height'))"
     assert area(3, 4) == 12
     assert area(width=3, height=Decimal("0.5")) == Decimal("1.5")
     assert area("a", 4) is None

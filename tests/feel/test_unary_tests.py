@@ -58,6 +58,10 @@ def test_test_of_null_that_comes_to_null_is_not_met(tests: str) -> None:
         ("get or else(?, 5) = 5", True),
         ("is defined(?)", False),
         ("missing", True),
+        ('[contains(?, "a")]', False),
+        ('list contains(["a", null], ?)', True),
+        ('contains(?, "a") = null', True),
+        ("? instance of string", False),
     ],
 )
 def test_test_of_null_that_comes_to_an_answer_gives_it(tests: str, expected: bool) -> None:
@@ -86,6 +90,7 @@ def test_test_with_a_question_mark_answers_itself_where_it_is_boolean(tests: str
     [
         ('null in contains(?, "a")', None),
         ('null in (contains(?, "a"), 1)', None),
+        ('null in [contains(?, "a"), 1]', False),
         ('null in (contains(?, "a"), null)', True),
         ("null in (? = null)", True),
         ("null in null", True),
