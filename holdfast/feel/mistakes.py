@@ -70,6 +70,8 @@ _WORDS: Final[Mapping[str, str]] = {
 """Hints by the first word of a name that stands where an operator should."""
 _KEYWORDS: Final = frozenset({"and", "or", "in", "then", "else", "between", "instance", "return", "satisfies"})
 _CONSTANTS: Final = frozenset({"null", "true", "false"})
+_LONGEST_SHOWN: Final = 200
+"""Characters of a name that is looked at, and shown in a hint."""
 
 
 def find_sign(text: str, at: int) -> tuple[str, str] | None:
@@ -101,7 +103,7 @@ def hint_in_name(name: str, *, is_entry: bool = False) -> str:
 
     The name of an entry, behind a dot, may well begin with `not`.
     """
-    words = name.split(" ")
+    words = name[:_LONGEST_SHOWN].split(" ")
     if len(words) == 1:
         return ""
     if words[0] == "not" and not is_entry:

@@ -63,6 +63,9 @@ def _call(run: Run, callable_: Callable[..., Any], arguments: Sequence[Value], n
         raise Fail(f"it raised {type(error).__name__}: {str(error)[:200]}") from error
     finally:
         _CURRENT.reset(token)
+    if inspect.iscoroutine(result):
+        result.close()
+        raise Fail("it is an async function, which nothing here can wait for")
     run.spend(0)  # a limit that was met inside is met, whoever caught it there
     try:
         return to_feel(result)

@@ -78,7 +78,7 @@ class Sender:
         self._name = name
         self._target = target
         self._arguments = arguments
-        self._random = random.Random(seed)  # noqa: S311 - a choice of ways
+        self._random = random.Random(seed)
         self._execution_id = ""
 
     async def send(self, number: int) -> None:
@@ -160,7 +160,7 @@ async def run_stress(url: str, stress: Stress) -> tuple[int, list[str]]:
 
 async def _block_and_retry(engines: Sequence[Engine], targets: Sequence[str], seed: int) -> None:
     """Block one execution after the other where it is replayed, and let it go on after a while: its inbox has grown."""
-    choice = random.Random(seed)  # noqa: S311 - a choice of victims
+    choice = random.Random(seed)
     while True:
         target = choice.choice(targets)
         BROKEN.add(target)

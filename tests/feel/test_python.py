@@ -206,6 +206,10 @@ def add_untyped(first, second=10):  # type: ignore[no-untyped-def]  # noqa: ANN0
     return first + second
 
 
+def test_async_function_in_disguise_gives_null_with_a_warning() -> None:
+    assert "async" in warn("f()", f=lambda: wait())
+
+
 def test_python_function_cannot_change_what_it_is_given() -> None:
     items = ["a", {"b": ["c"]}]
 
