@@ -87,6 +87,7 @@ class CommandIssuer:
         self._boundary = boundary
         self.payload_limit = limits.payload_bytes
         self._turn_bytes = limits.turn_bytes
+        self._ends_process = limits.run.ends_process
         self._count = 0
         self.asked_bytes = 0
         """How many bytes of values the code has asked to be recorded since the last event."""
@@ -220,12 +221,10 @@ class CommandIssuer:
         try:
             with guard.allow():
                 value = function()
-        except KeyboardInterrupt:
-            raise  # the process is being ended, or the turn
         except Exception as error:  # noqa: BLE001 - whatever user code raises is recorded
             return commands.RecordSideEffect(number=number, failure=describe_exception(error))
         except BaseException as error:
-            if self.is_replaying:
+            if self.is_replaying or self._ends_process(error):
                 raise
             return commands.RecordSideEffect(number=number, failure=describe_exception(error))
         try:

@@ -17,6 +17,7 @@ import msgspec
 
 from holdfast.code import deterministic_asyncio
 from holdfast.core.instants import LONGEST, SECOND
+from holdfast.core.interrupts import is_interrupt
 from holdfast.errors import ForbiddenInWorkflow, InvalidDuration, TurnTooLong
 
 if TYPE_CHECKING:
@@ -101,8 +102,12 @@ class WorkflowLoop(asyncio.AbstractEventLoop):
         self._order = (self._order + _STRIDE) & _MASK
         return self._order
 
-    def run_ready(self, limit: int) -> None:
-        """Run callbacks until none is ready. Raises TurnTooLong after `limit` of them."""
+    def run_ready(self, limit: int, ends_process: Callable[[BaseException], bool] = is_interrupt) -> None:
+        """Run callbacks until none is ready. Raises TurnTooLong after `limit` of them.
+
+        SystemExit and KeyboardInterrupt, which asyncio lets through, are raised again if they are to end the process. Else
+        the code made them up: the task that raised one has ended with it, so the workflow fails, and the node goes on.
+        """
         ready = self._ready
         left = limit
         while ready:
@@ -110,8 +115,9 @@ class WorkflowLoop(asyncio.AbstractEventLoop):
             if not handle._cancelled:
                 try:
                     handle._run()
-                except SystemExit:
-                    pass  # the task that raised it has ended with it: the workflow fails, the node goes on
+                except (KeyboardInterrupt, SystemExit) as error:
+                    if ends_process(error):
+                        raise
             left -= 1
             if left <= 0 and ready:
                 ready.clear()
@@ -262,7 +268,9 @@ def close_coroutine(coro: Any) -> bool:
     for _ in range(MOST_CLOSINGS):
         try:
             coro.close()
-        except BaseException:  # noqa: BLE001 - whatever the code raises on its way out is nobody's business
+        except BaseException as error:  # whatever the code raises on its way out is nobody's business
+            if type(error) is KeyboardInterrupt and is_interrupt(error):
+                raise  # it was not the code
             if coro.cr_frame is not None:
                 continue  # it awaited something in `finally`
         return True

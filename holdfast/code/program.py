@@ -155,8 +155,8 @@ class CodeProgram:
     def _run_event(self, event: AnyEvent) -> None:
         """Let the code run to rest. Raises DeterminismError, and _Escaped for whatever else user code raises.
 
-        That is described here, where it can be interrupted, and freed here too. KeyboardInterrupt passes: it ends the
-        process, or the turn.
+        That is described here, where it can be interrupted, and freed here too. What is to end the process, or the turn,
+        passes.
         """
         try:
             is_held = getattr(event, "held", False)
@@ -169,11 +169,13 @@ class CodeProgram:
                 GIVE[type(event)](self, event)
             if not is_held:
                 self._enter()
-                self.loop.run_ready(MOST_CALLBACKS)
+                self.loop.run_ready(MOST_CALLBACKS, self._run_limit.ends_process)
             return
-        except (HoldfastError, KeyboardInterrupt):
+        except HoldfastError:
             raise
-        except BaseException as error:  # noqa: BLE001 - whatever user code raises may hit its own execution alone
+        except BaseException as error:  # whatever user code raises may hit its own execution alone
+            if self._run_limit.ends_process(error):
+                raise
             failure = describe_exception(error)
         raise _Escaped(failure)
 
@@ -238,9 +240,11 @@ class CodeProgram:
         try:
             self._end(main)
             return
-        except (HoldfastError, KeyboardInterrupt):
+        except HoldfastError:
             raise
-        except BaseException as error:  # noqa: BLE001 - as above
+        except BaseException as error:  # as above
+            if self._run_limit.ends_process(error):
+                raise
             failure = describe_exception(error)
         raise _Escaped(failure)
 

@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING, Any
 import msgspec
 
 from holdfast.core import payloads
+from holdfast.core.interrupts import is_interrupt
 from holdfast.core.payloads import Payload
 from holdfast.core.safe_texts import name_type, show
 from holdfast.errors import ApplicationFailure, EncodingError, PayloadError, StepError
@@ -33,12 +34,12 @@ class Failure(msgspec.Struct, frozen=True, omit_defaults=True, gc=False, forbid_
 
 
 def describe_exception(error: BaseException) -> Failure:
-    """The failure that history records for an exception. Raises nothing but KeyboardInterrupt, whatever it is."""
+    """The failure that history records for an exception. Raises nothing but Ctrl-C, whatever it is."""
     try:
         return _describe(error)
-    except KeyboardInterrupt:
-        raise
-    except BaseException as second:  # noqa: BLE001 - what cannot describe itself must still be recorded
+    except BaseException as second:  # what cannot describe itself must still be recorded
+        if is_interrupt(second):
+            raise
         message = f"<{name_type(error)} that cannot be described: {name_type(second)}>"
         return Failure(type=name_type(error), message=message)
 
@@ -62,9 +63,9 @@ def _describe(error: BaseException) -> Failure:
 def _is_non_retryable(error: BaseException) -> bool:
     try:
         return bool(getattr(error, "non_retryable", False)) or isinstance(error, EncodingError)
-    except KeyboardInterrupt:
-        raise
-    except BaseException:  # noqa: BLE001 - an exception that answers every name in its own way
+    except BaseException as second:  # an exception that answers every name in its own way
+        if is_interrupt(second):
+            raise
         return False
 
 

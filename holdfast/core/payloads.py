@@ -12,6 +12,7 @@ from typing import Any, Final
 
 import msgspec
 
+from holdfast.core.interrupts import is_interrupt
 from holdfast.core.safe_texts import name_type, show
 from holdfast.errors import DecodingError, EncodingError, HoldfastError, PayloadTooLarge
 
@@ -52,8 +53,8 @@ def is_model(hint: Any) -> bool:
     return hasattr(hint, "model_validate")
 
 
-LET_THROUGH: Final = (HoldfastError, KeyboardInterrupt, MemoryError)
-"""What is not the value's fault: what else is forbidden to the code, and whatever ends the process."""
+LET_THROUGH: Final = (HoldfastError, MemoryError)
+"""What is not the value's fault: what else is forbidden to the code, and memory that runs out. And Ctrl-C."""
 _OWN_WORDS: Final = (msgspec.MsgspecError, TypeError, ValueError, NotImplementedError, RecursionError)
 """Exceptions whose message says what is wrong with a value."""
 _NOT_BRACKETS: Final = bytes(set(range(256)) - set(b"[]{}"))
@@ -84,6 +85,8 @@ def encode(value: Any, what: str, limit: int = DEFAULT_LIMIT) -> Payload:
     except LET_THROUGH:
         raise
     except BaseException as error:
+        if is_interrupt(error):
+            raise
         raise EncodingError(
             f"Expected {what} to be a value that JSON can hold, but {_reason(value, error)}. "
             "Pass a dataclass, msgspec struct, pydantic model, or plain JSON types."
@@ -121,6 +124,8 @@ def decode(payload: Payload, hint: Any, what: str) -> Any:
     except LET_THROUGH:
         raise
     except BaseException as error:
+        if is_interrupt(error):
+            raise
         raise DecodingError(
             f"Expected {what} to be {describe_hint(hint)}, but {describe_refusal(error)} in {_excerpt(payload)}. "
             "Send a value of that type, or change the type hint."

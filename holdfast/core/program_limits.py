@@ -7,6 +7,7 @@ from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Any, Final, Protocol, TypeVar
 
+from holdfast.core.interrupts import is_interrupt
 from holdfast.core.payloads import DEFAULT_LIMIT
 
 T = TypeVar("T")
@@ -23,6 +24,10 @@ class RunLimit(Protocol):
         """
         ...
 
+    def ends_process(self, error: BaseException) -> bool:
+        """Whether an exception that user code let through did not come from it, and is to end the process or the turn."""
+        ...
+
 
 class Unlimited:
     """Lets code run for as long as it takes: for replays in tests and in simulations, where nobody else is held up."""
@@ -30,6 +35,10 @@ class Unlimited:
     def call(self, _workflow: str, _execution_id: str, function: Callable[[Any], T], argument: Any) -> T:
         """Call `function(argument)`; its result, or what it raises."""
         return function(argument)
+
+    def ends_process(self, error: BaseException) -> bool:
+        """Whether an exception is Ctrl-C, which has nothing to do with the code that was running."""
+        return is_interrupt(error)
 
 
 UNLIMITED: Final[RunLimit] = Unlimited()

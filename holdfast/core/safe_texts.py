@@ -4,6 +4,8 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Final
 
+from holdfast.core.interrupts import is_interrupt
+
 if TYPE_CHECKING:
     from collections.abc import Callable
 
@@ -12,16 +14,16 @@ LONGEST_SHOWN: Final = 200
 
 
 def show(value: object, describe: Callable[[object], str] = str, most: int | None = None) -> str:
-    """The value as plain text of at most `most` characters that UTF-8 can hold. Raises nothing but KeyboardInterrupt."""
+    """The value as plain text of at most `most` characters that UTF-8 can hold. Raises nothing but Ctrl-C."""
     try:
         text = describe(value)
         if most is not None:
             text = str.__getitem__(text, slice(most))
         # By the methods of `str` itself: the text may be of a subclass, which has its own.
         return str.encode(text, "utf-8", "backslashreplace").decode("utf-8")
-    except KeyboardInterrupt:
-        raise
-    except BaseException as error:  # noqa: BLE001 - what cannot describe itself must still be recorded
+    except BaseException as error:  # what cannot describe itself must still be recorded
+        if is_interrupt(error):
+            raise
         return f"<{name_type(value)} that cannot be shown: {name_type(error)}>"
 
 

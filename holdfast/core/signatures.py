@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Any
 import msgspec
 
 from holdfast.core import payloads
+from holdfast.core.interrupts import is_interrupt
 from holdfast.core.payloads import Payload
 from holdfast.errors import DecodingError, EncodingError, InvalidArguments, InvalidDefinition
 
@@ -67,6 +68,8 @@ class Signature:
         except payloads.LET_THROUGH:
             raise
         except BaseException as error:
+            if is_interrupt(error):
+                raise
             self._explain(payload)
             raise InvalidArguments(
                 f"Expected the arguments of {self.what} to be {self._listing()}, but {payloads.describe_refusal(error)}."

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import math
+import signal
 from dataclasses import dataclass
 from datetime import UTC, date, datetime, time, timedelta
 from decimal import Decimal
@@ -287,7 +288,40 @@ def test_S4_whatever_a_type_raises_is_a_reason_to_refuse_its_value(name: str) ->
         payloads.encode(RaisingModel(name), "a value")
 
 
-@pytest.mark.parametrize("error", [KeyboardInterrupt(), MemoryError(), ForbiddenInWorkflow("no clock")])
+@dataclass
+class Interrupting:
+    """Somebody presses Ctrl-C while it is decoded or encoded."""
+
+    number: int = 0
+
+    def __post_init__(self) -> None:
+        if self.number:
+            signal.raise_signal(signal.SIGINT)
+
+
+class InterruptingModel:
+    """The same for a model, in the way of pydantic."""
+
+    @classmethod
+    def model_validate(cls, _value: object) -> InterruptingModel:
+        return cls()
+
+    def model_dump(self, mode: str) -> object:
+        return Interrupting(1)
+
+
+def test_interrupt_by_the_user_goes_through() -> None:
+    before = signal.signal(signal.SIGINT, signal.default_int_handler)
+    try:
+        with pytest.raises(KeyboardInterrupt):
+            payloads.decode(Payload(msgspec.Raw(b'{"number":1}')), Interrupting, "a value")
+        with pytest.raises(KeyboardInterrupt):
+            payloads.encode(InterruptingModel(), "a value")
+    finally:
+        signal.signal(signal.SIGINT, before)
+
+
+@pytest.mark.parametrize("error", [MemoryError(), ForbiddenInWorkflow("no clock")])
 def test_what_is_not_the_fault_of_a_value_goes_through(error: BaseException, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setitem(RAISED, "other", error)
 

@@ -11,14 +11,12 @@ import signal
 from types import CodeType
 from typing import Any
 
-from holdfast.core.interrupts import was_raised_by_code
+from holdfast.core.interrupts import is_interrupt
 
 
 def ends_process(error: BaseException) -> bool:
     """Whether an exception that user code let through is to end the process: it did not come from that code."""
-    if _was_raised_by_handler(error):
-        return True
-    return issubclass(type(error), KeyboardInterrupt) and not was_raised_by_code(error)
+    return is_interrupt(error) or _was_raised_by_handler(error)
 
 
 def _was_raised_by_handler(error: BaseException) -> bool:

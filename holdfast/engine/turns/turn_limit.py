@@ -48,6 +48,7 @@ from typing import TYPE_CHECKING, Any, Final, TypeAlias, TypeVar
 
 from holdfast.code.source_locations import find_innermost
 from holdfast.engine.turns.cpu_timer import CpuTimer
+from holdfast.engine.turns.interrupts import ends_process
 from holdfast.errors import TurnTooLong
 
 if TYPE_CHECKING:
@@ -149,6 +150,10 @@ class TurnLimit:
             return result  # type: ignore[no-any-return]  # it came to rest just in time
         finally:
             del error  # it holds this frame
+
+    def ends_process(self, error: BaseException) -> bool:
+        """Whether an exception that user code let through did not come from it, and is to end the process or the turn."""
+        return issubclass(type(error), TurnInterrupted) or ends_process(error)
 
     def _take_back(self, token: CallToken) -> str | None:
         """Take back an interruption that is pending. Where the call was interrupted; None if it was not."""

@@ -10,6 +10,7 @@ import pytest
 
 from holdfast import Context, Status, workflow
 from holdfast.errors import WorkflowFailed
+from holdfast.testing import replay
 from tests.engine.conftest import OpenEngine
 
 
@@ -19,7 +20,14 @@ class Own(BaseException):
 
 RAISED: dict[str, BaseException] = {
     type(error).__name__: error
-    for error in (asyncio.CancelledError(), GeneratorExit(), SystemExit(3), Own("mine"), KeyError("key"))
+    for error in (
+        asyncio.CancelledError(),
+        GeneratorExit(),
+        SystemExit(3),
+        KeyboardInterrupt("own"),
+        Own("mine"),
+        KeyError("key"),
+    )
 }
 
 
@@ -86,11 +94,37 @@ async def raises_group(ctx: Context, name: str) -> None:
 
 
 @workflow
+async def raises_itself(ctx: Context, name: str, where: str) -> None:
+    async def fail() -> None:
+        raise RAISED[name]
+
+    if where == "later":
+        await ctx.wait_for_signal("go")
+    if where == "task":
+        await asyncio.gather(asyncio.create_task(fail()), ctx.wait_for_signal("go"))
+    await fail()
+
+
+@workflow
 async def quick(ctx: Context) -> str:
     return "quick"
 
 
-WORKFLOWS = (waits, returns, raises, raises_group, quick)
+WORKFLOWS = (waits, returns, raises, raises_group, raises_itself, quick)
+
+
+@pytest.mark.parametrize("where", ["first", "later", "task"])
+@pytest.mark.parametrize("name", RAISED)
+async def test_D2_workflow_that_raises_anything_fails_alone(open_engine: OpenEngine, name: str, where: str) -> None:
+    engine = await open_engine(*WORKFLOWS)
+    handle = await engine.start(raises_itself, name, where)
+    if where == "later":
+        await handle.signal("go")
+
+    assert await (await engine.start(quick)).result() == "quick"
+    with pytest.raises(WorkflowFailed, match=f"it raised {name}"):
+        await handle.result()
+    replay(await handle.history(), [raises_itself])
 
 
 @pytest.mark.parametrize("name", RAISED)
