@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass
+from itertools import islice
 from typing import Final
 
 from holdfast.errors import FeelLimitExceeded
@@ -20,6 +21,8 @@ from holdfast.feel.types import MISMATCH, Types, convert, is_instance, name_type
 from holdfast.feel.values import Function, Range, Value
 
 _LEFT_OUT: Final = object()
+_SHOWN_NAMES: Final = 10
+_SHOWN_CHARACTERS: Final = 80
 
 
 @dataclass(frozen=True, slots=True)
@@ -121,8 +124,14 @@ def call_built_in_by_name(
     if calls:
         return _call_first(run, name, calls, spot)
     known = " or ".join(dict.fromkeys(f"({', '.join(_show_parameters(form))})" for form in forms))
-    run.warn(f"{name}(): its parameters are {known}, not ({', '.join(named)})", spot)
+    run.warn(f"{name}(): its parameters are {known}, not ({_show_names(named)})", spot)
     return None
+
+
+def _show_names(names: Collection[str]) -> str:
+    """Names for a warning, the first of many."""
+    shown = [name[:_SHOWN_CHARACTERS] for name in islice(names, _SHOWN_NAMES)]
+    return ", ".join([*shown, "…"] if len(names) > _SHOWN_NAMES else shown)
 
 
 def _show_parameters(form: Form) -> list[str]:
@@ -199,7 +208,7 @@ def call_function(
         run.calling = spot
     if named and function.call_by_name is None:
         if not named.keys() <= set(function.parameters):
-            run.warn(f"{shown}: its parameters are {', '.join(function.parameters)}, not {', '.join(named)}", spot)
+            run.warn(f"{shown}: its parameters are {_show_names(function.parameters)}, not {_show_names(named)}", spot)
             return None
         arguments = [named.get(name) for name in function.parameters]
     try:

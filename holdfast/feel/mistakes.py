@@ -177,7 +177,7 @@ def suggest(name: str, known: Iterable[str]) -> str:
     return _find_nearest(_simplify(name), tuple(candidates.items()))
 
 
-@lru_cache(maxsize=256)
+@lru_cache(maxsize=32)
 def _find_nearest(name: str, candidates: tuple[tuple[str, str], ...]) -> str:
     by_name = {key: value for key, value in _ALIASES.items() if value in _CONSTANTS} | dict(candidates)
     if any(value in _FUNCTIONS for _, value in candidates):
@@ -186,5 +186,6 @@ def _find_nearest(name: str, candidates: tuple[tuple[str, str], ...]) -> str:
     return f". Did you mean '{by_name[near[0]]}'?" if near else ""
 
 
+@lru_cache(maxsize=1_024)
 def _simplify(name: str) -> str:
     return "".join(filter(str.isalnum, name)).lower()

@@ -295,6 +295,15 @@ def test_names_that_no_form_has_are_named_in_a_warning(call: str, part: str) -> 
         assert part in str(warnings[0])
 
 
+def test_warning_names_the_first_of_many_arguments() -> None:
+    for text in ("before", "(function(a) a)"):
+        warnings: list[feel.FeelWarning] = []
+
+        assert feel.evaluate(f"{text}({', '.join(f'x{i}: 1' for i in range(5_000))})", warnings=warnings) is None
+        assert "x9, …" in str(warnings[0])
+        assert len(str(warnings[0])) < 1_000
+
+
 def test_argument_that_is_named_twice_is_refused() -> None:
     with pytest.raises(feel.FeelSyntaxError, match="another parameter"):
         feel.compile("floor(n: 1, n: 2)")
