@@ -9,6 +9,7 @@ from holdfast.feel.node_compiler import NodeCompiler
 from holdfast.feel.operators import Evaluate
 from holdfast.feel.running import Fail
 from holdfast.feel.scopes import Frame, Scope
+from holdfast.feel.spots import Spot
 from holdfast.feel.values import Value
 
 
@@ -27,11 +28,20 @@ def compile_invocation(compiler: NodeCompiler, node: syntax.Invocation, scope: S
     if isinstance(function, syntax.Name) and function.name in BUILT_INS:  # a variable, and a function too
         otherwise = make_built_in_call(function.name, BUILT_INS[function.name], arguments, spot)
         return make_call(compiler.compile(function, scope), arguments, spot, otherwise)
-    if isinstance(function, syntax.Name) and scope.find(function.name) == ([], None):
-        scope.unit.names[function.name] = None
-        scope.unit.calls.setdefault(function.name, function.at)
-        return make_call(paths.make_function_variable(function.name, BUILT_INS, spot), arguments, spot)
+    if isinstance(function, syntax.Name) and scope.find(function.name)[1] is None:
+        return make_call(_compile_function_name(function, scope, spot), arguments, spot)
     return make_call(compiler.compile(function, scope), arguments, spot)
+
+
+def _compile_function_name(node: syntax.Name, scope: Scope, spot: Spot) -> Evaluate:
+    """A function that is neither built in nor defined here: it is in the context; in a filter, perhaps in the items."""
+    scope.unit.names[node.name] = None
+    found = paths.make_function_variable(node.name, BUILT_INS, spot)
+    items, _ = scope.find(node.name)
+    if items:
+        return paths.make_item_variable(node.name, items, found)
+    scope.unit.calls.setdefault(node.name, node.at)
+    return found
 
 
 def _compile_arguments(compiler: NodeCompiler, node: syntax.Invocation, scope: Scope) -> Arguments:

@@ -266,8 +266,10 @@ class _Parser(TokenReader):
             raise self.lexer.error(token.at, "a comparison", f"there is {sign!r}", hint)
 
     def _check_words(self, token: Token, *, is_entry: bool = False) -> None:
-        """Refuse `not a` and `a is null`, which would be names otherwise, unless somebody declared them so."""
+        """Refuse `not a` and `a is null`, which would be names otherwise, unless they are declared or quoted."""
         hint = ""
+        if self.lexer.text.startswith("`", token.at):
+            return
         if " " in token.text and not self.lexer.knows(token.text):
             hint = hint_in_name(token.text, is_entry=is_entry)
         elif token.text == "not" and not is_entry and self.lexer.peek().kind in (Kind.NUMBER, Kind.STRING):
