@@ -178,7 +178,7 @@ class CommandIssuer:
         child_id = derive_execution_id(self.loop.now, self._execution_id, number)
         return child_id, self._step(number, f"child workflow '{workflow}'", hint, commands.CancelChild)
 
-    def start_sleep(self, due: Instant) -> StepFuture:
+    def start_sleep(self, due: Instant, *, is_date: bool = False) -> StepFuture:
         """Ask for a timer; one that is due already is over at once."""
         number = self.next_number()
         future = self._step(number, "a sleep", None, commands.CancelTimer)
@@ -186,7 +186,7 @@ class CommandIssuer:
             del self._steps[number]
             future.set_result(None)
         else:
-            self.issue(commands.StartTimer(number=number, due=due))
+            self.issue(commands.StartTimer(number=number, due=due, is_date=is_date))
         return future
 
     def signal_external(self, workflow_id: str, name: str, value: Payload) -> StepFuture:

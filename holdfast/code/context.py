@@ -202,7 +202,7 @@ class Context:
 
     def sleep_until(self, when: datetime) -> asyncio.Future[None]:
         """Sleep until a point in time, which must have a time zone. Returns at once if it has passed."""
-        return self._issuer.start_sleep(from_datetime(when, "the end of a sleep"))
+        return self._issuer.start_sleep(from_datetime(when, "the end of a sleep"), is_date=True)
 
     # --- signals ---
 

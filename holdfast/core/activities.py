@@ -119,7 +119,7 @@ def decide_retry_due(turn: Turn, envelope: envelopes.RetryDue) -> events.Activit
         return None  # the present retry has taken the row
     turn.ended_timers.append(number)
     deadline = find_deadline(execution.activities[number])
-    if deadline is not None and turn.now >= deadline:
+    if deadline is not None and turn.clock >= deadline:
         return events.ActivityTimedOut(number=number, timeout=TimeoutKind.SCHEDULE_TO_CLOSE, attempt=attempt.attempt - 1)
     set_attempt(turn, number, msgspec.structs.replace(attempt, retry_at=None))
     execution.running.add(number)
@@ -191,10 +191,10 @@ def _retry(turn: Turn, number: int, failure: Failure, heartbeat: Payload | None)
     policy, failures = activity.event.options.retry, attempt.failures + 1
     if not may_retry(policy, failures, failure.type, non_retryable=failure.non_retryable):
         return False
-    retry_at = turn.now + retry_delay(policy, failures, execution.execution_id, number)
+    retry_at = turn.clock + retry_delay(policy, failures, execution.execution_id, number)
     deadline = find_deadline(activity)
     if deadline is not None:
-        if turn.now >= deadline:
+        if turn.clock >= deadline:
             return False
         retry_at = min(retry_at, deadline)
     following = AttemptState(

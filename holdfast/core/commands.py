@@ -32,10 +32,12 @@ class CancelActivity(Command, frozen=True, kw_only=True):
 
 
 class StartTimer(Command, frozen=True, kw_only=True):
-    """Start a timer: the program gets a TimerFired when `due` has come."""
+    """Start a timer: the program gets a TimerFired when `due` has come, by the time of its events."""
 
     number: int
     due: Instant
+    is_date: bool = False
+    """Whether it is to fire at a time of day, whatever becomes of the clock, and not after a length of time."""
 
 
 class CancelTimer(Command, frozen=True, kw_only=True):

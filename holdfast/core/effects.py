@@ -121,7 +121,10 @@ class Turn(msgspec.Struct, eq=False, gc=False):
 
     execution: Execution
     now: Instant
+    """The time of its events: never before that of an earlier turn, also if the clock was set back since."""
     limits: Limits
+    lead: Micros = 0
+    """By how much that is ahead of what the clock shows, because the clock was set back."""
     events: list[AnyEvent] = []
     changed: bool = False
     """Whether the row changes though no event was recorded."""
@@ -154,6 +157,11 @@ class Turn(msgspec.Struct, eq=False, gc=False):
     def __post_init__(self) -> None:
         if self.execution.details.attempts:
             self.had_offers = find_offers(self.execution)
+
+    @property
+    def clock(self) -> Instant:
+        """What the clock shows: whatever has to wait, waits from here on. Due times and deadlines are the clock's."""
+        return self.now - self.lead
 
     def send(self, execution_id: str, envelope: AnyEnvelope, workflow_id: str = "") -> None:
         """Queue an envelope for another execution; it goes out with the commit."""

@@ -82,7 +82,7 @@ def decide_offer_due(turn: Turn, envelope: envelopes.OfferDue) -> events.Activit
             turn.changed = True  # so that the stale row goes
         return None
     deadline = find_deadline(execution.activities[number])
-    is_over = deadline is not None and turn.now >= deadline
+    is_over = deadline is not None and turn.clock >= deadline
     timeout = TimeoutKind.SCHEDULE_TO_CLOSE if is_over else TimeoutKind.SCHEDULE_TO_START
     return events.ActivityTimedOut(number=number, timeout=timeout, attempt=attempt.attempt)
 
@@ -171,7 +171,7 @@ def _find_due(turn: Turn, number: int) -> Instant | None:
     deadline, limit = find_deadline(activity), activity.event.options.schedule_to_start_us
     if limit is None:
         return deadline
-    since = activity.scheduled_at if attempt.attempt == 1 else turn.now
+    since = activity.scheduled_at if attempt.attempt == 1 else turn.clock
     return since + limit if deadline is None else min(since + limit, deadline)
 
 

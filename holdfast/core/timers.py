@@ -9,12 +9,17 @@ from holdfast.core.instants import Instant
 
 
 def record_timer(turn: Turn, command: commands.StartTimer) -> events.TimerStarted:
-    """Start a timer. One whose time has passed is due now; others are rounded up to the resolution of timers."""
-    due, resolution = command.due, turn.limits.timer_resolution
-    if resolution and due > turn.now:
+    """Start a timer. One whose time has passed is due now; others are rounded up to the resolution of timers.
+
+    A length of time counts from what the clock shows. That is earlier than the time of the execution if the clock was set
+    back: then the event tells when the timer is due by the time of the execution, which `turn.find_time` makes true.
+    """
+    lead = 0 if command.is_date else turn.lead
+    due, resolution = command.due - lead, turn.limits.timer_resolution
+    if resolution and due > turn.clock:
         due += -due % resolution
     turn.started_timers.append(TimerSet(command.number, due))
-    return events.TimerStarted(number=command.number, due=due)
+    return events.TimerStarted(number=command.number, due=due + lead)
 
 
 def record_timer_cancel(turn: Turn, command: commands.CancelTimer) -> events.TimerCancelled | None:

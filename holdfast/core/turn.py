@@ -143,7 +143,7 @@ def take_turn(
     execution: Execution,
     program: Program,
     arrived: Sequence[AnyEnvelope],
-    now: Instant,
+    clock: Instant,
     limits: Limits = NO_LIMITS,
     *,
     hold_signals: bool = False,
@@ -151,13 +151,16 @@ def take_turn(
 ) -> Turn:
     """Take one turn. Changes `execution` and `program`, which are provisional until what comes out is committed.
 
+    `clock` is what the clock shows, which may have been set back: the time of the events never goes back.
+
     With `may_go_on`, which is told after each envelope how many were handled, it may end before all are: `turn.handled` says
     how many were. An execution that closes handles all that has arrived.
 
     With `hold_signals`, the signals among `arrived` come first and are all in their queues before the program runs again:
     for a turn that has to be taken again because the program ended before it was given them.
     """
-    turn = Turn(execution, max(now, execution.updated_at), limits)
+    now = find_time(execution, arrived, clock)
+    turn = Turn(execution, now, limits, now - clock)
     last_held = -1
     in_order = list(enumerate(arrived))
     if hold_signals:
@@ -191,10 +194,11 @@ def take_turn(
 
 
 def hold_signals(
-    execution: Execution, program: Program, arrived: Sequence[envelopes.Signal], now: Instant, limits: Limits = NO_LIMITS
+    execution: Execution, program: Program, arrived: Sequence[envelopes.Signal], clock: Instant, limits: Limits = NO_LIMITS
 ) -> Turn:
     """Take a turn that only puts signals into their queues: the program runs with the next event, of the turn after it."""
-    turn = Turn(execution, max(now, execution.updated_at), limits)
+    now = find_time(execution, arrived, clock)
+    turn = Turn(execution, now, limits, now - clock)
     for index, envelope in enumerate(arrived):
         turn.position = index
         event = signals.decide_signal(turn, envelope)
@@ -207,14 +211,32 @@ def hold_signals(
     return turn
 
 
-def fold(execution: Execution, turns: Sequence[HistoryTurn]) -> None:
-    """Bring a freshly loaded execution's open things up to its history."""
+def find_time(execution: Execution, arrived: Sequence[AnyEnvelope], clock: Instant) -> Instant:
+    """The time of the events of a turn: what the clock shows, but never before what the execution was told earlier.
+
+    That is the time of its last turn, and when a timer fires the time for which that was set. Without it, code that waits
+    until some time by `ctx.now()` would wait again and again after the clock was set back.
+    """
+    now = max(clock, execution.updated_at)
+    if execution.timers:
+        for one in arrived:
+            if type(one) is envelopes.TimerDue:
+                now = max(now, execution.timers.get(one.number, now))
+    return now
+
+
+def fold(execution: Execution, turns: Sequence[HistoryTurn], clock: Instant | None = None) -> None:
+    """Bring a freshly loaded execution's open things up to its history.
+
+    What has waited since a time that the clock does not show yet, because it was set back, has waited since now.
+    """
     received = execution.details.signals  # the row counts them already
     for turn in turns:
+        at = turn.at if clock is None else min(turn.at, clock)
         for event in turn.events:
             evolve = EVOLVE.get(type(event))
             if evolve is not None:
-                evolve(execution, event, turn.at)
+                evolve(execution, event, at)
     execution.details.signals = received
 
 
@@ -234,7 +256,7 @@ def _record(turn: Turn, event: AnyEvent) -> None:
     turn.events.append(event)
     evolve = EVOLVE.get(type(event))
     if evolve is not None:
-        evolve(turn.execution, event, turn.now)
+        evolve(turn.execution, event, turn.clock)
 
 
 def _carry_out(turn: Turn, step: Step) -> None:

@@ -7,6 +7,7 @@ from collections.abc import Iterable, Sequence
 import pytest
 
 from holdfast.core import commands, envelopes, events
+from holdfast.core.activities import find_deadline
 from holdfast.core.commands import AnyCommand
 from holdfast.core.effects import Limits, Refused, SignalRecorded, TimerKind, TimerSet, Turn, make_task
 from holdfast.core.envelopes import AnyEnvelope
@@ -150,6 +151,65 @@ def test_time_never_goes_back_within_an_execution() -> None:
     turn = take_turn(execution, program, [envelopes.Signal(name="a", value=NULL)], NOW - 5)
 
     assert turn.now == NOW
+
+
+# --- the clock was set back ---
+
+BACK = 900_000_000
+
+
+def set_back(*steps: Sequence[AnyCommand]) -> tuple[Execution, Script, Turn]:
+    """An execution that carries out steps for the first time after the clock was set back by an hour."""
+    execution, program = start((), *steps)
+    turn = commit(take_turn(execution, program, [envelopes.Signal(name="a", value=NULL)], NOW - BACK))
+    return execution, program, turn
+
+
+def test_T6_length_of_time_counts_from_what_the_clock_shows() -> None:
+    execution, program, turn = set_back([commands.StartTimer(number=1, due=NOW + 500)])
+
+    assert turn.started_timers == [TimerSet(1, NOW - BACK + 500)]
+    assert turn.events[-1] == events.TimerStarted(number=1, due=NOW + 500), "by the time of the execution"
+
+    fired = take_turn(execution, program, [envelopes.TimerDue(number=1)], NOW - BACK + 500)
+    assert (names(fired), fired.now) == (["TimerFired"], NOW + 500), "nor is it earlier after the sleep than it was to last"
+
+
+def test_T6_date_is_reached_when_the_clock_shows_it() -> None:
+    _, _, turn = set_back([commands.StartTimer(number=1, due=NOW + 500, is_date=True)])
+
+    assert turn.started_timers == [TimerSet(1, NOW + 500)]
+
+
+def test_T6_timer_that_is_rounded_up_is_due_at_a_round_time_of_the_clock() -> None:
+    execution, program = start((), [commands.StartTimer(number=1, due=NOW + 500)])
+    signal = envelopes.Signal(name="a", value=NULL)
+
+    turn = take_turn(execution, program, [signal], NOW - BACK - 7, Limits(timer_resolution=1_000))
+
+    (timer,) = turn.started_timers
+    assert timer.due % 1_000 == 0
+    assert 0 <= timer.due - (NOW - BACK - 7 + 500) < 1_000
+
+
+def test_T6_retry_waits_from_what_the_clock_shows() -> None:
+    execution, program = start([RUN_TWICE])
+    raised = envelopes.ActivityRaised(number=1, attempt=1, failure=NO)
+
+    turn = take_turn(execution, program, [raised], NOW - BACK)
+
+    assert turn.started_timers == [TimerSet(1, NOW - BACK + 5_000_000, TimerKind.RETRY, 2)]
+
+
+def test_T6_deadline_counts_from_what_the_clock_shows_also_after_a_restart() -> None:
+    timed = commands.RunActivity(number=1, name="charge", input=NULL, options=ActivityOptions(schedule_to_close_us=10))
+    execution, _, turn = set_back([timed])
+    assert find_deadline(execution.activities[1]) == NOW - BACK + 10
+
+    loaded = Execution.register("default", START, NOW)
+    fold(loaded, [HistoryTurn(1, turn.now, tuple(turn.events))], NOW - BACK + 7)
+
+    assert find_deadline(loaded.activities[1]) == NOW - BACK + 17, "it counts from when it was found"
 
 
 def test_block_ends_the_turn_at_once() -> None:

@@ -37,6 +37,13 @@ async def test_a_lock_ends_at_its_time(store: Store) -> None:
     assert await store.take_lock("purging", "a", LATER, LATER + SECOND) is False
 
 
+async def test_T6_lock_of_before_the_clock_was_set_back_is_free(store: Store) -> None:
+    hour = 3600 * SECOND
+    await store.take_lock("purging", "a", NOW + hour, LATER + hour)
+
+    assert await store.take_lock("purging", "b", NOW, LATER) is True
+
+
 async def test_who_has_a_lock_can_go_on_having_it(store: Store) -> None:
     await store.take_lock("purging", "a", NOW, LATER)
 

@@ -71,7 +71,10 @@ class RateLimit:
 
     def wait_until(self, now: Instant) -> Instant | None:
         """When the next start is allowed, or None if it is now."""
-        return self.next_at if self.next_at > now else None
+        if self.next_at <= now:
+            return None
+        self.next_at = min(self.next_at, now + self.spacing)  # it is later than that only if the clock was set back
+        return self.next_at
 
     def note(self, now: Instant) -> None:
         """Note that an activity of this kind started now, which counts against the rate."""

@@ -28,6 +28,7 @@ from holdfast.engine.activities.limits import ActivitySlots, WaitingAttempt
 from holdfast.engine.activities.processes import ProcessPool, RaisedElsewhere
 from holdfast.engine.activities.running import AttemptTimeouts, RunningAttempt
 from holdfast.engine.activities.threads import ActivityThreads
+from holdfast.engine.clock import call_after
 from holdfast.engine.requests import Answer, Handled, Request
 from holdfast.engine.turns.interrupts import ends_process
 from holdfast.errors import HoldfastError, InvalidArguments, PayloadError, StoreUnavailable
@@ -145,13 +146,14 @@ class ActivityRunner:
             self._launch(activity, task)
             return
         options = task.event.options
-        queued_at = task.scheduled_at if task.attempt == 1 else self._clock.now()  # each attempt waits for a slot of its own
+        now = self._clock.now()
+        queued_at = task.scheduled_at if task.attempt == 1 else now  # each attempt waits for a slot of its own
         limits = (
             (queued_at, options.schedule_to_start_us, TimeoutKind.SCHEDULE_TO_START),
             (task.scheduled_at, options.schedule_to_close_us, TimeoutKind.SCHEDULE_TO_CLOSE),
         )
         alarms = [
-            self._clock.call_at(since + limit, functools.partial(self._expire_waiting, task, kind))
+            call_after(self._clock, since + limit - now, functools.partial(self._expire_waiting, task, kind))
             for since, limit, kind in limits
             if limit is not None
         ]
@@ -173,9 +175,10 @@ class ActivityRunner:
         self._watch_rate()
 
     def _watch_rate(self) -> None:
-        at = self.slots.next_rate_at(self._clock.now())
+        now = self._clock.now()
+        at = self.slots.next_rate_at(now)
         if at is not None and self._rate_alarm is None:
-            self._rate_alarm = self._clock.call_at(at, self._on_rate)
+            self._rate_alarm = call_after(self._clock, at - now, self._on_rate)
 
     def _on_rate(self) -> None:
         self._rate_alarm = None
@@ -241,7 +244,7 @@ class ActivityRunner:
                     return
             except StoreUnavailable:
                 pause = loop.create_future()
-                alarm = self._clock.call_at(self._clock.now() + SECOND, functools.partial(pause.set_result, None))
+                alarm = call_after(self._clock, SECOND, functools.partial(pause.set_result, None))
                 try:
                     await pause
                 finally:
@@ -269,9 +272,7 @@ class ActivityRunner:
         attempt, activity = running.attempt, running.activity
         if running.is_alone:
             await self._announce(attempt)
-            running.alarms.append(
-                self._clock.call_at(self._clock.now() + LONGEST_ALONE, functools.partial(self._release_suspect, running))
-            )
+            running.alarms.append(call_after(self._clock, LONGEST_ALONE, functools.partial(self._release_suspect, running)))
         if isinstance(activity, TransactionActivity):
             await self._transactions.run(activity, attempt)
             return None

@@ -7,8 +7,10 @@ import functools
 from collections.abc import Callable
 from typing import TYPE_CHECKING, Any
 
+from holdfast.core.instants import Micros
 from holdfast.core.options import TimeoutKind
 from holdfast.engine.activities.limits import is_suspect
+from holdfast.engine.clock import call_after
 
 if TYPE_CHECKING:
     from holdfast.activities.definitions import Activity
@@ -81,9 +83,10 @@ class AttemptTimeouts:
         task = running.attempt.task
         options = task.event.options
         if options.start_to_close_us is not None:
-            self._arm(running, self._clock.now() + options.start_to_close_us, TimeoutKind.START_TO_CLOSE)
+            self._arm(running, options.start_to_close_us, TimeoutKind.START_TO_CLOSE)
         if options.schedule_to_close_us is not None:
-            self._arm(running, task.scheduled_at + options.schedule_to_close_us, TimeoutKind.SCHEDULE_TO_CLOSE)
+            left = task.scheduled_at + options.schedule_to_close_us - self._clock.now()
+            self._arm(running, left, TimeoutKind.SCHEDULE_TO_CLOSE)
         if options.heartbeat_us is not None:
             self.arm_beat(running)
 
@@ -95,7 +98,7 @@ class AttemptTimeouts:
         if running.beat_alarm is not None:
             running.beat_alarm.cancel()
         expire = functools.partial(self._expire, running, TimeoutKind.HEARTBEAT)
-        running.beat_alarm = self._clock.call_at(self._clock.now() + limit, expire)
+        running.beat_alarm = call_after(self._clock, limit, expire)
 
-    def _arm(self, running: RunningAttempt, when: int, kind: TimeoutKind) -> None:
-        running.alarms.append(self._clock.call_at(when, functools.partial(self._expire, running, kind)))
+    def _arm(self, running: RunningAttempt, length: Micros, kind: TimeoutKind) -> None:
+        running.alarms.append(call_after(self._clock, length, functools.partial(self._expire, running, kind)))

@@ -18,6 +18,7 @@ from holdfast.core import codec, payloads
 from holdfast.core.activities import has_ended
 from holdfast.core.envelopes import ActivityReturned
 from holdfast.core.instants import SECOND, Instant
+from holdfast.engine.clock import call_after
 from holdfast.engine.rows import to_turns
 from holdfast.errors import AlreadyDone, StoreUnavailable
 from holdfast.store.contract import Once
@@ -88,7 +89,7 @@ class TransactionRunner:
 
     async def _pause(self, length: Instant) -> None:
         over: asyncio.Future[None] = asyncio.get_running_loop().create_future()
-        alarm = self._clock.call_at(self._clock.now() + length, lambda: None if over.done() else over.set_result(None))
+        alarm = call_after(self._clock, length, lambda: None if over.done() else over.set_result(None))
         try:
             await over
         finally:

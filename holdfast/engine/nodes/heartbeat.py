@@ -13,6 +13,7 @@ from typing import TYPE_CHECKING, Protocol
 import msgspec
 
 from holdfast.core.instants import SECOND, Instant, Micros
+from holdfast.engine.clock import call_after
 from holdfast.errors import StoreError
 from holdfast.store.contract import HeartbeatReply
 from holdfast.store.rows import Route
@@ -117,6 +118,8 @@ class Lease:
                 silence / SECOND,
             )
             self._unbroken_since = None
+        elif silence < 0:
+            self._unbroken_since = None  # the store's clock was set back: what it tells of others says nothing for a while
         elif self._has_missed:
             log.warning("node %s renews its lease again", self._node)
         self._has_missed = False
@@ -157,7 +160,7 @@ class Heartbeat:
         """Nothing: the engine's loop would be needed for that."""
 
     def _arm(self) -> None:
-        self._alarm = self._clock.call_at(self._clock.now() + self._interval, self._spawn)
+        self._alarm = call_after(self._clock, self._interval, self._spawn)
 
     def _spawn(self) -> None:
         task = asyncio.get_running_loop().create_task(self._beat(), name="holdfast-heartbeat")

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import asyncio
 import logging
-import time
 from collections.abc import Callable, Collection, Coroutine, Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
@@ -14,7 +13,7 @@ import msgspec
 from holdfast.core import codec
 from holdfast.core.effects import ActivityTask
 from holdfast.core.instants import SECOND, Instant, Micros
-from holdfast.engine.clock import Clock, StoreClock
+from holdfast.engine.clock import Clock, LoopClock, StoreClock, read_steady_clock
 from holdfast.engine.living_nodes import LivingNodes
 from holdfast.engine.nodes.heartbeat import Heartbeat, HeartbeatSource, Lease, NodeAnnouncement, RenewedLease
 from holdfast.engine.nodes.heartbeat_thread import HeartbeatThread, HeartbeatThreadDeps
@@ -138,7 +137,7 @@ class Membership:
         return {row.node: True for row in await self._store.list_nodes() if row.has_left and row.node != self._node}
 
     def _read_steady(self) -> Callable[[], Micros]:
-        return self._clock.steady if isinstance(self._clock, StoreClock) else lambda: time.monotonic_ns() // 1000
+        return self._clock.steady if isinstance(self._clock, LoopClock) else lambda: read_steady_clock() // 1000
 
     def _make_heartbeat(self, lease: Lease) -> HeartbeatSource:
         """On a thread of its own where the store offers a connection for it; not with a clock that the caller gave."""

@@ -107,7 +107,7 @@ class Retention:
 
     def on_heartbeat(self) -> None:
         """Look if the last look is longer ago than the window, for what nobody told of."""
-        if self._clock.now() - self._looked_at > self._longest_rest:
+        if not 0 <= self._clock.now() - self._looked_at <= self._longest_rest:  # the clock may have been set back
             self._look()
 
     def _arm(self, when: Instant) -> None:

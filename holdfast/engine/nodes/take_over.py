@@ -12,9 +12,10 @@ It is called when an engine opens and by `Engine.recover` (`recover`), and with 
 
 Who may call whom dead (`find_ended`). That a node left cleanly, anyone may believe. That a lease ran out is for a node to
 judge which has renewed its own lease without a break for a whole lease: after an outage of the database all leases look
-expired, and nobody may take from everybody. An opening node therefore judges nobody, except earlier processes of its own
-name: it has run nothing yet, so whatever names it was left behind. On an exclusive store every other node has ended: its
-owner is alone.
+expired, and nobody may take from everybody. So they do when the store's clock was set forward. If it was set back, the last
+heartbeats from before are in the future: a node that sends no other one for a lease, by the steady clock, has ended. An
+opening node therefore judges nobody, except earlier processes of its own name: it has run nothing yet, so whatever names it
+was left behind. On an exclusive store every other node has ended: its owner is alone.
 
 What is never an orphan. A node that joins while orphans are searched may be named by a row already; so the nodes are listed
 again after each page, and rows of any node that is known and has not ended are left out.
@@ -48,7 +49,7 @@ from functools import partial
 from typing import TYPE_CHECKING, Final, NamedTuple, TypeAlias
 
 from holdfast.core.envelopes import Redispatch
-from holdfast.core.instants import SECOND, Micros
+from holdfast.core.instants import SECOND, Instant, Micros
 from holdfast.engine.nodes.roster import read_details
 from holdfast.engine.requests import Request
 from holdfast.errors import HoldfastError, StoreError
@@ -97,15 +98,17 @@ class Recovered(NamedTuple):
     """Those of them whose node ended without leaving cleanly."""
 
 
-def find_ended(beat: RenewedLease, node: str, lease: Micros) -> EndedNodes:
+def find_ended(beat: RenewedLease, node: str, lease: Micros, watched: Mapping[str, Micros]) -> EndedNodes:
     """The other nodes that left cleanly, or whose lease has run out as far as `node` may judge.
 
     A node that has not held its own lease for a whole period calls nobody dead. A node that announced a longer lease than
-    `lease` is given that one.
+    `lease` is given that one. `watched` has the silence of those whose last heartbeat is in the future.
     """
 
     def has_ended(row: NodeRow) -> bool:
         silence = beat.reply.now - row.seen_at
+        if silence < 0:
+            silence = watched.get(row.node, 0)
         if row.has_left or not beat.is_steady or silence <= lease:
             return row.has_left
         return silence > read_details(row).lease * SECOND
@@ -160,6 +163,9 @@ class TakeOver:
         self._fed_in: dict[Orphan, bool] = {}
         """Orphans that heartbeats showed and that were fed in, and whether each is durable by now."""
         self._is_busy = False
+        self._ahead: dict[str, tuple[Instant, Micros]] = {}
+        """Nodes whose last heartbeat is in the future, because the store's clock was set back: when that is, and since when
+        this node knows of it, by its steady clock. Those that live send another one, by the clock as it is now."""
 
     # --- when an engine opens, and on request ---
 
@@ -182,11 +188,22 @@ class TakeOver:
 
     def find_ended(self, beat: RenewedLease) -> EndedNodes:
         """The other nodes that have ended, as far as this node may judge from a heartbeat."""
-        ended = find_ended(beat, self._node, self._lease)
+        ended = find_ended(beat, self._node, self._lease, self._watch_ahead(beat))
         if self._fed_in:
             # A node that came back may end once more: then its orphans are fed in again.
             self._forget_fed_in({row.node for row in beat.reply.nodes}.difference(ended))
         return ended
+
+    def _watch_ahead(self, beat: RenewedLease) -> dict[str, Micros]:
+        """For how long the nodes have been silent whose last heartbeat is in the future, as far as this node has seen."""
+        ahead = [row for row in beat.reply.nodes if row.seen_at > beat.reply.now]
+        if not ahead and not self._ahead:
+            return {}
+        before, self._ahead = self._ahead, {}
+        for row in ahead:
+            seen_at, since = before.get(row.node, (row.seen_at, beat.asked))
+            self._ahead[row.node] = (row.seen_at, since if seen_at == row.seen_at else beat.asked)
+        return {name: beat.asked - since for name, (_, since) in self._ahead.items()}
 
     async def take_over_from(self, ended: EndedNodes) -> None:
         """Feed in the orphans of these nodes, and remove the nodes of which none is left. One node does so at a time."""

@@ -19,6 +19,7 @@ from holdfast.errors import CorruptStore, HoldfastError, NewerFormat, UnknownWor
 
 if TYPE_CHECKING:
     from holdfast.core.execution import Execution
+    from holdfast.core.instants import Instant
     from holdfast.core.program import Program
     from holdfast.engine.turns.admission import Admission
     from holdfast.engine.turns.batch_effects import BatchEffects
@@ -151,7 +152,7 @@ class Loader:
             execution.take_open_from(turn.live.execution)
         turn.live = LiveExecution(execution, program, row, history_bytes + sum(len(one.body) for one in history))
         try:
-            blocked = replay(execution, program, history)
+            blocked = replay(execution, program, history, self._services.clock.now())
         except NewerFormat:
             raise  # a node that can read it takes its turn, also if it is to be terminated
         except HoldfastError as error:  # a history that cannot be decoded
@@ -185,13 +186,13 @@ class Loader:
             execution.details.pinned = True
 
 
-def replay(execution: Execution, program: Program, history: Sequence[HistoryRow]) -> Failure | None:
+def replay(execution: Execution, program: Program, history: Sequence[HistoryRow], clock: Instant) -> Failure | None:
     """Let an execution and its program go through what happened. The failure, if the program does not agree with it.
 
     Raises CorruptStore or NewerFormat if the history cannot be read.
     """
     turns = to_turns(history)
-    fold(execution, turns)
+    fold(execution, turns, clock)
     if execution.behaviours:
         check_known(execution.behaviours)
     return program.apply(turns)

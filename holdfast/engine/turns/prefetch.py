@@ -41,6 +41,7 @@ class HistoryPrefetch:
         self._make_program = services.make_program
         self._routes = services.routes
         self._cpu_timer = services.cpu_timer
+        self._clock = services.clock
         self._process = services.process
         self._slots = list(range(FIRST_SLOT, FIRST_SLOT + MOST_AT_ONCE))
         """In-flight slots that are free."""
@@ -173,7 +174,7 @@ class HistoryPrefetch:
         self.busy_since = time.monotonic()
         try:
             with self._cpu_timer:
-                return replay(live.execution, live.program, turns)
+                return replay(live.execution, live.program, turns, self._clock.now())
         finally:
             self.busy_since = None
 

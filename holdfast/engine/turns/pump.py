@@ -48,6 +48,7 @@ from typing import TYPE_CHECKING, Final
 
 from holdfast.core.instants import SECOND, Instant
 from holdfast.core.safe_texts import name_type
+from holdfast.engine.clock import call_after
 from holdfast.engine.turns.batch_runner import BatchRunner
 from holdfast.engine.turns.work_watch import WorkWatch
 from holdfast.engine.turns.workers import BatchWorker, BatchWorkers
@@ -109,7 +110,7 @@ class Pump:
         now = self._clock.now()
         if not self._runner.skip and not self._runner.skip_workflow_ids:
             self._skipping_since = now
-        elif now - self._skipping_since >= UNSKIP_INTERVAL:
+        elif not 0 <= now - self._skipping_since < UNSKIP_INTERVAL:  # the clock may have been set back
             self._skipping_since = now
             self._runner.unskip(None)
 
@@ -206,7 +207,7 @@ class Pump:
 
     async def _pause(self, worker: BatchWorker, length: int) -> None:
         pause = asyncio.get_running_loop().create_future()
-        self._clock.call_at(self._clock.now() + length, lambda: None if pause.done() else pause.set_result(None))
+        call_after(self._clock, length, lambda: None if pause.done() else pause.set_result(None))
         await self._rest(worker, pause)
 
     def _on_worker_end(self, task: asyncio.Task[None]) -> None:

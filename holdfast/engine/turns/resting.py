@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Final
 import msgspec
 
 from holdfast.core.instants import SECOND
+from holdfast.engine.clock import call_after
 from holdfast.errors import StoreFault, StoreUnavailable
 
 if TYPE_CHECKING:
@@ -72,7 +73,7 @@ class Resting:
         one = self._all[execution_id]
         one.resting = trial
         length = min(SHORTEST_REST << min(one.failures - 1, 16), LONGEST_REST)
-        self._clock.call_at(self._clock.now() + length, functools.partial(self._end, execution_id, trial))
+        call_after(self._clock, length, functools.partial(self._end, execution_id, trial))
         return length
 
     def add(self, execution_id: str, requests: Sequence[AnyRequest]) -> bool:

@@ -13,6 +13,8 @@ if TYPE_CHECKING:
 
 SHORTEST_PAUSE: Final = SECOND // 1_000
 LONGEST_PAUSE: Final = SECOND // 10
+LONG_DUE: Final = SECOND
+"""A timer that came due longer ago than this should have rung."""
 
 
 class WorkWatch:
@@ -48,6 +50,8 @@ class WorkWatch:
         if self.next_due is None or when < self.next_due:
             self.next_due = when
             self._arm()
+        elif self.next_due < when - LONG_DUE and self.next_due < self._clock.now() - LONG_DUE:
+            self.look()  # the clock was set, or the machine slept, and the alarm does not know of it yet
 
     def set_next_due(self, found: Instant | None, seen_changes: int) -> None:
         """Arm for the next timer, which was looked up when `due_changes` was as given."""

@@ -56,8 +56,8 @@ class PostgresNodes:
 class PostgresHeartbeatConnection(PostgresNodes):
     """Heartbeats and locks over a connection of its own, for a thread with a loop of its own."""
 
-    def __init__(self, address: DatabaseAddress) -> None:
-        super().__init__(Connections(address, 1))
+    def __init__(self, address: DatabaseAddress, clock: Callable[[], Instant] | None = None) -> None:
+        super().__init__(Connections(address, 1), clock)
 
     async def expire(self, node: str) -> None:
         await self._fetch("expire", node)

@@ -69,11 +69,12 @@ ORDER BY other.marked_at;
 DELETE FROM holdfast.in_flight WHERE process = ANY ($1::text[]);
 
 -- name: take_lock
+-- One that would be held for much longer than anybody takes it for was taken before the clock was set back.
 INSERT INTO holdfast.locks AS held (name, node, until)
 VALUES ($1, $2, $4)
 ON CONFLICT (name) DO UPDATE
 SET node = excluded.node, until = excluded.until
-WHERE held.node = excluded.node OR held.until <= $3
+WHERE held.node = excluded.node OR held.until <= $3 OR held.until > 2 * $4::bigint - $3::bigint
 RETURNING held.node;
 
 -- name: release_lock

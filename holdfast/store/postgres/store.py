@@ -140,7 +140,7 @@ class PostgresStore(Reads, PostgresNodes):
             connections.abandon()
 
     def make_heartbeat_connection(self) -> HeartbeatConnection | None:
-        return PostgresHeartbeatConnection(self._address)
+        return PostgresHeartbeatConnection(self._address, self._clock)
 
     # --- batches ---
 

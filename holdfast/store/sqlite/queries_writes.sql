@@ -206,10 +206,11 @@ DELETE FROM nodes
 WHERE node IN (SELECT value FROM json_each(?));
 
 -- name: take_lock
+-- One that would be held for much longer than anybody takes it for was taken before the clock was set back.
 INSERT INTO locks (name, node, until)
 VALUES (:name, :node, :until)
 ON CONFLICT (name) DO UPDATE SET node = excluded.node, until = excluded.until
-WHERE locks.node = excluded.node OR locks.until <= :now;
+WHERE locks.node = excluded.node OR locks.until <= :now OR locks.until > 2 * :until - :now;
 
 -- name: release_lock
 DELETE FROM locks

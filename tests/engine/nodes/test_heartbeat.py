@@ -105,6 +105,13 @@ async def test_lease_that_ran_out_in_silence_is_not_steady_for_another_period(
     ]
 
 
+async def test_T6_lease_is_not_steady_for_a_period_after_the_stores_clock_was_set_back(beating: Beating) -> None:
+    for _ in range(4):
+        await beating.renew(after=2)
+
+    assert [await beating.renew(after=after) for after in (-3600, 2, 2, 2)] == [False, False, False, True]
+
+
 async def test_outage_is_told_once_and_so_is_its_end(beating: Beating, caplog: pytest.LogCaptureFixture) -> None:
     caplog.set_level(logging.WARNING)
     await beating.renew(after=0)
