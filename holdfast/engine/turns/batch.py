@@ -79,7 +79,7 @@ class Batch:
         room = services.config.batch_size if setting.inlines_children else 0
         self._children = InlineChildren(services.routes, room)
         self._admission = Admission(services, self._effects, setting.now, setting.trial)
-        self._taker = TurnTaker(services, self._effects, setting.now, self._children, setting.may_keep)
+        self._taker = TurnTaker(services, self._effects, self._children, setting.may_keep)
 
     @property
     def members(self) -> list[tuple[ClaimTarget, Sequence[Request]]]:
@@ -193,7 +193,7 @@ class Batch:
         assert pending.start is not None  # noqa: S101 - asked only for new ones
         if pending.live is not None or not self._admission.admit_new(pending):
             return
-        execution = Execution.register(pending.org, pending.start, self._now)
+        execution = Execution.register(pending.org, pending.start, self._services.clock.now())
         try:
             program = self._services.make_program(execution)
         except UnknownWorkflow as error:

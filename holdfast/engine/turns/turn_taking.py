@@ -11,7 +11,6 @@ from holdfast.core.effects import Turn
 from holdfast.core.envelopes import ActivityBegan, AnyEnvelope, InternalContinue, Signal, Terminate
 from holdfast.core.execution import Execution
 from holdfast.core.failures import Failure, describe_exception
-from holdfast.core.instants import Instant
 from holdfast.core.payloads import Payload
 from holdfast.core.placing import MayKeep, place_activities
 from holdfast.core.turn import hold_signals, take_turn
@@ -55,13 +54,12 @@ class TurnTaker:
         self,
         services: TurnServices,
         effects: BatchEffects,
-        now: Instant,
         children: InlineChildren,
         may_keep: MayKeep | None,
     ) -> None:
         self._services = services
         self._effects = effects
-        self._now = now
+        self._clock = services.clock
         self._children = children
         self._may_keep = may_keep
         self._limits = services.limits
@@ -142,7 +140,7 @@ class TurnTaker:
         """Make a child, or the next run of what continued, without its first turn: that it takes from its inbox."""
         pending.unload()
         make = register_next_run if pending.is_next_run else register
-        self._effects.taken.append(make(pending, self._now, self._limits))
+        self._effects.taken.append(make(pending, self._clock.now(), self._limits))
 
     def _take(self, pending: PendingTurn, live: LiveExecution) -> None:
         if type(live.program) is NoProgram and not pending.put_terminate_first():
@@ -171,7 +169,7 @@ class TurnTaker:
             live.execution,
             live.program,
             arrived,
-            self._now,
+            self._clock.now(),
             self._limits,
             hold_signals=pending.retaken,
             may_go_on=may_go_on,
@@ -197,7 +195,7 @@ class TurnTaker:
         self._effects.has_put_off = True
         pending.arrivals = held
         signals = [arrival.envelope for arrival in held if type(arrival.envelope) is Signal]
-        turn = hold_signals(live.execution, live.program, signals, self._now, self._limits)
+        turn = hold_signals(live.execution, live.program, signals, self._clock.now(), self._limits)
         if turn.blocked is None:
             self._finish(pending, live, turn)
         else:
@@ -246,7 +244,7 @@ class TurnTaker:
         if following.runs_before % MOST_RUNS_PER_BATCH:
             self._following.append(following)
         else:
-            self._effects.taken.append(register_next_run(following, self._now, self._limits))
+            self._effects.taken.append(register_next_run(following, self._clock.now(), self._limits))
 
     # --- what cannot take its turn ---
 
@@ -268,7 +266,7 @@ class TurnTaker:
         execution.state_version += 1
         blocked = LiveExecution(execution, NoProgram(), row, 0)
         write = TurnWrite(row=to_row(execution), expected_version=expected)
-        self._effects.taken.append(TakenTurn(pending, blocked, Turn(execution, self._now, self._limits), write))
+        self._effects.taken.append(TakenTurn(pending, blocked, Turn(execution, self._clock.now(), self._limits), write))
         self._effects.park(pending, row.route)
 
     def _refuse_size(self, pending: PendingTurn, live: LiveExecution, error: TurnTooLarge) -> None:
@@ -323,11 +321,11 @@ class TurnTaker:
         row = pending.live.row if pending.live is not None else None
         if row is None:
             assert pending.start is not None  # noqa: S101 - one without a row is new
-            execution = Execution.register(pending.org, pending.start, self._now)
+            execution = Execution.register(pending.org, pending.start, self._clock.now())
         else:
             execution = from_row(row)
         program = FailingProgram(error)
-        turn = take_turn(execution, program, pending.envelopes, self._now, self._limits, hold_signals=True)
+        turn = take_turn(execution, program, pending.envelopes, self._clock.now(), self._limits, hold_signals=True)
         self._finish(pending, LiveExecution(execution, program, row, 0), turn)
 
     def _handle_failure(self, pending: PendingTurn, error: Exception) -> None:
