@@ -18,7 +18,7 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, Final
 
 from holdfast.core.instants import SECOND, Instant, Micros
-from holdfast.errors import StoreError
+from holdfast.errors import StoreError, StoreFault, StoreUnavailable
 
 if TYPE_CHECKING:
     from holdfast.engine.clock import Alarm, Clock
@@ -82,6 +82,8 @@ class Retention:
         """How long ago the last look may be when a heartbeat comes."""
         self._alarm: Alarm | None = None
         self._looked_at: Instant = 0
+        self._batch = BATCH
+        """How many one transaction removes: fewer if the store has no room for more."""
         self._is_busy = False
         self._noted_meanwhile: Instant | None = None
         self._is_started = False
@@ -131,16 +133,24 @@ class Retention:
         try:
             wake_at = await self._remove(now)
         except StoreError as error:
+            pause = self._shrink_batch(error)
             log.warning(
                 "node %s could not remove %s past their retention, and tries again in %d s: %s",
                 self._node,
                 self._target.noun,
-                LOCK_TIME // SECOND,
+                pause // SECOND,
                 error,
             )
-            wake_at = now + LOCK_TIME
+            wake_at = now + pause
         self._is_busy = False
         self._rest_until(wake_at)
+
+    def _shrink_batch(self, error: StoreError) -> Micros:
+        """Remove fewer at a time if the store has no room for more: also removing takes some. How long to wait before."""
+        if self._batch == 1 or not isinstance(error, StoreUnavailable) or error.fault is not StoreFault.SHORTAGE:
+            return LOCK_TIME
+        self._batch = max(1, self._batch // 4)
+        return SECOND
 
     def _rest_until(self, wake_at: Instant | None) -> None:
         if wake_at is not None:
@@ -158,9 +168,11 @@ class Retention:
             return oldest + self._window + 1
         if not store.exclusive and not await store.take_lock(target.lock, self._node, now, now + LOCK_TIME):
             return now + LOCK_TIME  # another node removes them; if it dies, the lock expires
-        removed = await target.purge(now - self._window, BATCH)
+        batch = self._batch
+        removed = await target.purge(now - self._window, batch)
         self.removed += removed
-        if removed == BATCH:
+        self._batch = min(2 * batch, BATCH)
+        if removed == batch:
             return now + PAUSE
         if not store.exclusive:
             await store.release_lock(target.lock, self._node)

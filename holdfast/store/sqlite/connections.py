@@ -7,7 +7,9 @@ from contextlib import closing
 from pathlib import Path
 
 from holdfast.errors import StoreUnavailable
-from holdfast.store.sqlite.failures import translate
+from holdfast.store.sqlite.disk_room import DiskRoom
+from holdfast.store.sqlite.failures import SHORTAGES, primary_code, translate
+from holdfast.store.sqlite.log_files import LogFile
 from holdfast.store.sqlite.opening import connect_checkpointer, connect_reader, connect_user, connect_writer
 from holdfast.store.sqlite.statements import SQL
 
@@ -17,6 +19,8 @@ class Connections:
 
     def __init__(self, path: Path) -> None:
         self.path = path
+        self.log_file = LogFile(path)
+        self.room = DiskRoom(path)
         self._writer: sqlite3.Connection | None = None
         self._reader: sqlite3.Connection | None = None
 
@@ -51,10 +55,29 @@ class Connections:
             raise self._closed()
         return connect_user(self.path)
 
-    def make_checkpoint(self) -> None:
-        """Move what is committed from the log into the file, whatever thread this is."""
+    def make_checkpoint(self) -> bool:
+        """Move what is committed from the log into the file, whatever thread this is; whether that was all."""
         with closing(connect_checkpointer(self.path)) as connection:
-            connection.execute(SQL["checkpoint"]).fetchall()
+            _, in_log, moved = connection.execute(SQL["checkpoint"]).fetchone()
+            return bool(in_log == moved)
+
+    def empty_log(self) -> bool:
+        """Move the whole log into the file, and give the log's room back; whether no reader stood in the way.
+
+        If the disk has no room for that, what a failed transaction left in the log is given back first.
+        """
+        with closing(connect_checkpointer(self.path)) as connection:
+            try:
+                return _empty_log(connection)
+            except sqlite3.Error as error:
+                if primary_code(error) not in SHORTAGES:
+                    raise
+            connection.execute(SQL["begin"])  # nobody writes meanwhile, other programs included
+            try:
+                self.log_file.cut()
+            finally:
+                connection.execute(SQL["rollback"])
+            return _empty_log(connection)
 
     def open(self, *, upgrade: bool = True) -> None:
         """Connect, and migrate what is older. Raises OlderDatabase instead if it is not to be upgraded."""
@@ -85,3 +108,8 @@ class Connections:
 
     def _closed(self) -> StoreUnavailable:
         return StoreUnavailable(f"Expected to reach the database '{self.path}', but it is not open. Open the store first.")
+
+
+def _empty_log(connection: sqlite3.Connection) -> bool:
+    (is_busy, *_) = connection.execute(SQL["checkpoint_and_truncate"]).fetchone()
+    return not is_busy

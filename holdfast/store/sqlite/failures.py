@@ -28,7 +28,7 @@ _MEANINGS: Final[Mapping[int, tuple[type[StoreError], str]]] = {
     sqlite3.SQLITE_NOTADB: (NotOurDatabase, "Name another file; this one was left as it is"),
 }
 
-_SHORTAGES: Final = frozenset({sqlite3.SQLITE_FULL, sqlite3.SQLITE_IOERR, sqlite3.SQLITE_NOMEM})
+SHORTAGES: Final = frozenset({sqlite3.SQLITE_FULL, sqlite3.SQLITE_IOERR, sqlite3.SQLITE_NOMEM})
 """Codes of what a smaller write may not meet."""
 
 _ERRNO_REMEDIES: Final[Mapping[int, str]] = {
@@ -61,7 +61,7 @@ def translate(error: sqlite3.Error, doing: str, path: Path) -> StoreError:
     code = primary_code(error)
     kind, remedy = _MEANINGS.get(code, (StoreError, _RETRY))
     message = f"Expected to {doing} '{path}', but SQLite says: {error}. {remedy}."
-    return StoreUnavailable(message, fault=StoreFault.SHORTAGE) if code in _SHORTAGES else kind(message)
+    return StoreUnavailable(message, fault=StoreFault.SHORTAGE) if code in SHORTAGES else kind(message)
 
 
 def translate_os(error: OSError, doing: str, path: Path) -> StoreUnavailable:

@@ -8,10 +8,12 @@
 
 -- name: writer_settings
 -- FULL: a commit is on the disk when it returns. Checkpoints are made aside (see `checkpoints`); the automatic one is for
--- the day that those do not keep up, 64 MB behind. An idle cache page costs nothing, a missing one a read: 64 MB of them.
+-- the day that those do not keep up, 64 MB behind. A log that begins anew is cut to 32 MB, so that its size shows how much it
+-- holds. An idle cache page costs nothing, a missing one a read: 64 MB of them.
 PRAGMA busy_timeout = 20;
 PRAGMA synchronous = FULL;
 PRAGMA wal_autocheckpoint = 16384;
+PRAGMA journal_size_limit = 33554432;
 PRAGMA cache_size = -65536;
 PRAGMA temp_store = MEMORY;
 PRAGMA trusted_schema = OFF;
@@ -31,6 +33,16 @@ PRAGMA journal_mode = WAL;
 
 -- name: read_schema_version
 PRAGMA user_version;
+
+-- name: count_pages
+PRAGMA page_count;
+
+-- name: read_page_size
+PRAGMA page_size;
+
+-- name: limit_pages
+-- Without a value it tells the limit.
+PRAGMA max_page_count
 
 -- name: checkpoint
 PRAGMA wal_checkpoint(PASSIVE);

@@ -55,6 +55,7 @@ class SqliteTransaction:
         try:
             return work(self._user_connection or self._writer.connections.writer, self._changes)
         except sqlite3.Error as error:
+            self._writer.note_failure(error)
             self._give_up()
             raise translate(error, doing, self._writer.connections.path) from error
         except BaseException:
@@ -126,12 +127,13 @@ class SqliteTransaction:
         if error is None:
             self._state = State.COMMITTED
             self._writer.writer_cache.accept(self._changes)
-            self._writer.note_commit(self._user_connection)
+            self._writer.note_commit()
             if self._user_connection is not None:
                 self._user_connection.close()
             self._writer.leave()
         elif primary_code(error) in CERTAINLY_NOT_COMMITTED:
             self._error = translate(error, "commit to", self._writer.connections.path)
+            self._writer.note_failure(error)
             self._give_up()
         else:
             self._error = OutcomeUnknown(

@@ -11,7 +11,7 @@ from typing import Final, Protocol
 from holdfast.errors import StoreUnavailable
 from holdfast.store.sqlite.checkpoints import Checkpoints
 from holdfast.store.sqlite.connections import Connections
-from holdfast.store.sqlite.failures import primary_code, translate
+from holdfast.store.sqlite.failures import SHORTAGES, primary_code, translate, translate_os
 from holdfast.store.sqlite.in_flight import InFlightFile
 from holdfast.store.sqlite.statements import SQL
 from holdfast.store.sqlite.writer_cache import WriterCache
@@ -46,6 +46,7 @@ class Writer:
         self._is_closing = False
         self._doubtful: Doubtful | None = None
         self._average = 0.0
+        self._was_full = False
 
     # --- in and out ---
 
@@ -76,9 +77,16 @@ class Writer:
 
     async def _wait(self) -> None:
         await self._lock.acquire()
+        while self._checkpoints.is_behind:
+            self._lock.release()
+            await self._checkpoints.finish()
+            await self._lock.acquire()
         try:
             if self._is_closing:
                 raise StoreUnavailable(f"Expected to write to '{self.connections.path}', but the store is being closed.")
+            if self._was_full and self._doubtful is None:
+                self._was_full = False
+                await self._checkpoints.make_room()
             self._reopen()
         except BaseException:
             self._lock.release()
@@ -106,8 +114,12 @@ class Writer:
         """Other programs may hold the database for a moment; the loop does not stand still for that."""
         for attempt in range(_ATTEMPTS):
             try:
+                if self.connections.room.is_little:
+                    self.connections.room.limit(connection)
                 connection.execute(SQL["begin"])
                 return
+            except OSError as error:
+                raise translate_os(error, "look at", self.connections.path) from error
             except sqlite3.Error as error:
                 if primary_code(error) != sqlite3.SQLITE_BUSY or attempt == _ATTEMPTS - 1:
                     raise translate(error, "write to", self.connections.path) from error
@@ -130,12 +142,15 @@ class Writer:
         self._average += (perf_counter() - begun - self._average) * _WEIGHT
         return None
 
-    def note_commit(self, user_connection: sqlite3.Connection | None = None) -> None:
+    def note_commit(self) -> None:
         """After the commit, in the loop's thread."""
-        if user_connection is None:
-            self._checkpoints.note(self.connections.writer.total_changes)
-        else:
-            self._checkpoints.note_changes(user_connection.total_changes)
+        self._checkpoints.note_commit()
+
+    def note_failure(self, error: sqlite3.Error) -> None:
+        """A transaction failed. If the disk was full, there is made room before the next one, as far as that is possible."""
+        if primary_code(error) in SHORTAGES:
+            self._was_full = True
+            self.connections.room.look()
 
     def roll_back(self) -> None:
         """Never raises: what cannot be rolled back is not committed either, and goes with the connection."""
@@ -153,8 +168,11 @@ class Writer:
 
     def _require_durable(self) -> None:
         """What is read from the log now may never have reached the disk: move it into the file, or have it fail again."""
-        (is_busy, *_) = self.connections.writer.execute(SQL["checkpoint_and_truncate"]).fetchone()
-        if is_busy:
+        try:
+            is_empty = self.connections.empty_log()
+        except OSError as error:
+            raise translate_os(error, "move the log into", self.connections.path) from error
+        if not is_empty:
             raise StoreUnavailable(
                 f"Expected to move the log into '{self.connections.path}' after a failed commit, but others read from it. "
                 "Try again; end other programs that have the file open."

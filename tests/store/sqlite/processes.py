@@ -5,12 +5,13 @@ from __future__ import annotations
 import signal
 import subprocess
 import sys
+from collections.abc import Sequence
 from pathlib import Path
 from types import TracebackType
 from typing import Any, Self
 
 PREAMBLE = """
-import asyncio, os, signal, sys, urllib.parse
+import asyncio, logging, os, signal, sys, urllib.parse
 from pathlib import Path
 from holdfast.errors import *
 from holdfast.store.contract import *
@@ -34,11 +35,11 @@ ROOT = Path(__file__).parents[3]
 class Process:
     """A Python process that runs the body of `async def main(path)`."""
 
-    def __init__(self, body: str, path: Path, before: str = "") -> None:
+    def __init__(self, body: str, path: Path, before: str = "", wrapper: Sequence[str] = ()) -> None:
         lines = [f"    {line}" for line in body.strip("\n").splitlines()]
         script = "\n".join([PREAMBLE, *lines, before, f"asyncio.run(main(Path({str(path)!r})))"])
         self._process = subprocess.Popen(
-            [sys.executable, "-W", "error", "-c", script],
+            [*wrapper, sys.executable, "-W", "error", "-c", script],
             cwd=ROOT,
             stdin=subprocess.PIPE,
             stdout=subprocess.PIPE,

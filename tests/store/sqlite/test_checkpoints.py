@@ -1,62 +1,74 @@
 from __future__ import annotations
 
-import asyncio
 import logging
 import sqlite3
+from contextlib import closing
 
 import pytest
 
 from holdfast.store.sqlite import SqliteStore
-from holdfast.store.sqlite.checkpoints import EVERY
-from tests.store.builders import commit, make_row, make_start, make_turn
+from holdfast.store.sqlite.checkpoints import BEGIN_AT, MEGABYTE, MOST
+from holdfast.store.sqlite.statements import SQL
+from tests.eventually import eventually
+from tests.store.builders import commit, commit_unrouted, make_row, make_signal, make_start, make_turn
 
 
 def size_of_log(store: SqliteStore) -> int:
     return store.path.with_name("app.db-wal").stat().st_size
 
 
-async def test_the_log_does_not_grow_for_ever(store: SqliteStore) -> None:
-    rows = [make_row(number) for number in range(100)]
-    await commit(store, *[make_start(row) for row in rows])
+async def fill(store: SqliteStore, megabytes: int) -> list[int]:
+    """Write so much, a megabyte at a time, and take it away again; the sizes of the log after each commit."""
     sizes = []
-
-    for _ in range(4):
-        for _ in range(EVERY // 200 + 1):
-            turns = [make_turn(row) for row in rows]
-            assert await commit(store, *turns) == set()
-            rows = [turn.row for turn in turns]
-            await asyncio.sleep(0)
-        assert store._writer is not None
-        await store._writer._checkpoints.finish()
+    for number in range(megabytes):
+        await commit_unrouted(store, make_signal(f"{number}" + "x" * MEGABYTE), consumed=[number])
         sizes.append(size_of_log(store))
+    return sizes
 
-    assert sizes[-1] < 2 * sizes[0]
+
+async def test_the_log_does_not_grow_for_ever(store: SqliteStore) -> None:
+    sizes = await fill(store, 150)
+
+    assert max(sizes) < MOST + 3 * MEGABYTE, "one transaction more than the most"
+    assert min(sizes[40:]) >= BEGIN_AT - MEGABYTE, "its file is used again"
     assert await store.check() == []
+
+
+async def test_the_log_begins_anew_once_its_reader_has_ended(store: SqliteStore) -> None:
+    await fill(store, 1)
+    with closing(store._connections.connect_for_thread()) as reader:
+        reader.execute("BEGIN")
+        reader.execute("SELECT count(*) FROM inbox").fetchone()
+        assert max(await fill(store, 50)) > MOST
+
+    await fill(store, 10)
+
+    assert max((await fill(store, 60))[10:]) < MOST + 3 * MEGABYTE
+
+
+def test_sqlite_cuts_a_log_that_begins_anew_to_the_size_that_begins_a_checkpoint() -> None:
+    assert f"journal_size_limit = {BEGIN_AT};" in SQL["writer_settings"]
 
 
 async def test_a_checkpoint_that_fails_is_logged_and_loses_nothing(
     store: SqliteStore, caplog: pytest.LogCaptureFixture, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    def fail() -> None:
+    def fail() -> bool:
         raise sqlite3.OperationalError("database or disk is full")
 
     monkeypatch.setattr(store._connections, "make_checkpoint", fail)
     await commit(store, make_start(make_row(1)))
-    assert store._writer is not None
-    checkpoints = store._writer._checkpoints
 
     with caplog.at_level(logging.WARNING, logger="holdfast.store"):
-        checkpoints.note(10 * EVERY)
-        await checkpoints.finish()
+        await fill(store, 34)
+        await eventually(lambda: caplog.text)
 
     assert "database or disk is full" in caplog.text
     assert await commit(store, make_turn(make_row(1))) == set()
 
 
 async def test_closing_waits_for_a_checkpoint(store: SqliteStore) -> None:
-    await commit(store, make_start(make_row(1)))
-    assert store._writer is not None
-    store._writer._checkpoints.note(10 * EVERY)
+    assert max(await fill(store, 34)) > BEGIN_AT
 
     await store.close()
 
