@@ -20,7 +20,7 @@ from holdfast.core.envelopes import ActivityReturned
 from holdfast.core.instants import SECOND, Instant
 from holdfast.engine.clock import call_after
 from holdfast.engine.rows import to_turns
-from holdfast.errors import AlreadyDone, StoreUnavailable
+from holdfast.errors import AlreadyDone, OutcomeUnknown, StoreFault, StoreUnavailable
 from holdfast.store.contract import Once
 from holdfast.store.rows import HistoryRow, InboxRow, RequestRow
 
@@ -38,6 +38,8 @@ KEPT: Final = 30 * 24 * 3600 * SECOND
 """How long that row is kept: longer than an attempt that began before the commit can still run."""
 FIRST_PAUSE: Final = SECOND // 20
 LONGEST_PAUSE: Final = 5 * SECOND
+MOST_CUTS: Final = 5
+"""How often the connection may break while the function of one attempt runs before that is no accident any more."""
 
 
 class TransactionRunner:
@@ -53,14 +55,15 @@ class TransactionRunner:
         """Run one attempt. Raises what the function raises: then nothing was committed.
 
         If the database is out of reach, the function is called again until it is back. If the outcome of a commit was
-        unknown, the request row tells then whether it took place.
+        unknown, the request row tells then whether it took place. If the database gave up the transaction because it idled
+        or took too long, or the connection broke again and again while the function ran, that is the attempt's failure.
         """
         task = attempt.task
         args = activity.signature.decode_arguments(task.event.input)
         expires_at = self._clock.now() + KEPT
         request = RequestRow(task.org, KIND, task.idempotency_key, task.execution_id, None, expires_at)
         once = Once(request, task.sequence, functools.partial(_is_wanted, task.event.number))
-        pause = FIRST_PAUSE
+        pause, cuts = FIRST_PAUSE, 0
         while True:
             call = _Call(activity, attempt, args, self._payload_limit)
             try:
@@ -78,7 +81,8 @@ class TransactionRunner:
                 self._on_put()  # it may have been this attempt's own commit, whose outcome was unknown
                 return
             except StoreUnavailable as error:
-                if error is call.error:
+                cuts += call.has_begun
+                if error is call.error or self._is_its_fault(error, call, cuts):
                     raise
                 log.warning("transaction '%s' of '%s' is tried again: %s", activity.name, task.workflow_id, error)
             else:
@@ -86,6 +90,17 @@ class TransactionRunner:
                 return
             await self._pause(pause)
             pause = min(2 * pause, LONGEST_PAUSE)
+
+    def _is_its_fault(self, error: StoreUnavailable, call: _Call, cuts: int) -> bool:
+        """Whether the store gave up this very transaction, so that calling the function again would not help.
+
+        Not if the transaction may have been committed after all: then the next call finds that out.
+        """
+        if not call.has_begun or isinstance(error, OutcomeUnknown):
+            return False
+        if error.fault is StoreFault.TIMED_OUT:
+            return True
+        return error.fault is StoreFault.OUT_OF_REACH and cuts >= MOST_CUTS and not self._store.exclusive
 
     async def _pause(self, length: Instant) -> None:
         over: asyncio.Future[None] = asyncio.get_running_loop().create_future()
@@ -106,6 +121,8 @@ class _Call:
         self._attempt = attempt
         self._args = args
         self._payload_limit = payload_limit
+        self.has_begun = False
+        """Whether the function was called."""
         self.error: BaseException | None = None
         """The exception that the function itself raised, or its result when it was encoded: the store's are others."""
 
@@ -115,6 +132,7 @@ class _Call:
         return work  # type: ignore[no-any-return]
 
     def _work(self, connection: Any, put: Callable[[InboxRow], None]) -> None:
+        self.has_begun = True
         try:
             put(self._make_row(self._activity.function(connection, *self._args)))
         except BaseException as error:
@@ -122,6 +140,7 @@ class _Call:
             raise
 
     async def _work_async(self, connection: Any, put: Callable[[InboxRow], None]) -> None:
+        self.has_begun = True
         try:
             put(self._make_row(await self._activity.function(connection, *self._args)))
         except BaseException as error:

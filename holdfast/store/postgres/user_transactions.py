@@ -15,10 +15,11 @@ from typing import TYPE_CHECKING, Any, Final, TypeVar
 from asyncpg import exceptions
 from msgspec.structs import astuple
 
-from holdfast.errors import InvalidArguments, StoreError, StoreUnavailable
+from holdfast.errors import InvalidArguments, StoreError, StoreFault, StoreUnavailable
 from holdfast.store.contract import Once, UserFunction
 from holdfast.store.once import done_before, not_wanted
 from holdfast.store.postgres.failures import DRIVER_ERRORS, is_cut, translate
+from holdfast.store.postgres.idle_watch import IDLE_SECONDS, IdleWatch
 from holdfast.store.postgres.outcomes import CommitEvidence
 from holdfast.store.postgres.queues import put_inbox
 from holdfast.store.postgres.reads import to_histories
@@ -36,7 +37,7 @@ MAX_USER_TRANSACTIONS: Final = 8
 """How many transactions of users may be under way at once; others wait for their turn."""
 USER_SETTINGS: Final[Mapping[str, str]] = {
     # The locks of a frozen node become free; how long a statement may take is up to the user.
-    "idle_in_transaction_session_timeout": "10s",
+    "idle_in_transaction_session_timeout": f"{IDLE_SECONDS}s",
     "tcp_keepalives_idle": "5",
     "tcp_keepalives_interval": "1",
     "tcp_keepalives_count": "4",
@@ -69,9 +70,8 @@ async def transact(
             await connections.set_up(connection)
             if once is not None:
                 await _require_new(connection, connections.sql, once)
-        result, rows = await _do(connections, connection, work)
+        result, rows = await _do_within_time(connections, connection, work)
         async with _ours(connections):
-            await _require_whole(connection, work)
             if once is not None:
                 await _remember(connection, connections.sql, once)
             if rows:
@@ -90,6 +90,29 @@ async def transact(
     finally:
         connections.give_back(connection, is_sound=is_sound)
     return result
+
+
+async def _do_within_time(
+    connections: Connections, connection: Connection, work: UserFunction[T]
+) -> tuple[T, list[InboxRow]]:
+    """Do the work, and see that its transaction is whole. Raises StoreUnavailable if the server ended it for idling."""
+    watch = IdleWatch(connection)
+    try:
+        result = await _do(connections, connection, work)
+        async with _ours(connections):
+            await _require_whole(connection, work)
+        return result
+    except StoreUnavailable as error:
+        was_in_use = isinstance(error.__cause__, exceptions.ConnectionDoesNotExistError)  # in the middle of a statement
+        if was_in_use or not watch.has_idled:
+            raise
+        raise StoreUnavailable(
+            f"Expected a user's transaction to be used at least every {IDLE_SECONDS} s, but it was left idle for longer, so "
+            "the server ended it. Do what takes long before the transaction, in an activity of its own.",
+            fault=StoreFault.TIMED_OUT,
+        ) from error
+    finally:
+        watch.stop()
 
 
 async def _do(connections: Connections, connection: Connection, work: UserFunction[T]) -> tuple[T, list[InboxRow]]:
