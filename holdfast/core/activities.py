@@ -212,8 +212,7 @@ def _retry(turn: Turn, number: int, failure: Failure, heartbeat: Payload | None)
 
 def set_attempt(turn: Turn, number: int, attempt: AttemptState) -> None:
     """Note in the execution's row how far an activity has come."""
-    # A fresh dict: the default of the struct must not be shared between executions.
-    turn.execution.details.attempts = {**turn.execution.details.attempts, number: attempt}
+    turn.execution.details.attempts[number] = attempt
     turn.changed = True
 
 

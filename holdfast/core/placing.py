@@ -38,10 +38,10 @@ def decide_redispatch(turn: Turn, envelope: envelopes.Redispatch) -> None:
         execution.details.suspect = True  # the turn that took a result may have ended the process
     if number is not None:
         is_theirs = execution.attempt_of(number).offered or execution.runner_of(number) == envelope.node
-        if is_theirs and is_present(execution, number, envelope.attempt):
+        if is_theirs and is_present(execution, number, envelope.attempt) and number not in turn.dispatched:
             _dispatch_anew(turn, number, has_left=envelope.has_left)
         return
-    for number in sorted(execution.running):
+    for number in sorted(execution.running.difference(turn.dispatched)):
         if execution.runner_of(number) == envelope.node:
             _dispatch_anew(turn, number, has_left=envelope.has_left)
 
@@ -88,8 +88,6 @@ def decide_offer_due(turn: Turn, envelope: envelopes.OfferDue) -> events.Activit
 
 
 def _dispatch_anew(turn: Turn, number: int, *, has_left: bool) -> None:
-    if number in turn.dispatched:
-        return
     attempt = turn.execution.attempt_of(number)
     lost = attempt.lost
     if not has_left and (lost < SUSPECT or attempt.begun):
@@ -151,6 +149,7 @@ def _offer(turn: Turn, may_keep: MayKeep) -> None:
     """Offer those of the dispatched activities that the node does not keep, and watch how long they wait."""
     execution = turn.execution
     kept = []
+    watched: set[int] = set()
     for number in turn.dispatched:
         activity, attempt = execution.activities[number], execution.attempt_of(number)
         if may_keep(activity.event):
@@ -161,7 +160,9 @@ def _offer(turn: Turn, may_keep: MayKeep) -> None:
         due = _find_due(turn, number)
         if due is not None:
             turn.started_timers.append(TimerSet(number, due, TimerKind.OFFER, attempt.attempt))
-            turn.ended_timers = [ended for ended in turn.ended_timers if ended != number]
+            watched.add(number)
+    if watched:
+        turn.ended_timers = [ended for ended in turn.ended_timers if ended not in watched]
     turn.dispatched = kept
 
 
@@ -178,9 +179,10 @@ def _find_due(turn: Turn, number: int) -> Instant | None:
 def _withdraw(turn: Turn) -> None:
     """What was offered and is not wanted any more, or not as that attempt."""
     execution = turn.execution
+    started = {timer.number for timer in turn.started_timers}
     for number, attempt in turn.had_offers:
         if is_present(execution, number, attempt) and execution.attempt_of(number).offered:
             continue
         turn.withdrawn.append(number)
-        if all(timer.number != number for timer in turn.started_timers):
+        if number not in started:
             turn.ended_timers.append(number)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import time
 from functools import partial
 
 import pytest
@@ -341,3 +342,27 @@ def test_task_tells_how_often_it_was_lost_and_whether_it_is_offered() -> None:
 
     task = make_task(execution, 1, "route")
     assert (task.attempt, task.lost, task.route, task.is_offered) == (2, 1, "route", True)
+
+
+# --- many at once ---
+
+
+def measure_take_over(count: int, *, are_kept: bool) -> float:
+    """Processor seconds in which a node takes over what another ran of one execution."""
+    execution = make_execution(count, ActivityOptions(schedule_to_close_us=1_000_000))
+    dispatch(execution, *range(1, count + 1))
+    turn = Turn(execution, 200, Limits())
+    began = time.process_time()
+    decide_redispatch(turn, envelopes.Redispatch(node="one"))
+    decide_redispatch(turn, envelopes.Redispatch(node="one"))
+    place_activities(turn, "two", partial(answer, are_kept))
+    spent = time.process_time() - began
+    assert len(turn.dispatched if are_kept else turn.offered) == count
+    return spent
+
+
+@pytest.mark.parametrize("are_kept", [True, False])
+def test_N1_take_over_of_many_activities_of_one_execution_takes_linear_time(*, are_kept: bool) -> None:
+    ratio = min(measure_take_over(8_000, are_kept=are_kept) / measure_take_over(500, are_kept=are_kept) for _ in range(3))
+
+    assert ratio < 64, "16 times as many; it would be 256 times the work if each looked at all"
