@@ -38,7 +38,7 @@ Answer: TypeAlias = Opened | Accepted | Handled | HoldfastError
 """What a request is answered after the commit; an error refuses it."""
 
 
-class Request(msgspec.Struct, eq=False):
+class Request(msgspec.Struct, eq=False, weakref=True):
     """An envelope for one execution and, for callers, a future that is resolved after the commit.
 
     The execution is named by its id or, where `execution_id` is empty, by its workflow id.

@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, Any, Final, TypeAlias
 from holdfast.core import codec, events, payloads
 from holdfast.core.events import AnyEvent
 from holdfast.core.failures import decode_failure_details
+from holdfast.core.signals import missing_error
 from holdfast.engine.rows import to_turns
 from holdfast.errors import (
     CorruptStore,
@@ -71,6 +72,16 @@ class ResultWaiters:
             if not watchers:
                 del self._watchers[key]
 
+    def forget_recent(self) -> None:
+        """Forget how executions ended: the database went back, and they may end otherwise."""
+        self._recent.clear()
+
+    def fail(self, key: ExecutionKey, error: HoldfastError) -> None:
+        """Fail those who wait for the end of an execution, which will not come."""
+        for future in self._watchers.pop(key, ()):
+            if not future.done():
+                future.set_exception(error)
+
     def fail_all(self, error: HoldfastError) -> None:
         """Fail everybody who waits: the engine ends."""
         for watchers in self._watchers.values():
@@ -119,6 +130,23 @@ class RemoteResults:
             return  # the next heartbeat looks again
         finally:
             self._is_busy = False
+
+    async def look_for_missing(self) -> None:
+        """Tell those who wait for executions that are gone, since the database went back or they were removed."""
+        watched = self._waiters.watched
+        if not watched:
+            return
+        try:
+            transaction = await self._store.begin()
+            try:
+                rows = await transaction.read_rows(dict.fromkeys(execution_id for _, execution_id in watched))
+            finally:
+                await transaction.rollback()
+        except StoreError:
+            return  # the next heartbeat looks again
+        for org, execution_id in watched:
+            if execution_id not in rows:
+                self._waiters.fail((org, execution_id), missing_error(org, execution_id, "wait for"))
 
     async def _look(self) -> None:
         orgs = {execution_id: org for org, execution_id in self._waiters.watched}

@@ -18,6 +18,7 @@ from holdfast.core.instants import SECOND, to_micros
 from holdfast.core.program_limits import ProgramLimits
 from holdfast.engine.activities.offers import OfferTaker, OfferTakerDeps
 from holdfast.engine.activities.outcome_sender import OutcomeSender
+from holdfast.engine.activities.reconciling import Reconciler, ReconcilerDeps
 from holdfast.engine.activities.runner import ActivityRunner, ActivityRunnerDeps
 from holdfast.engine.activities.transactions import TransactionRunner
 from holdfast.engine.living_nodes import LivingNodes
@@ -27,6 +28,8 @@ from holdfast.engine.nodes.retention import Retention, RetentionTarget, closed_e
 from holdfast.engine.nodes.roster import NodeDetails, describe_node
 from holdfast.engine.nodes.take_over import TakeOver
 from holdfast.engine.quarantine import Quarantine
+from holdfast.engine.regress import Regress
+from holdfast.engine.restores import Restores, RestoresDeps
 from holdfast.engine.results import RemoteResults, ResultWaiters
 from holdfast.engine.transfer.marks import refuse_moved
 from holdfast.engine.turns.commit_outcome import CommitOutcome
@@ -109,11 +112,35 @@ class Runtime:
             lease=round(deps.config.lease * SECOND),
             heartbeat=round(deps.config.heartbeat * SECOND),
         )
+        self.reconciler = Reconciler(
+            ReconcilerDeps(
+                store=deps.store,
+                runner=self.runner,
+                activities=deps.catalog.activities,
+                cache=self.cache,
+                node=deps.node,
+                submit=self.pump.submit,
+                is_held=self.pump.is_held,
+            )
+        )
         self.recovery = Recovery(deps.store, self.pump, deps.routes, self.take_over)
-        self.membership = self._make_membership(process, living)
         self.retention = self._make_retention(deps.config.retention, closed_executions)
         self.dead_letter_retention = self._make_retention(deps.config.dead_letter_retention, dead_letters)
         self._retentions = [one for one in (self.retention, self.dead_letter_retention) if one is not None]
+        self.restores = Restores(
+            RestoresDeps(
+                node=deps.node,
+                cache=self.cache,
+                pump=self.pump,
+                result_waiters=self.result_waiters,
+                remote_results=self.remote_results,
+                offers=self.offers,
+                take_over=self.take_over,
+                reconciler=self.reconciler,
+                retentions=self._retentions,
+            )
+        )
+        self.membership = self._make_membership(process, living)
         self.watchdog = Watchdog(self.pump, self.turn_limit, deps.config.slow_turn, self.membership.give_up_lease)
 
     def _make_services(self, process: str) -> TurnServices:
@@ -133,6 +160,7 @@ class Runtime:
             cpu_timer=self.turn_limit.cpu_timer,
             node=self._node,
             process=process,
+            on_older_row=lambda: self.restores.on_went_back(Regress.EXECUTION),
         )
 
     def _make_runner(self, queue_limits: Mapping[str, int]) -> ActivityRunner:
@@ -165,6 +193,7 @@ class Runtime:
             ),
             MembershipCallbacks(
                 on_heartbeat=self._on_heartbeat,
+                on_went_back=self.restores.on_went_back,
                 on_nodes_ended=self._on_nodes_ended,
                 on_replaced=self._on_replaced,
             ),
@@ -332,6 +361,8 @@ class Runtime:
         elif reply.next_due is not None:
             self.pump.note_due(reply.next_due)
         self.offers.on_heartbeat(reply)
+        if self.reconciler.is_due(reply.now):
+            self.spawn(self.restores.reconcile())
         self.pump.unskip_if_overdue()
         if self.result_waiters.watched:
             self.spawn(self.remote_results.look())

@@ -46,6 +46,13 @@ class Wanted(msgspec.Struct, frozen=True, gc=False):
     """Its workflow id, where the version is known: else it is read with its row."""
     whole_inbox: bool = False
     """Whether to read all that waits for it, also if it takes no turns: see `Claimed.withheld`."""
+    known_at: Instant | None = None
+    """When its row was changed last, at the known version: one that was changed at another time is of another past, and is
+    read. None: the version alone counts."""
+
+    def is_known(self, version: int, updated_at: Instant) -> bool:
+        """Whether the row is the one that the cached program stands for."""
+        return version == self.known_version and self.known_at in (None, updated_at)
 
 
 class Claim(msgspec.Struct, frozen=True, gc=False):
@@ -196,6 +203,8 @@ class HeartbeatReply(msgspec.Struct, frozen=True, gc=False):
     """Whether an activity on the node's routes waits to be taken."""
     before: NodeRow | None = None
     """The node's own row as this heartbeat found it."""
+    timeline: str | None = None
+    """What changes if another server, or a restored one, takes the place of the database's; None: not known at present."""
 
 
 class WakeReason(Enum):
@@ -315,6 +324,13 @@ class Reader(Protocol):
 
     async def list_orphans(self, alive: Collection[str], limit: int, after: str = "") -> list[ExecutionRow]:
         """Open executions that name a node which is not alive, by execution id."""
+        ...
+
+    async def list_held(self, node: str, limit: int, after: str = "") -> list[ExecutionRow]:
+        """Of the next `limit` open executions behind the id `after`: those that name a node, and the last one in any case.
+
+        By execution id; empty if there are no more. What it costs is bounded by `limit`.
+        """
         ...
 
     async def list_blocked(self, limit: int, after: str = "") -> list[ExecutionRow]:

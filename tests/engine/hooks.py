@@ -208,7 +208,8 @@ async def replay_early(engine: Engine, execution_id: str) -> LiveExecution | Non
 
 async def keep_replayed(engine: Engine, live: LiveExecution) -> None:
     """Let the engine keep a program that was replayed early, as at the end of such a replay."""
-    await engine._runtime.pump.prefetch._keep(live)
+    prefetch = engine._runtime.pump.prefetch
+    await prefetch._keep(live, prefetch._epoch)
 
 
 def note_replayed(engine: Engine, monkeypatch: pytest.MonkeyPatch) -> list[Any]:

@@ -116,6 +116,12 @@ class PostgresServer:
         self.stop(how)
         self.start()
 
+    def begin_timeline(self) -> None:
+        """Let a stopped server begin a new timeline when it starts, as a promoted replica or a restored backup does."""
+        assert not self.is_running(), "the server runs"
+        self._settings["restore_command"] = "false"
+        (self._data / "recovery.signal").touch()
+
     def kill(self) -> None:
         """Kill its first process. The others notice and go: nobody says good-bye. Returns when all are gone."""
         if self._child is not None:

@@ -86,6 +86,17 @@ async def test_a_row_whose_version_is_not_the_known_one_is_read(store: Store) ->
     assert claimed.rows == {id_of(1): turn.row}
 
 
+async def test_a_row_of_another_past_is_read_though_its_version_is_known(left: Store) -> None:
+    row = make_row(1)
+    await commit(left, make_start(row))
+
+    same = await look(left, Claim(wanted=[Wanted(ORG, id_of(1), 1, known_at=row.updated_at)]))
+    other = await look(left, Claim(wanted=[Wanted(ORG, id_of(1), 1, known_at=row.updated_at - 1)]))
+
+    assert (same.held, same.rows) == ({id_of(1)}, {})
+    assert (other.held, other.rows) == ({id_of(1)}, {id_of(1): row})
+
+
 async def test_an_execution_at_the_known_version_is_held_whether_its_row_is_read_or_not(store: Store) -> None:
     row = make_row(1)
     await commit(store, make_start(row))

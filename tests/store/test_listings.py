@@ -202,6 +202,20 @@ async def test_orphans_come_page_by_page_in_the_order_of_their_ids(store: Store)
     assert ids(second) == ids_of(3)
 
 
+async def test_what_a_node_holds_comes_page_by_page_with_the_last_of_each_page(store: Store) -> None:
+    closed = make_row(6, nodes=("a",))
+    holders: dict[int, tuple[str, ...]] = {1: ("b",), 2: ("a", "b"), 3: (), 4: ("a",), 5: ("ab",)}
+    starts = [make_start(make_row(number, nodes=nodes)) for number, nodes in holders.items()]
+    await commit(store, *starts, make_start(closed))
+    await commit(store, make_closing(closed))
+
+    pages = [await store.list_held("a", limit=3, after=after) for after in ("", id_of(3), id_of(5))]
+
+    assert [ids(page) for page in pages] == [ids_of(2, 3), ids_of(4, 5), ids_of()]
+    assert pages[0][0] == make_row(2, nodes=("a", "b"))
+    assert ids(await store.list_held("nobody", limit=10)) == ids_of(5)
+
+
 async def test_blocked_executions_come_page_by_page_in_the_order_of_their_ids(store: Store) -> None:
     rows = [make_row(number, org=ORG if number % 2 else OTHER) for number in range(1, 5)]
     await commit(store, *[make_start(row) for row in rows])

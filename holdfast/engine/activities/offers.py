@@ -18,7 +18,7 @@ from holdfast.core.envelopes import ActivityRaised, Redispatch
 from holdfast.core.failures import describe_exception
 from holdfast.core.instants import SECOND, Instant
 from holdfast.engine.activities.limits import FreeSlots, RateLimit, SlotLimit, is_suspect
-from holdfast.engine.activities.stale_attempts import AttemptKey, StaleAttempts, key_of
+from holdfast.engine.activities.stale_attempts import AttemptKey, StaleAttempts, find_present, key_of
 from holdfast.engine.requests import Request
 from holdfast.engine.routes import Routes, make_route
 from holdfast.errors import CorruptStore, NewerFormat, StoreError
@@ -190,6 +190,11 @@ class OfferTaker:
         self._left_routes[row.route] = self._clock.now() + LEFT_FOR
         self._hand_back(row.org, (row.execution_id, row.number, row.attempt))
 
+    def note_went_back(self) -> None:
+        """Look for offers anew, and for those that rows say this node took: the database is at an earlier state."""
+        self._is_doubtful = True
+        self.look()
+
     # --- with each heartbeat ---
 
     def on_heartbeat(self, reply: HeartbeatReply) -> None:
@@ -208,7 +213,7 @@ class OfferTaker:
         long_running = self._stale.find_long_running()
         if long_running and others:
             self._spawn(self._stale.stop(long_running))
-        if self._is_doubtful:
+        if self._is_doubtful and not self._is_taking:
             self._is_doubtful = False
             self._spawn(self._hand_back_unknown(others))
 
@@ -236,9 +241,12 @@ class OfferTaker:
         except StoreError:
             self._is_doubtful = True
             return
-        held = {(task.execution_id, task.event.number) for task in self._runner.tasks}
+        if self._is_taking:
+            self._is_doubtful = True  # rows may name this node for what it is about to begin
+            return
+        present = find_present(self._runner)
         for row in rows:
-            if row.node == self._node and (row.execution_id, row.number) not in held:
+            if row.node == self._node and (row.execution_id, row.number, row.attempt) not in present:
                 self._hand_back(row.org, (row.execution_id, row.number, row.attempt))
 
     def _hand_back(self, org: str, key: AttemptKey) -> None:

@@ -13,6 +13,7 @@ import logging
 from collections.abc import Awaitable, Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, Final
+from weakref import WeakValueDictionary
 
 import msgspec
 
@@ -27,6 +28,7 @@ from holdfast.engine.activities.attempt import ActivityAttempt, current
 from holdfast.engine.activities.limits import ActivitySlots, WaitingAttempt
 from holdfast.engine.activities.processes import ProcessPool, RaisedElsewhere
 from holdfast.engine.activities.running import AttemptTimeouts, RunningAttempt
+from holdfast.engine.activities.stale_attempts import AttemptKey, key_of
 from holdfast.engine.activities.threads import ActivityThreads
 from holdfast.engine.clock import call_after
 from holdfast.engine.requests import Answer, Handled, Request
@@ -98,6 +100,10 @@ class ActivityRunner:
         self._processes = ProcessPool(config.max_processes)
         self._rate_alarm: Alarm | None = None
         self._is_closing = False
+        self.outcomes: WeakValueDictionary[AttemptKey, Request] = WeakValueDictionary()
+        """Outcomes that are on their way to their executions: each is there as long as a queue or a batch has it."""
+        self.started = 0
+        """How many attempts were given to this node to run."""
         self.unfinished: list[ActivityTask] = []
         """Attempts that this node was given and did not finish before it closed."""
 
@@ -132,6 +138,7 @@ class ActivityRunner:
 
     def start(self, task: ActivityTask) -> None:
         """Start an attempt that is committed, or queue it until its slots are free."""
+        self.started += 1
         if self._is_closing:
             self.unfinished.append(task)
             return
@@ -164,6 +171,9 @@ class ActivityRunner:
         attempt = ActivityAttempt(task, self._on_beat)
         running = RunningAttempt(activity, attempt)
         key = (task.execution_id, task.event.number)
+        earlier = self._running.get(key)
+        if earlier is not None and earlier.attempt.task.event != task.event:
+            self._abandon(earlier)  # other work, which got this number before the database went back
         self._running[key] = running
         self._begun.add(running)
         self._timeouts.arm(running)
@@ -317,7 +327,9 @@ class ActivityRunner:
     def _send(
         self, task: ActivityTask, envelope: envelopes.AnyEnvelope, future: asyncio.Future[Answer] | None = None
     ) -> None:
-        self._send_outcome(task, Request(task.org, envelope, task.execution_id, future=future))
+        request = Request(task.org, envelope, task.execution_id, future=future)
+        self.outcomes[key_of(task)] = request
+        self._send_outcome(task, request)
 
     # --- timeouts and heartbeats ---
 

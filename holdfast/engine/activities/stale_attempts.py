@@ -84,11 +84,18 @@ class StaleAttempts:
         """Whether an event since the last check ended the activity."""
         read = self._known.get(key_of(task), task.sequence)
         if row.sequence <= read:
+            if key_of(task) in self._known:
+                self._known[key_of(task)] = row.sequence  # if the database went back, what follows comes behind this
             return False
         turns = to_turns(await self._store.load_history(row.execution_id, read))
         if key_of(task) in self._known:
             self._known[key_of(task)] = row.sequence
         return any(has_ended(turn.events, task.event.number) for turn in turns)
+
+
+def find_present(runner: ActivityRunner) -> set[AttemptKey]:
+    """The attempts that run on a node, wait there for a slot, or have an outcome that is on its way to their execution."""
+    return {key_of(task) for task in runner.tasks}.union(runner.outcomes)
 
 
 def key_of(task: ActivityTask) -> AttemptKey:

@@ -1,6 +1,10 @@
 """Heartbeats, which renew a node's lease: a node that holds its own lease may judge that those of others have run out.
 
 All times are the store's, as each heartbeat learns it.
+
+Heartbeats also notice that the database went back to an earlier state, by a restore or by a failover to a replica that
+lagged: a heartbeat finds the node's own row as an earlier heartbeat wrote it, though a later one was acknowledged; or finds
+no row; or finds the server on another timeline. Numbers are compared, no times: clocks may go back by themselves.
 """
 
 from __future__ import annotations
@@ -14,6 +18,8 @@ import msgspec
 
 from holdfast.core.instants import SECOND, Instant, Micros
 from holdfast.engine.clock import call_after
+from holdfast.engine.nodes.roster import read_details
+from holdfast.engine.regress import Regress
 from holdfast.errors import StoreError
 from holdfast.store.contract import HeartbeatReply
 from holdfast.store.rows import Route
@@ -36,13 +42,15 @@ class RenewedLease(msgspec.Struct, frozen=True, gc=False):
     """When its answer came, by the same clock."""
     is_steady: bool
     """Whether this node has renewed its lease without a break for as long as a lease lasts."""
+    regress: Regress | None = None
+    """By what this heartbeat noticed that the database went back, if it did."""
 
 
 class NodeAnnouncement(msgspec.Struct):
     """What a node announces with each heartbeat."""
 
-    make_row: Callable[[], NodeRow]
-    """Makes the node's row for the next heartbeat; may be called from another thread."""
+    make_row: Callable[[int], NodeRow]
+    """Makes the node's row for the heartbeat of this number; may be called from another thread."""
     list_routes: Callable[[], Collection[Route]] = tuple
     """Gives the routes of the executions whose turns it takes, which may change; may be called from another thread."""
     offer_routes: Collection[Route] = ()
@@ -87,14 +95,41 @@ class Lease:
         self._renewed_at: Instant | None = None
         self._unbroken_since: Instant | None = None
         self._has_missed = False
+        self._sent = 0
+        """How many heartbeats were sent."""
+        self._stored = 0
+        """The number of the last heartbeat that the store acknowledged."""
+        self._timeline: str | None = None
+        """The timeline of the server at the last heartbeat that told it."""
 
     async def renew(self, nodes: Nodes) -> RenewedLease:
         """Send a heartbeat. Raises StoreError if the store did not accept it; call `miss` then."""
-        asked = self._steady()
-        reply = await nodes.beat(
-            self._announcement.make_row(), self._announcement.list_routes(), self._announcement.offer_routes
-        )
-        return RenewedLease(reply, asked, self._steady(), self._note(reply.now))
+        asked, announcement = self._steady(), self._announcement
+        self._sent += 1
+        row = announcement.make_row(self._sent)
+        reply = await nodes.beat(row, announcement.list_routes(), announcement.offer_routes)
+        answered = self._steady()
+        regress = self._find_regress(reply, read_details(row).token) if self._stored else None
+        self._stored = self._sent
+        self._timeline = reply.timeline or self._timeline
+        if regress is not None:
+            self._unbroken_since = None  # the heartbeats of all others are as old: nobody may be judged by them
+        return RenewedLease(reply, asked, answered, self._note(reply.now), regress)
+
+    def _find_regress(self, reply: HeartbeatReply, token: str) -> Regress | None:
+        """By what a heartbeat that is not the first shows that the database went back, if it does."""
+        before = reply.before
+        if reply.timeline is not None and self._timeline not in (None, reply.timeline):
+            return Regress.TIMELINE
+        if self._renewed_at is None:
+            return None
+        if before is None:
+            return Regress.OWN_ROW if reply.now - self._renewed_at < self._length else Regress.REMOVED
+        details = read_details(before)
+        if details.token == token:
+            return Regress.OWN_ROW if details.beat < self._stored else None
+        # Of another process of this name: one that lives has written it since, one from the past has not.
+        return Regress.OWN_ROW if before.seen_at < self._renewed_at else None
 
     async def give_up(self, nodes: HeartbeatConnection) -> None:
         """Let the lease run out at once. Raises StoreError."""

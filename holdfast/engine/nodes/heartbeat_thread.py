@@ -9,6 +9,8 @@ from collections.abc import Callable
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Final
 
+import msgspec
+
 from holdfast.core.instants import SECOND, Micros
 from holdfast.engine.nodes.heartbeat import Lease, OnBeat, RenewedLease
 from holdfast.errors import StoreUnavailable
@@ -179,8 +181,11 @@ class HeartbeatThread:
 
     def _hand_over(self, beat: RenewedLease) -> None:
         with self._handing_over:
-            is_told, self._newest = self._newest is not None, beat
-        if not is_told:
+            earlier = self._newest
+            if earlier is not None and earlier.regress is not None and beat.regress is None:
+                beat = msgspec.structs.replace(beat, regress=earlier.regress)
+            self._newest = beat
+        if earlier is None:
             self._call_in_engine(self._receive)
 
     async def _beat_first(self) -> RenewedLease | None:

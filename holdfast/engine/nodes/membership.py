@@ -15,7 +15,13 @@ from holdfast.core.effects import ActivityTask
 from holdfast.core.instants import SECOND, Instant, Micros
 from holdfast.engine.clock import Clock, LoopClock, StoreClock, read_steady_clock
 from holdfast.engine.living_nodes import LivingNodes
-from holdfast.engine.nodes.heartbeat import Heartbeat, HeartbeatSource, Lease, NodeAnnouncement, RenewedLease
+from holdfast.engine.nodes.heartbeat import (
+    Heartbeat,
+    HeartbeatSource,
+    Lease,
+    NodeAnnouncement,
+    RenewedLease,
+)
 from holdfast.engine.nodes.heartbeat_thread import HeartbeatThread, HeartbeatThreadDeps
 from holdfast.engine.nodes.name_conflicts import (
     LOCAL_TOKENS,
@@ -26,6 +32,7 @@ from holdfast.engine.nodes.name_conflicts import (
 )
 from holdfast.engine.nodes.roster import NodeDetails, Peers, read_details
 from holdfast.engine.nodes.take_over import Orphan
+from holdfast.engine.regress import Regress
 from holdfast.errors import HoldfastError, NodeNameTaken, StoreError
 from holdfast.store.contract import HeartbeatReply, WakeReason
 from holdfast.store.rows import InboxRow, NodeRow
@@ -64,6 +71,8 @@ class MembershipCallbacks:
 
     on_heartbeat: Callable[[HeartbeatReply], None]
     """The store took a heartbeat, and answered with what there is to do."""
+    on_went_back: Callable[[Regress], None]
+    """The database is at an earlier state than it was. Called before `on_heartbeat` for the same heartbeat."""
     on_nodes_ended: Callable[[], None]
     """Other nodes have ended. Their orphans are being taken over already."""
     on_replaced: Callable[[HoldfastError], None]
@@ -85,12 +94,15 @@ class Membership:
         self._describe = deps.describe
         self._spawn = deps.spawn
         self._on_heartbeat = callbacks.on_heartbeat
+        self._on_went_back = callbacks.on_went_back
         self._on_nodes_ended = callbacks.on_nodes_ended
         self._on_replaced = callbacks.on_replaced
         self._interval: Micros = round(deps.config.heartbeat * SECOND)
         self._lease: Micros = round(deps.config.lease * SECOND)
         self._started_at: Instant = 0
-        self._details = b"{}"
+        self._details = NodeDetails()
+        self._may_have_unknown = False
+        """Whether rows may name nodes that the store does not know: not looked for yet since the database went back."""
         self._heartbeat: HeartbeatSource | None = None
         self._has_joined = False
         self._works = False
@@ -119,7 +131,7 @@ class Membership:
         announcement = self._announcement = NodeAnnouncement(self._make_row, list_routes, offers)
         self._refresh()
         if self._store.exclusive:
-            await self._store.beat(announcement.make_row(), list_routes(), offers)
+            await self._store.beat(announcement.make_row(0), list_routes(), offers)
             return {self._node: False} | before
         lease = Lease(self._node, self._lease, announcement, self._read_steady())
         self._heartbeat = self._make_heartbeat(lease)
@@ -162,18 +174,18 @@ class Membership:
         """The tasks in the engine's loop that send heartbeats."""
         return () if self._heartbeat is None else self._heartbeat.tasks
 
-    def _make_row(self) -> NodeRow:
-        return NodeRow(self._node, self._clock.now(), self._started_at, details=self._details)
+    def _make_row(self, beat: int = 0) -> NodeRow:
+        details = msgspec.json.encode(msgspec.structs.replace(self._details, beat=beat))
+        return NodeRow(self._node, self._clock.now(), self._started_at, details=details)
 
     def _refresh(self) -> None:
         """Renew what the next heartbeat tells of this node; another thread may send it."""
-        details = msgspec.structs.replace(
+        self._details = msgspec.structs.replace(
             self._describe(),
             realm=self._realm,
             token=self._token,
             works=self._works,
         )
-        self._details = msgspec.json.encode(details)
 
     def announce(self) -> None:
         """Announce what this node has, which has changed: with the next heartbeat, or now where there are none."""
@@ -183,7 +195,7 @@ class Membership:
 
     async def _send(self, announcement: NodeAnnouncement) -> None:
         try:
-            await self._store.beat(announcement.make_row(), announcement.list_routes(), announcement.offer_routes)
+            await self._store.beat(announcement.make_row(0), announcement.list_routes(), announcement.offer_routes)
         except StoreError as error:
             log.warning(
                 "node %s could not announce its workflows, so `holdfast nodes` shows earlier ones: %s", self._node, error
@@ -195,7 +207,11 @@ class Membership:
         self.peers.note(beat.reply)
         if not self._has_joined:
             return
-        self._look_for_name_conflict(beat.reply.before)
+        if beat.regress is None:
+            self._look_for_name_conflict(beat.reply.before)
+        else:
+            self._may_have_unknown = True
+            self._on_went_back(beat.regress)
         self._on_heartbeat(beat.reply)
         ended = self._take_over.find_ended(beat)
         alive = [row for row in beat.reply.nodes if row.node not in ended and not row.has_left and row.node != self._node]
@@ -203,6 +219,9 @@ class Membership:
         self._refresh()
         if ended:
             self._on_nodes_ended()
+        # Living nodes are back in the list after a lease, also those that joined after the state to which it went back.
+        if ended or (self._may_have_unknown and beat.is_steady):
+            self._may_have_unknown = self._may_have_unknown and not beat.is_steady
             self._spawn(self._take_over.take_over_from(ended))
 
     def _look_for_name_conflict(self, row: NodeRow | None) -> None:

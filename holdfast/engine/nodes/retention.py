@@ -107,6 +107,10 @@ class Retention:
         elif self._alarm is None:
             self._arm(at + self._window + 1)
 
+    def note_went_back(self) -> None:
+        """The database is at an earlier state: what was removed may be there again, so look now."""
+        self._look()
+
     def on_heartbeat(self) -> None:
         """Look if the last look is longer ago than the window, for what nobody told of."""
         if not 0 <= self._clock.now() - self._looked_at <= self._longest_rest:  # the clock may have been set back

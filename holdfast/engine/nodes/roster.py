@@ -44,6 +44,9 @@ class NodeDetails(msgspec.Struct, frozen=True, kw_only=True):
     """Tells this process from all others that ever had the node's name."""
     works: bool = False
     """Whether it takes work: not while it is joining or leaving."""
+    beat: int = 0
+    """The number of the heartbeat among those of its process: a node that finds an earlier one than it knows to be stored
+    knows that the database went back."""
 
 
 class NodeState(StrEnum):

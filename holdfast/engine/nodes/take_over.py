@@ -205,8 +205,15 @@ class TakeOver:
             self._ahead[row.node] = (row.seen_at, since if seen_at == row.seen_at else beat.asked)
         return {name: beat.asked - since for name, (_, since) in self._ahead.items()}
 
+    def forget_fed_in(self) -> None:
+        """The database went back: what was fed in and durable may be neither."""
+        self._fed_in = {}
+
     async def take_over_from(self, ended: EndedNodes) -> None:
-        """Feed in the orphans of these nodes, and remove the nodes of which none is left. One node does so at a time."""
+        """Feed in the orphans of these nodes and of those that the store does not know; remove nodes of which none is left.
+
+        One node does so at a time.
+        """
         if self._is_busy:
             return
         self._is_busy = True
@@ -216,7 +223,7 @@ class TakeOver:
             log.warning(
                 "node %s could not take over from %s, and tries again with its next heartbeat: %s",
                 self._node,
-                _join(ended),
+                _join(ended) or "unknown nodes",
                 error,
             )
         finally:

@@ -270,12 +270,14 @@ class Claimer:
 
     def _want(self, wanted: dict[str, Wanted], org: str, execution_id: str) -> None:
         if execution_id not in wanted:
-            live = self._cache.get(execution_id)
-            if live is None:
-                wanted[execution_id] = Wanted(org, execution_id)
-            else:
-                execution = live.execution
-                wanted[execution_id] = Wanted(org, execution_id, execution.state_version, execution.workflow_id)
+            wanted[execution_id] = self._make_wanted(org, execution_id)
+
+    def _make_wanted(self, org: str, execution_id: str, workflow_id: str = "") -> Wanted:
+        live = self._cache.get(execution_id)
+        if live is None:
+            return Wanted(org, execution_id, None, workflow_id)
+        execution, known_at = live.execution, None if live.row is None else live.row.updated_at
+        return Wanted(org, execution_id, execution.state_version, execution.workflow_id, known_at=known_at)
 
     def _resolve_locally(
         self,
@@ -290,9 +292,7 @@ class Claimer:
             ids[key] = None
             return
         guesses[key] = execution_id
-        live = self._cache.get(execution_id)
-        version = None if live is None else live.execution.state_version
-        wanted[execution_id] = Wanted(key[0], execution_id, version, key[1])
+        wanted[execution_id] = self._make_wanted(key[0], execution_id, key[1])
 
     async def _check_guesses(self, claims: Claims, guesses: dict[WorkflowKey, str]) -> None:
         """Those that are held are open, so they are right. The others may have closed meanwhile: the database knows."""

@@ -162,6 +162,7 @@ def _follow_turn(taken: TakenTurn, outcome: CommitOutcome, cache: ProgramCache) 
     live.row = write.row
     if write.history is not None:
         live.history_bytes += len(write.history.body)
+        live.last_turn = (write.history.first, write.history.at)
     if turn.dispatched:
         route = write.row.route
         for number in turn.dispatched:

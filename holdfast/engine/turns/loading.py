@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING
 from holdfast.core.behaviours import check_known
 from holdfast.core.envelopes import Terminate
 from holdfast.core.failures import Failure, describe_exception
+from holdfast.core.instants import Instant
 from holdfast.core.turn import fold
 from holdfast.engine.rows import from_row, to_turns
 from holdfast.engine.turns.batch_effects import Prefetch
@@ -54,6 +55,8 @@ class Loader:
             live = turn.live = None if turn.retaken else cache.take(execution_id)
             if live is None or live.execution.state_version != claims.version_of(execution_id):
                 old[execution_id] = turn
+            elif execution_id in claims.rows and _is_of_another_past(live, claims.rows[execution_id]):
+                old[execution_id] = turn  # the database went back in between
             elif live.execution.details.tries or live.execution.details.suspect:
                 old[execution_id] = turn  # it is in quarantine: though it is in memory, it may not go on like others
         self._prefetch.forget(execution_id for execution_id, turn in turns.items() if turn.live is not None)
@@ -70,9 +73,28 @@ class Loader:
 
     async def catch_up(self, transaction: Transaction, old: dict[str, PendingTurn]) -> list[Unloadable]:
         """Bring each execution to the version that is locked, by replay: that runs its code."""
-        after = {execution_id: _sequence_of(turn) for execution_id, turn in old.items()}
+        after = {execution_id: _read_after(turn) for execution_id, turn in old.items()}
         histories = await transaction.read_history(after)
+        foreign = {turn.execution_id: 0 for turn in old.values() if not self._continues(turn, histories)}
+        if foreign:
+            self._services.on_older_row()
+            histories.update(await transaction.read_history(foreign))
         return call_outside_task(self._catch_up_all, old, histories)
+
+    def _continues(self, turn: PendingTurn, histories: dict[str, list[HistoryRow]]) -> bool:
+        """Whether a history goes on from the program in memory; else that is of another past, and is unloaded.
+
+        The last turn that the program stands for was read again: it is compared, and left out of what is to be replayed.
+        """
+        live = turn.live
+        if live is None or not live.last_turn[0]:
+            return True
+        history = histories.get(turn.execution_id)
+        if not history or (history[0].first, history[0].at) != live.last_turn:
+            turn.unload()
+            return False
+        histories[turn.execution_id] = history[1:]
+        return True
 
     def _keep_if_it_can_catch_up(self, turn: PendingTurn, row: ExecutionRow | None) -> None:
         """What is in memory is good for catching up if it is behind, and the code here still is what is to go on."""
@@ -88,6 +110,9 @@ class Loader:
             )
         except (CorruptStore, NewerFormat):
             is_good = False  # found again where it is handled
+        if row is not None and _is_of_another_past(live, row):
+            is_good = False
+            self._services.on_older_row()
         if not is_good:
             turn.unload()
 
@@ -150,7 +175,9 @@ class Loader:
         else:
             program, history_bytes = turn.live.program, turn.live.history_bytes
             execution.take_open_from(turn.live.execution)
-        turn.live = LiveExecution(execution, program, row, history_bytes + sum(len(one.body) for one in history))
+        last_turn = find_last_turn(history) if history or turn.live is None else turn.live.last_turn
+        size = history_bytes + sum(len(one.body) for one in history)
+        turn.live = LiveExecution(execution, program, row, size, last_turn)
         try:
             blocked = replay(execution, program, history, self._services.clock.now())
         except NewerFormat:
@@ -196,6 +223,23 @@ def replay(execution: Execution, program: Program, history: Sequence[HistoryRow]
     if execution.behaviours:
         check_known(execution.behaviours)
     return program.apply(turns)
+
+
+def find_last_turn(history: Sequence[HistoryRow]) -> tuple[int, Instant]:
+    """The first event of the last row of a history, and its time; zeros if there is none."""
+    return (history[-1].first, history[-1].at) if history else (0, 0)
+
+
+def _is_of_another_past(live: LiveExecution, row: ExecutionRow) -> bool:
+    """Whether a locked row cannot come after the one that a program stands for: the database went back in between."""
+    if row.state_version != live.execution.state_version:
+        return row.state_version < live.execution.state_version
+    return live.row is not None and live.row.updated_at != row.updated_at
+
+
+def _read_after(turn: PendingTurn) -> int:
+    """Behind which event a history is to be read: the last turn that the program in memory stands for comes again."""
+    return _sequence_of(turn) if turn.live is None or not turn.live.last_turn[0] else turn.live.last_turn[0] - 1
 
 
 def _sequence_of(turn: PendingTurn) -> int:

@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Final
 from holdfast.core.failures import Failure
 from holdfast.core.lifecycle import Status
 from holdfast.engine.rows import from_row
-from holdfast.engine.turns.loading import replay
+from holdfast.engine.turns.loading import find_last_turn, replay
 from holdfast.engine.turns.outside_task import call_outside_task
 from holdfast.engine.turns.program_cache import LiveExecution
 from holdfast.errors import HoldfastError
@@ -55,6 +55,8 @@ class HistoryPrefetch:
         """Since when a part of a replay has been under way, by the monotonic clock."""
         self._ready: dict[str, None] = {}
         """Executions that were replayed ahead: one whose program is not in the cache even so is replayed under its lock."""
+        self._epoch = 0
+        """How often the database was found to have gone back."""
 
     @property
     def is_busy(self) -> bool:
@@ -73,6 +75,11 @@ class HistoryPrefetch:
         if self._ready:
             for execution_id in execution_ids:
                 self._ready.pop(execution_id, None)
+
+    def forget_all(self) -> None:
+        """The database went back: what is being replayed may be ahead of it, and is not kept."""
+        self._ready.clear()
+        self._epoch += 1
 
     def begin(self, org: str, execution_id: str, requests: list[Request]) -> None:
         """Replay an execution; `requests` wait until it is ready."""
@@ -108,13 +115,13 @@ class HistoryPrefetch:
     async def _replay_ahead(self, org: str, execution_id: str) -> None:
         try:
             async with self._semaphore:
-                slot = self._slots.pop()
+                slot, epoch = self._slots.pop(), self._epoch
                 try:
                     live = await self._replay(org, execution_id, slot)
                 finally:
                     self._slots.append(slot)
                 if live is not None:
-                    await self._keep(live)
+                    await self._keep(live, epoch)
         except HoldfastError as error:
             log.warning("execution %s could not be replayed ahead, and is replayed under its lock: %s", execution_id, error)
         except Exception:
@@ -127,13 +134,14 @@ class HistoryPrefetch:
             del self._ready[next(iter(self._ready))]
         self._on_ready(execution_id, self._waiting.pop(execution_id))
 
-    async def _keep(self, live: LiveExecution) -> None:
-        """Unless a batch took its turn all the same, meanwhile: what is open by the cache must be."""
+    async def _keep(self, live: LiveExecution, epoch: int) -> None:
+        """Unless a batch took its turn meanwhile, or the database went back: what is open by the cache must be."""
         execution, row = live.execution, None
         try:
             row = await self._store.find_execution(execution.org, execution.execution_id)
         finally:
-            if row is not None and row.closed_at is None and self._cache.get(execution.execution_id) is None:
+            is_free = self._cache.get(execution.execution_id) is None and epoch == self._epoch
+            if row is not None and row.closed_at is None and is_free:
                 self._cache.put(live)
             else:
                 live.program.close()
@@ -157,7 +165,8 @@ class HistoryPrefetch:
         if await self._was_in_flight(row, slot):
             return None  # the batch that finds it not replayed finds the same, and tries it apart from others
         history = [one for one in await self._store.load_history(execution_id) if one.first <= row.sequence]
-        live = LiveExecution(execution, self._make_program(execution), row, sum(len(one.body) for one in history))
+        size, last_turn = sum(len(one.body) for one in history), find_last_turn(history)
+        live = LiveExecution(execution, self._make_program(execution), row, size, last_turn)
         is_done = False
         try:
             for turns in _slice(history):

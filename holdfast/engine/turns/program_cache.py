@@ -11,6 +11,7 @@ from collections.abc import Callable
 import msgspec
 
 from holdfast.core.execution import Execution
+from holdfast.core.instants import Instant
 from holdfast.core.program import Program
 from holdfast.store.rows import ExecutionRow
 
@@ -27,6 +28,9 @@ class LiveExecution(msgspec.Struct, eq=False, gc=False):
     """The row as it was committed last; None before the first commit."""
     history_bytes: int
     """How many bytes of history the program stands for: what a replay would have to read."""
+    last_turn: tuple[int, Instant] = (0, 0)
+    """The first event of the last history row that the program stands for, and its time: by them it is known whether a
+    history has this beginning."""
 
 
 class ProgramCache:

@@ -114,7 +114,16 @@ class Pump:
             self._skipping_since = now
             self._runner.unskip(None)
 
+    def note_went_back(self) -> None:
+        """The database is at an earlier state: forget what was found out, and look at everything anew."""
+        self.prefetch.forget_all()
+        self._runner.unskip(None)
+
     # --- how it stands ---
+
+    def is_held(self, execution_id: str) -> bool:
+        """Whether a batch that is under way holds an execution."""
+        return self._workers.is_held(execution_id)
 
     def on_rest(self, callback: Callable[[], None]) -> None:
         """Call back whenever there is nothing to do before the next due time."""

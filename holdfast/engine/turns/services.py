@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
@@ -39,3 +40,5 @@ class TurnServices:
     """The name of this node."""
     process: str
     """The token of this process: another one for each time that an engine is opened, whatever the node's name."""
+    on_older_row: Callable[[], None]
+    """Called if a locked row is at an earlier version than this node committed: the database went back."""

@@ -68,6 +68,10 @@ class BatchWorkers:
         """Since when a batch has been under way, by the monotonic clock."""
         return min((worker.busy_since for worker in self.all if worker.busy_since is not None), default=None)
 
+    def is_held(self, execution_id: str) -> bool:
+        """Whether any worker of this node holds an execution."""
+        return any(execution_id in worker.holds for worker in self.all)
+
     def is_held_elsewhere(self, worker: BatchWorker, execution_id: str) -> bool:
         """Whether another worker of this node holds an execution."""
         return any(execution_id in other.holds for other in self.all if other is not worker)

@@ -9,7 +9,7 @@ from typing import Protocol, TypeAlias
 
 from holdfast.store.contract import WakeReason
 from holdfast.store.memory.locks import Locks
-from holdfast.store.memory.tables import Tables
+from holdfast.store.memory.tables import SavedTables, Tables
 
 Interleave: TypeAlias = Callable[[str], Awaitable[None]]
 """Called at each point where a node waits for the database: whoever is let go first goes on first."""
@@ -52,6 +52,8 @@ class MemoryDatabase:
         self.interleave = interleave
         self.tables = Tables()
         self.locks = Locks()
+        self.epoch = 0
+        """How often the database went back to an earlier state."""
         self._handles: list[Handle] = []
         self._inbox_ids = count(1)
         self._dead_letter_ids = count(1)
@@ -62,6 +64,20 @@ class MemoryDatabase:
 
     def next_dead_letter_id(self) -> int:
         return next(self._dead_letter_ids)
+
+    # --- backups ---
+
+    def save(self) -> SavedTables:
+        """Everything that is committed now, for `restore`."""
+        return self.tables.save()
+
+    def restore(self, saved: SavedTables) -> None:
+        """Go back to an earlier state, under living nodes: what is under way is rolled back, what is in doubt never was."""
+        self.epoch += 1
+        for handle in self._handles:
+            handle.drop_transactions()
+        self.tables.restore(saved)
+        self.locks.stir()
 
     # --- nodes come and go ---
 

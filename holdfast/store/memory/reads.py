@@ -63,6 +63,12 @@ def list_orphans(tables: Tables, alive: Collection[str], limit: int, after: str)
     return heapq.nsmallest(limit, (row for row in orphans if row.execution_id > after), key=_by_id)
 
 
+def list_held(tables: Tables, node: str, limit: int, after: str) -> list[ExecutionRow]:
+    rows = (row for row in tables.executions.values() if row.execution_id > after and not is_closed(row))
+    page = heapq.nsmallest(limit, rows, key=_by_id)
+    return [row for row in page if node in row.nodes or row is page[-1]]
+
+
 def list_blocked(tables: Tables, limit: int, after: str) -> list[ExecutionRow]:
     rows = tables.executions.values()
     blocked = (row for row in rows if row.status == Status.BLOCKED and row.execution_id > after)

@@ -36,6 +36,7 @@ class Session:
         self.locks = connection.database.locks
         self.changes = Changes()
         self.view = View(connection.database.tables, self.changes)
+        self._epoch = connection.database.epoch
         self._state = State.OPEN
         self._in_use = False
         self._settled: asyncio.Event | None = None
@@ -131,8 +132,11 @@ class Session:
         return self._state is State.COMMITTED
 
     def _apply(self) -> None:
-        self.connection.database.tables.apply(self.changes)
-        self._end(State.COMMITTED)
+        if self._epoch == self.connection.database.epoch:
+            self.connection.database.tables.apply(self.changes)
+            self._end(State.COMMITTED)
+        else:  # the database went back while this was in doubt
+            self._end(State.ROLLED_BACK)
         if self._settled is not None:
             self._settled.set()
 

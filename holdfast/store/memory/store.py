@@ -197,6 +197,9 @@ class MemoryStore:
     async def list_orphans(self, alive: Collection[str], limit: int, after: str = "") -> list[ExecutionRow]:
         return reads.list_orphans(await self._committed(), alive, limit, after)
 
+    async def list_held(self, node: str, limit: int, after: str = "") -> list[ExecutionRow]:
+        return reads.list_held(await self._committed(), node, limit, after)
+
     async def list_blocked(self, limit: int, after: str = "") -> list[ExecutionRow]:
         return reads.list_blocked(await self._committed(), limit, after)
 

@@ -116,6 +116,15 @@ class Tables:
         self._apply_inbox(changes)
         self._apply_unrouted(changes)
 
+    def save(self) -> SavedTables:
+        """Everything that is committed, as a backup has it."""
+        return SavedTables({name: _copy(getattr(self, name)) for name in Tables().__dict__})
+
+    def restore(self, saved: SavedTables) -> None:
+        """Go back to what was saved."""
+        for name, content in saved.contents.items():
+            setattr(self, name, _copy(content))
+
     def _apply_inbox(self, changes: Changes) -> None:
         for row_id in changes.consumed:
             self._take_arrival(row_id)
@@ -204,6 +213,19 @@ class Tables:
         self.addressed[address].discard(row_id)
         if not self.addressed[address]:
             del self.addressed[address]
+
+
+class SavedTables(msgspec.Struct, frozen=True):
+    """The contents of all tables at one moment, by their names."""
+
+    contents: dict[str, Any]
+
+
+def _copy(content: Any) -> Any:
+    """The containers anew, and the same rows in them: rows never change."""
+    if isinstance(content, dict):
+        return {key: _copy(value) for key, value in content.items()}
+    return content.copy() if isinstance(content, list | set) else content
 
 
 class View:

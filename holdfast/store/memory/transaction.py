@@ -152,7 +152,7 @@ class MemoryTransaction:
 
         What waits for executions that are closed, or are not there, is ours too: nobody else can get it meanwhile.
         """
-        known = {one.execution_id: one.known_version for one in claim.wanted}
+        known = {one.execution_id: one for one in claim.wanted}
         named: list[Recipient] = []
         claimed.open_ids = {pair: self._view.open_id(pair) for pair in pairs}
         for org, execution_id, _ in addresses:
@@ -160,7 +160,8 @@ class MemoryTransaction:
             if row is None or row.org != org or is_closed(row):
                 continue
             claimed.held.add(execution_id)
-            if row.state_version != known.get(execution_id):
+            wanted = known.get(execution_id)
+            if wanted is None or not wanted.is_known(row.state_version, row.updated_at):
                 claimed.rows[execution_id] = row
             claimed.open_ids[org, row.workflow_id] = execution_id
         claimed.withheld = find_withheld(claim, claimed.rows)

@@ -48,7 +48,7 @@ class _Taker:
         self._sql = sql
         self._claim = claim
         self._claimed = Claimed()
-        self._known = {one.execution_id: one.known_version for one in claim.wanted}
+        self._known = {one.execution_id: one for one in claim.wanted}
         self._addressed: dict[Pair, None] = {}
         """(org, execution id) of those whose inbox this transaction has locked: open, closed, or not stored."""
         self._pairs: dict[Pair, None] = {}
@@ -87,14 +87,17 @@ class _Taker:
         ids = list({execution_id for _, execution_id in pairs})
         if self._claim.closing and (closing := [one for one in ids if one in self._claim.closing]):
             await self._connection.fetch(self._sql["escalate"], closing)
-        for org, execution_id, version, is_open in await self._connection.fetch(self._sql["lock_executions"], ids):
+        for org, execution_id, version, updated_at, is_open in await self._connection.fetch(
+            self._sql["lock_executions"], ids
+        ):
             locked.add(execution_id)
             if (org, execution_id) not in pairs:
                 continue
             self._addressed[org, execution_id] = None
             if is_open and execution_id not in self._claimed.held:
                 self._claimed.held.add(execution_id)
-                if self._known.get(execution_id) != version:
+                known = self._known.get(execution_id)
+                if known is None or not known.is_known(version, updated_at):
                     self._unread.append(execution_id)
         return locked
 

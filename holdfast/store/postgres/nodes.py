@@ -2,16 +2,23 @@
 
 from __future__ import annotations
 
+import logging
 from collections.abc import Callable, Collection
 from typing import TYPE_CHECKING, Any
+
+import asyncpg
+import msgspec
 
 from holdfast.core.instants import Instant
 from holdfast.store.contract import HeartbeatReply
 from holdfast.store.postgres.connections import Connections
+from holdfast.store.postgres.drivers import Connection
 from holdfast.store.rows import NodeRow, Route
 
 if TYPE_CHECKING:
     from holdfast.store.postgres.urls import DatabaseAddress
+
+log = logging.getLogger("holdfast.store")
 
 
 class PostgresNodes:
@@ -58,6 +65,34 @@ class PostgresHeartbeatConnection(PostgresNodes):
 
     def __init__(self, address: DatabaseAddress, clock: Callable[[], Instant] | None = None) -> None:
         super().__init__(Connections(address, 1), clock)
+        self._told_timeline: Connection | None = None
+        """The connection whose timeline is known: behind it is the same server for as long as it lasts."""
+        self._has_timeline = True
+        """Whether the server tells its timeline."""
+
+    async def beat(self, node: NodeRow, routes: Collection[Route], offers: Collection[Route]) -> HeartbeatReply:
+        timeline = await self._find_timeline() if self._has_timeline else None
+        reply = await super().beat(node, routes, offers)
+        return reply if timeline is None else msgspec.structs.replace(reply, timeline=timeline)
+
+    async def _find_timeline(self) -> str | None:
+        """The server's timeline, by which a promoted replica is known; asked once per connection, not where it is refused.
+
+        A pooler keeps its connections to us when the server behind it is replaced, so it is asked each time.
+        """
+        async with self._connections.use("ask for the timeline of") as connection:
+            if connection is self._told_timeline and not self._connections.address.is_pooled:
+                return None
+            try:
+                timeline: str = await connection.fetchval(self._connections.sql["find_timeline"])
+            except asyncpg.PostgresError as error:
+                if connection.is_closed():
+                    raise
+                log.debug("the server does not tell its timeline, and is not asked again: %s", error)
+                self._has_timeline = False
+                return None
+            self._told_timeline = connection
+            return timeline
 
     async def expire(self, node: str) -> None:
         await self._fetch("expire", node)

@@ -34,7 +34,7 @@ SELECT EXISTS (
 
 -- name: lock_executions
 -- No join: the locked row is the newest. A join would put it beside rows that are older than the lock.
-SELECT org, execution_id, state_version, closed_at IS NULL
+SELECT org, execution_id, state_version, updated_at, closed_at IS NULL
 FROM holdfast.executions
 WHERE execution_id = ANY ($1::text[])
 FOR NO KEY UPDATE SKIP LOCKED;
@@ -265,6 +265,23 @@ WHERE (closed_at IS NULL) IS TRUE
     AND NOT ARRAY(SELECT jsonb_array_elements_text(nodes::jsonb)) <@ $1::text[]
 ORDER BY execution_id
 LIMIT $2;
+
+-- name: list_held
+-- `nodes` is a JSON list of names. The last row of the page comes in any case: there the next page begins.
+WITH page AS MATERIALIZED (
+    SELECT org, execution_id, workflow_id, workflow, code_version, queue, status, state_version, sequence, nodes, parent_id,
+           created_at, updated_at, closed_at, details, route
+    FROM holdfast.executions
+    WHERE (closed_at IS NULL) IS TRUE
+        AND execution_id > $3
+    ORDER BY execution_id
+    LIMIT $2
+)
+SELECT *
+FROM page
+WHERE (nodes IS NOT NULL AND nodes::jsonb ? $1)
+    OR execution_id = (SELECT max(execution_id) FROM page)
+ORDER BY execution_id;
 
 -- name: list_blocked
 SELECT org, execution_id, workflow_id, workflow, code_version, queue, status, state_version, sequence, nodes, parent_id,

@@ -28,6 +28,9 @@ CROSS JOIN (
     FROM (SELECT * FROM holdfast.nodes ORDER BY node) AS sorted
 ) AS before;
 
+-- name: find_timeline
+SELECT substr(pg_walfile_name(pg_current_wal_lsn()), 1, 8);
+
 -- name: list_nodes
 SELECT node, seen_at, started_at, has_left, details
 FROM holdfast.nodes

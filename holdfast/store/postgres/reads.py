@@ -87,6 +87,9 @@ class Reads:
     async def list_orphans(self, alive: Collection[str], limit: int, after: str = "") -> list[ExecutionRow]:
         return [to_execution_row(row) for row in await self._fetch("list_orphans", list(alive), limit, after)]
 
+    async def list_held(self, node: str, limit: int, after: str = "") -> list[ExecutionRow]:
+        return [to_execution_row(row) for row in await self._fetch("list_held", node, limit, after)]
+
     async def list_blocked(self, limit: int, after: str = "") -> list[ExecutionRow]:
         return [to_execution_row(row) for row in await self._fetch("list_blocked", limit, after)]
 

@@ -280,6 +280,23 @@ WHERE closed_at IS NULL
 ORDER BY execution_id
 LIMIT :limit;
 
+-- name: list_held
+-- `nodes` is a JSON list of names. The last row of the page comes in any case: there the next page begins.
+WITH page AS MATERIALIZED (
+    SELECT org, execution_id, workflow_id, workflow, code_version, queue, status, state_version, sequence, nodes, parent_id,
+           created_at, updated_at, closed_at, details, route
+    FROM executions INDEXED BY executions_open
+    WHERE closed_at IS NULL
+        AND execution_id > :after
+    ORDER BY execution_id
+    LIMIT :limit
+)
+SELECT *
+FROM page
+WHERE (nodes IS NOT NULL AND EXISTS (SELECT 1 FROM json_each(nodes) AS named WHERE named.value = :node))
+    OR execution_id = (SELECT max(execution_id) FROM page)
+ORDER BY execution_id;
+
 -- name: list_blocked
 SELECT org, execution_id, workflow_id, workflow, code_version, queue, status, state_version, sequence, nodes, parent_id,
        created_at, updated_at, closed_at, details, route

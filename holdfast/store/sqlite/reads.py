@@ -105,6 +105,11 @@ def list_orphans(connection: sqlite3.Connection, alive: Collection[str], limit: 
     return [to_execution_row(row) for row in connection.execute(SQL["list_orphans"], values)]
 
 
+def list_held(connection: sqlite3.Connection, node: str, limit: int, after: str) -> list[ExecutionRow]:
+    values = {"node": node, "limit": limit, "after": after}
+    return [to_execution_row(row) for row in connection.execute(SQL["list_held"], values)]
+
+
 def list_blocked(connection: sqlite3.Connection, limit: int, after: str) -> list[ExecutionRow]:
     return [to_execution_row(row) for row in connection.execute(SQL["list_blocked"], {"limit": limit, "after": after})]
 

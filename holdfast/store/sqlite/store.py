@@ -283,6 +283,9 @@ class SqliteStore:
     async def list_orphans(self, alive: Collection[str], limit: int, after: str = "") -> list[ExecutionRow]:
         return await self._read_in_thread(lambda db: reads.list_orphans(db, alive, limit, after))
 
+    async def list_held(self, node: str, limit: int, after: str = "") -> list[ExecutionRow]:
+        return await self._read_in_thread(lambda db: reads.list_held(db, node, limit, after))
+
     async def list_blocked(self, limit: int, after: str = "") -> list[ExecutionRow]:
         return await self._read_in_thread(lambda db: reads.list_blocked(db, limit, after))
 

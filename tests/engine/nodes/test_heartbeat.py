@@ -9,11 +9,13 @@ import time
 from collections.abc import AsyncIterator, Callable
 from typing import Any
 
+import msgspec
 import pytest
 
 from holdfast import Context, Engine, Retry, activity, activity_info, workflow
 from holdfast.core.instants import SECOND
 from holdfast.engine.nodes.heartbeat import Lease, NodeAnnouncement
+from holdfast.engine.nodes.roster import NodeDetails
 from holdfast.errors import InvalidConfiguration, StoreUnavailable
 from holdfast.store.memory.database import MemoryDatabase
 from holdfast.store.memory.faults import FaultAction, Point
@@ -64,7 +66,10 @@ class Beating:
     def __init__(self) -> None:
         self.now = 1_000 * SECOND
         self.store = MemoryStore()
-        self.lease = Lease("a", 6 * SECOND, NodeAnnouncement(lambda: NodeRow("a", self.now, 0)), lambda: 0)
+        self.lease = Lease("a", 6 * SECOND, NodeAnnouncement(self.make_row), lambda: 0)
+
+    def make_row(self, beat: int) -> NodeRow:
+        return NodeRow("a", self.now, 0, details=msgspec.json.encode(NodeDetails(token="own", beat=beat)))
 
     async def renew(self, *, after: float) -> bool:
         """Whether it is steady, when it is renewed after so many seconds."""
