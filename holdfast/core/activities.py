@@ -63,7 +63,7 @@ def record_activity_cancel(turn: Turn, command: commands.CancelActivity) -> even
 def decide_returned(turn: Turn, envelope: envelopes.ActivityReturned) -> events.ActivityCompleted | None:
     """A result counts if it is of the present attempt, or was committed with what the function did; else it is stale."""
     execution, number = turn.execution, envelope.number
-    if not is_about_present(execution, envelope):
+    if not is_about_present(turn, envelope):
         if not envelope.committed or not is_about_work(execution, envelope):
             return None
         _give_up_present(turn, number)
@@ -72,8 +72,8 @@ def decide_returned(turn: Turn, envelope: envelopes.ActivityReturned) -> events.
 
 def decide_raised(turn: Turn, envelope: envelopes.ActivityRaised) -> events.ActivityFailed | None:
     """A failure is tried again as the policy says; the last one is an event."""
-    execution, number, failure = turn.execution, envelope.number, envelope.failure
-    if not is_about_present(execution, envelope):
+    number, failure = envelope.number, envelope.failure
+    if not is_about_present(turn, envelope):
         return None
     if _retry(turn, number, failure, envelope.heartbeat):
         return None
@@ -82,8 +82,8 @@ def decide_raised(turn: Turn, envelope: envelopes.ActivityRaised) -> events.Acti
 
 def decide_expired(turn: Turn, envelope: envelopes.ActivityExpired) -> events.ActivityTimedOut | None:
     """A timeout of one attempt is tried again like a failure; one of the whole activity is final."""
-    execution, number = turn.execution, envelope.number
-    if not is_about_present(execution, envelope):
+    number = envelope.number
+    if not is_about_present(turn, envelope):
         return None
     turn.stopped.append(number)
     if envelope.timeout in (TimeoutKind.START_TO_CLOSE, TimeoutKind.HEARTBEAT):
@@ -95,7 +95,7 @@ def decide_expired(turn: Turn, envelope: envelopes.ActivityExpired) -> events.Ac
 
 def decide_stopped(turn: Turn, envelope: envelopes.ActivityStopped) -> events.ActivityCancelled | None:
     """Record that an attempt ended as cancelled although the program had not asked for that."""
-    if not is_about_present(turn.execution, envelope):
+    if not is_about_present(turn, envelope):
         return None
     return events.ActivityCancelled(number=envelope.number, attempt=envelope.attempt)
 
@@ -103,7 +103,7 @@ def decide_stopped(turn: Turn, envelope: envelopes.ActivityStopped) -> events.Ac
 def decide_beat(turn: Turn, envelope: envelopes.ActivityBeat) -> None:
     """Keep what a running attempt reported, for the next one."""
     execution, number = turn.execution, envelope.number
-    if is_about_present(execution, envelope):
+    if is_about_present(turn, envelope):
         set_attempt(turn, number, msgspec.structs.replace(execution.attempt_of(number), heartbeat=envelope.details))
 
 
@@ -163,9 +163,15 @@ def is_present(execution: Execution, number: int, attempt: int) -> bool:
     return number in execution.running and execution.attempt_of(number).attempt == attempt
 
 
-def is_about_present(execution: Execution, envelope: AboutAttempt) -> bool:
-    """Whether an envelope is about the attempt that is under way, and about the work that is asked of it."""
-    return is_present(execution, envelope.number, envelope.attempt) and is_about_work(execution, envelope)
+def is_about_present(turn: Turn, envelope: AboutAttempt) -> bool:
+    """Whether an envelope is about the attempt that is under way, and about the work that is asked of it.
+
+    An attempt that this very turn gives out cannot have reported: what does is of another past of the database.
+    """
+    number = envelope.number
+    if number in turn.dispatched or not is_present(turn.execution, number, envelope.attempt):
+        return False
+    return is_about_work(turn.execution, envelope)
 
 
 def is_about_work(execution: Execution, envelope: AboutAttempt) -> bool:

@@ -49,7 +49,7 @@ def decide_redispatch(turn: Turn, envelope: envelopes.Redispatch) -> None:
 def decide_began(turn: Turn, envelope: envelopes.ActivityBegan) -> None:
     """A suspect begins: from now on it is to blame if its process ends. Whether it may is the answer."""
     number = envelope.number
-    may_begin = is_about_present(turn.execution, envelope)
+    may_begin = is_about_present(turn, envelope)
     turn.answer(Acknowledged(may_begin))
     if may_begin:
         set_attempt(turn, number, msgspec.structs.replace(turn.execution.attempt_of(number), begun=True))

@@ -102,3 +102,15 @@ def test_A1_outcome_that_names_no_work_counts_as_before() -> None:
     turn = take_turn(execution, Script(), [envelopes.ActivityReturned(number=1, attempt=1, result=NULL)], NOW)
 
     assert [type(event) for event in turn.events] == [events.ActivityCompleted]
+
+
+def test_A1_attempt_that_a_turn_gives_out_cannot_have_reported_in_it() -> None:
+    execution, _ = begin(PAY_BOB)
+    execution.nodes = ("gone",)
+    late = envelopes.ActivityReturned(number=1, attempt=2, work=ask_for(PAY_BOB).work, result=NULL)
+
+    turn = take_turn(execution, Script(), [envelopes.Redispatch(node="gone"), late], NOW)
+    place_activities(turn, "node", lambda _event: False)
+
+    assert turn.events == []
+    assert turn.offered == [1]
