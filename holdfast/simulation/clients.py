@@ -7,6 +7,7 @@ from collections.abc import Awaitable, Callable, Mapping
 from typing import Any, Final, TypeVar
 
 from holdfast.core import events, payloads
+from holdfast.core.instants import Instant
 from holdfast.core.lifecycle import Status
 from holdfast.core.options import OnClosed, OnOpen
 from holdfast.engine.engine import Engine
@@ -58,21 +59,57 @@ class Client:
         self._calls = calls
         self._ledger = ledger
         self._number = 0
+        self._answered: list[Instant] = []
+        """When each of the calls so far was answered."""
+        self._noted: list[tuple[int, list[Any], Any]] = []
+        """What this client wrote into the ledger: by which call, into which list, and what."""
+        self.task = spawn(world.loop, self._run(0))
+        world.on_restored.append(self._rewind)
 
-    async def run(self) -> None:
-        """Make all calls, each after its pause."""
-        for number, call in enumerate(self._calls):
-            self.present, self._number = call, number
+    async def _run(self, first: int) -> None:
+        """Make all calls from the first on, each after its pause."""
+        for number in range(first, len(self._calls)):
+            call = self.present = self._calls[number]
+            self._number = number
             await self._world.loop.pause(call.pause_millis * MILLI)
             await MAKE[type(call)](self, call)
+            self._answered.append(self._world.loop.now)
         self.present = None
 
-    async def _call_until_answered(self, operation: Callable[[Engine], Awaitable[T]], *, is_doubled: bool = False) -> T:
+    def _rewind(self, taken_at: Instant) -> None:
+        """Make again, with the same keys, what was answered since then: the database does not know of it any more."""
+        first = sum(answered < taken_at for answered in self._answered)
+        del self._answered[first:]
+        for number, entries, entry in self._noted:
+            if number >= first and entry in entries:
+                entries.remove(entry)
+        self._noted = [one for one in self._noted if one[0] < first]
+        self.task.cancel()
+        self.task = spawn(self._world.loop, self._run(first))
+
+    def _note(self, entries: list[Any], entry: Any) -> None:
+        entries.append(entry)
+        self._noted.append((self._number, entries, entry))
+
+    async def _call_until_answered(
+        self, operation: Callable[[Engine], Awaitable[T]], *, is_doubled: bool = False, is_read: bool = False
+    ) -> T:
         """Repeat a call until no fault causes its answer. A doubled call is made twice at once; the first answer counts."""
+        if is_read:
+            return await self._repeat(operation)
+        self._world.writing.add(self.name)
+        try:
+            return await self._write(operation, is_doubled=is_doubled)
+        finally:
+            self._world.writing.discard(self.name)
+
+    async def _write(self, operation: Callable[[Engine], Awaitable[T]], *, is_doubled: bool) -> T:
         if not is_doubled:
             return await self._repeat(operation)
         both = [spawn(self._world.loop, self._repeat(operation)) for _ in range(2)]
-        done, pending = await asyncio.wait(both, return_when=asyncio.FIRST_COMPLETED)
+        # What still arrives after the database went back would overtake what is repeated.
+        until = asyncio.ALL_COMPLETED if self._world.may_go_back else asyncio.FIRST_COMPLETED
+        done, pending = await asyncio.wait(both, return_when=until)
         for task in pending:
             task.cancel()
         first, *others = sorted(done, key=both.index)
@@ -114,7 +151,7 @@ class Client:
             ),
             is_doubled=call.is_doubled,
         )
-        self._ledger.accepted.append((call.target, call.name, call.token))
+        self._note(self._ledger.accepted, (call.target, call.name, call.token))
         self._expect_row(call.target, response.workflow_execution_id)
         self._expect_signal(response.workflow_execution_id, response.signal_event_sequence)
 
@@ -144,9 +181,9 @@ class Client:
         except (ExecutionClosed, ExecutionNotFound):
             if not call.is_junk:
                 raise
-            self._ledger.refused.append(record)
+            self._note(self._ledger.refused, record)
             return
-        self._ledger.accepted.append(record)
+        self._note(self._ledger.accepted, record)
         if call.is_repeated:
             again = await self._signal(call)
             if again != first and not self._has_continued(first):
@@ -186,12 +223,12 @@ class Client:
             how = ("cancelled", None)
         except WorkflowTerminated:
             how = ("terminated", None)
-        self._ledger.ends.append((call.target, *how))
+        self._note(self._ledger.ends, (call.target, *how))
 
     async def _wait_for_result(self, target: str) -> Any:
         while True:
             try:
-                return await self._call_until_answered(lambda engine: engine.wait_for_result(target))
+                return await self._call_until_answered(lambda engine: engine.wait_for_result(target), is_read=True)
             except ExecutionNotFound:
                 await self._poll()
 
@@ -201,7 +238,7 @@ class Client:
     async def _await_marker(self, target: str, marker: str) -> None:
         while True:
             try:
-                history = await self._call_until_answered(lambda engine: engine.history(target))
+                history = await self._call_until_answered(lambda engine: engine.history(target), is_read=True)
             except ExecutionNotFound:
                 history = None
             if history is not None and any(_is_marker(one.event, marker) for one in history.events):

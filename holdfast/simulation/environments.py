@@ -14,7 +14,7 @@ from holdfast.engine.stores import hide_password
 from holdfast.simulation import memory_backend, sqlite_backend
 from holdfast.simulation.loop import SimulationLoop
 from holdfast.simulation.memory_backend import MemoryBackend
-from holdfast.simulation.node_faults import NODE_FAULTS
+from holdfast.simulation.node_faults import NODE_FAULTS, RESTORES, restore
 from holdfast.simulation.plans import Scenario
 from holdfast.simulation.runs import RunOutcome, run_scenario
 from holdfast.simulation.server_loop import AnyLoop, ServerLoop
@@ -99,7 +99,7 @@ class MemoryEnvironment:
         return self._run("undisturbed", _always(memory_backend.no_fault), 1, {}, is_slow=False)
 
     def make_faulty_runs(self) -> Iterator[FaultyRun]:
-        """Runs of several nodes: without faults, with node faults, with two profiles of store faults, with single crashes.
+        """Runs of several nodes: without faults, with node faults, with store faults, with restores, with single crashes.
 
         With few activity slots each, nodes offer activities to each other.
         """
@@ -108,6 +108,7 @@ class MemoryEnvironment:
         yield self._faulty_run(self._random.choice(sorted(NODE_FAULTS)), _always(memory_backend.no_fault), options)
         for name in self._random.sample(sorted(memory_backend.PROFILES), 2):
             yield self._faulty_run(name, partial(memory_backend.random_faults, rates=memory_backend.PROFILES[name]), options)
+        yield self._faulty_run(RESTORES, _always(memory_backend.no_fault), options)
         counting = memory_backend.CrashAtPoint(0)
         yield self._faulty_run("one crash", _always(counting), options)
         for number in sorted(self._random.sample(range(1, counting.count + 1), min(SAMPLED, counting.count))):
@@ -133,7 +134,8 @@ class MemoryEnvironment:
             return self._backend(world, decide(world.random), is_slow=is_slow)
 
         world = _make_world(self._scenario.seed, name, settings, make_backend)
-        return run_scenario(world, self._scenario, nodes, NODE_FAULTS.get(name))
+        fault = restore if name == RESTORES else NODE_FAULTS.get(name)
+        return run_scenario(world, self._scenario, nodes, fault)
 
 
 class SqliteEnvironment:

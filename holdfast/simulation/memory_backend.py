@@ -7,12 +7,14 @@ from contextlib import asynccontextmanager
 from random import Random
 from typing import TYPE_CHECKING, Final, TypeAlias
 
+import msgspec
+
 from holdfast.core.instants import SECOND, Instant
-from holdfast.simulation.monitor import Monitor
+from holdfast.simulation.monitor import Monitor, SavedMonitor
 from holdfast.store.memory.database import MemoryDatabase
 from holdfast.store.memory.faults import LIGHT, MAY_HAPPEN, FaultAction, Faults, Point, Rates
 from holdfast.store.memory.store import MemoryStore
-from holdfast.store.memory.tables import Changes, Tables
+from holdfast.store.memory.tables import Changes, SavedTables, Tables
 
 if TYPE_CHECKING:
     from holdfast.simulation.world import World
@@ -26,6 +28,8 @@ MOST_CRASHES: Final = 12
 """After so many crashes nodes crash no more, so that every run ends."""
 FAULT_SECONDS: Final = 90
 """After so much virtual time no more faults are injected, so that every run ends."""
+NOTICE_SECONDS: Final = 10
+"""Within so much virtual time all nodes have noticed that the database went back, and stopped what nobody asks for."""
 
 _CRASH: Final = {FaultAction.CRASH: 0.02}
 _DURABLE: Final = (
@@ -108,6 +112,14 @@ class CrashAtPoint:
         return FaultAction.CRASH if self.count == self.number else FaultAction.NONE
 
 
+class Backup(msgspec.Struct, frozen=True):
+    """The database at one moment, with what the monitor had seen by then."""
+
+    taken_at: Instant
+    tables: SavedTables
+    monitor: SavedMonitor
+
+
 class MemoryBackend:
     """One database in memory for all nodes of a world."""
 
@@ -121,6 +133,8 @@ class MemoryBackend:
         self._observer = MemoryStore(self._database, node="observer")
         self._crashes = 0
         self._broken_until: Instant = 0
+        self._restored_at: Instant | None = None
+        self.monitor.may_be_ahead = self._may_be_ahead
         self._faults_end_at = world.loop.now + FAULT_SECONDS * SECOND
 
     def make_store(self, node: str) -> Store:
@@ -142,6 +156,20 @@ class MemoryBackend:
         """Let every call of a node fail until then; no node may take over from another because of it."""
         self.monitor.may_take_over = False
         self._broken_until = when
+
+    def save(self) -> Backup:
+        """A backup of what is committed now."""
+        return Backup(self._world.loop.now, self._database.save(), self.monitor.save())
+
+    def restore(self, backup: Backup) -> None:
+        """Let the database go back under living nodes; its clients repeat what they were answered since."""
+        self._restored_at = self._world.loop.now
+        self.monitor.restore(backup.monitor)
+        self._database.restore(backup.tables)
+        self._world.tell_restored(backup.taken_at)
+
+    def _may_be_ahead(self) -> bool:
+        return self._restored_at is not None and self._world.loop.now - self._restored_at < NOTICE_SECONDS * SECOND
 
     async def catch_up(self) -> None:
         """Return at once: the monitor sees each commit before anybody else."""

@@ -7,13 +7,25 @@ store at the end.
 from __future__ import annotations
 
 import hashlib
-from collections.abc import Iterable
+from collections.abc import Callable, Iterable
+
+import msgspec
 
 from holdfast.core import codec, events
 from holdfast.core.events import AnyEvent
 from holdfast.core.lifecycle import CLOSED
+from holdfast.core.payloads import Payload
 from holdfast.engine.activities.attempt import ActivityInfo
 from holdfast.store.rows import ExecutionRow, HistoryRow
+
+
+class SavedMonitor(msgspec.Struct, frozen=True):
+    """What a monitor had seen at the moment of a backup."""
+
+    rows: dict[str, ExecutionRow]
+    histories: dict[str, list[AnyEvent]]
+    commits: dict[str, int]
+    open_ids: dict[tuple[str, str], str]
 
 
 class Monitor:
@@ -27,8 +39,24 @@ class Monitor:
         self.problems: list[str] = []
         self.may_take_over = True
         """Whether activities may be taken over: not where all nodes live and only the database was out of reach."""
+        self.may_be_ahead: Callable[[], bool] = lambda: False
+        """Whether nodes may not have noticed yet that the database went back."""
+        self._works: dict[str, tuple[str, Payload]] = {}
+        """By idempotency key: the activity that it stands for, with its arguments."""
         self._digest = hashlib.blake2b(digest_size=16)
         self._open: dict[tuple[str, str], str] = {}
+
+    # --- restores ---
+
+    def save(self) -> SavedMonitor:
+        """What was committed so far, to go back to."""
+        histories = {execution_id: list(history) for execution_id, history in self.histories.items()}
+        return SavedMonitor(dict(self.rows), histories, dict(self.commits), dict(self._open))
+
+    def restore(self, saved: SavedMonitor) -> None:
+        """The database went back: what was committed since never was."""
+        self.rows, self.commits, self._open = dict(saved.rows), dict(saved.commits), dict(saved.open_ids)
+        self.histories = {execution_id: list(history) for execution_id, history in saved.histories.items()}
 
     # --- commits ---
 
@@ -77,7 +105,13 @@ class Monitor:
         if is_second and not self.may_take_over:
             self._complain(f"activity {info.number} of execution {info.execution_id} was taken from a living node (N2)")
         history = self.histories.get(info.execution_id, [])
-        if not any(type(event) is events.ActivityScheduled and event.number == info.number for event in history):
+        scheduled = [one for one in history if type(one) is events.ActivityScheduled and one.number == info.number]
+        for event in scheduled:
+            if self._works.setdefault(info.idempotency_key, (event.name, event.input)) != (event.name, event.input):
+                self._complain(
+                    f"the key of activity {info.number} of execution {info.execution_id} was that of other work (N5)"
+                )
+        if not scheduled and not self.may_be_ahead():
             self._complain(f"activity {info.number} of execution {info.execution_id} began before its commit (X4)")
 
     def has_event(self, execution_id: str, sequence: int, kind: type[events.Event]) -> bool:

@@ -6,12 +6,19 @@ from collections.abc import Awaitable, Callable, Mapping
 from typing import Final, TypeAlias
 
 from holdfast.core.instants import SECOND
+from holdfast.simulation.memory_backend import MemoryBackend
 from holdfast.simulation.world import MILLI, NodeDied, World
 
 PAUSE_MILLIS: Final = (300, 9_000)
 """Between two faults, at random."""
 FREEZE_MILLIS: Final = (500, 25_000)
 """How long a freeze or an outage lasts, at random."""
+RESTORE_PAUSE_MILLIS: Final = (1, 5_000)
+"""Between a restore and the next backup, at random."""
+LAG_MILLIS: Final = ((1, 100), (100, 1_000), (1_000, 6_000))
+"""By how much a database goes back, at random."""
+MOST_WAITS: Final = 2_000
+"""For how many milliseconds a restore waits for a moment at which no client has a call under way."""
 TRANSACTION_TIMEOUT_MILLIS: Final = 5_000
 """How long the database keeps the open transaction of a node that is silent."""
 FAULT_SECONDS: Final = 60
@@ -52,6 +59,28 @@ async def outage(world: World) -> None:
     await world.loop.pause(length * MILLI)
 
 
+async def restore(world: World) -> None:
+    """Take a backup, and restore it a while later under living nodes, as a failover to a replica that lags does.
+
+    On the database in memory only. It happens at a moment at which no client has a call under way: else that would overtake
+    the calls before it, which have to be repeated.
+    """
+    backend = world.backend
+    assert isinstance(backend, MemoryBackend)  # noqa: S101 - the others have no backups
+    backup, length = backend.save(), world.random.randint(*world.random.choice(LAG_MILLIS))
+    await world.loop.pause(length * MILLI)
+    for _ in range(MOST_WAITS):
+        if not world.writing:
+            break
+        await world.loop.pause(MILLI)
+    else:
+        return
+    if not world.is_over:
+        world.note(f"the database goes back by {length} ms or more")
+        backend.restore(backup)
+
+
+RESTORES: Final = "restores"
 NODE_FAULTS: Final[Mapping[str, NodeFault]] = {"freezes": freeze, "outages": outage, "shutdowns": shutdown}
 
 
@@ -60,7 +89,8 @@ async def inject_node_faults(world: World, fault: NodeFault) -> None:
     ends_at = world.loop.now + FAULT_SECONDS * SECOND
     try:
         while not world.is_over and world.loop.now < ends_at:
-            await world.loop.pause(world.random.randint(*PAUSE_MILLIS) * MILLI)
+            pause = RESTORE_PAUSE_MILLIS if fault is restore else PAUSE_MILLIS
+            await world.loop.pause(world.random.randint(*pause) * MILLI)
             if not world.is_over and world.nodes:
                 await fault(world)
     except Exception as error:  # noqa: BLE001 - any exception is a problem of the run

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import asyncio
 import logging
 import traceback
 from collections.abc import Iterator
@@ -18,7 +17,7 @@ from holdfast.core.program import Program
 from holdfast.simulation.checker import check_world
 from holdfast.simulation.clients import Client, ClientLedger, describe_error
 from holdfast.simulation.loop import NothingScheduled, TooManyCallbacks
-from holdfast.simulation.node_faults import NodeFault, inject_node_faults
+from holdfast.simulation.node_faults import NodeFault, inject_node_faults, restore
 from holdfast.simulation.outcomes import MOST_EXECUTIONS, ORG, ExecutionRecord, read_records, summarise
 from holdfast.simulation.plans import Scenario
 from holdfast.simulation.scripted import NONCES, scripted
@@ -52,6 +51,7 @@ def run_scenario(world: World, scenario: Scenario, nodes: int, node_fault: NodeF
     ledger = ClientLedger()
     with catch_errors(ledger):
         try:
+            world.may_go_back = node_fault is restore
             if node_fault is not None:
                 _ = spawn(world.loop, inject_node_faults(world, node_fault))
             return world.loop.run(_run_scenario(world, scenario, nodes, ledger))
@@ -72,9 +72,8 @@ def _fail(world: World, ledger: ClientLedger, reason: str) -> RunOutcome:
 async def _run_scenario(world: World, scenario: Scenario, nodes: int, ledger: ClientLedger) -> RunOutcome:
     world.open_nodes(nodes)
     clients = [Client(world, f"c{index}", calls, ledger) for index, calls in enumerate(scenario.clients)]
-    tasks = [spawn(world.loop, client.run()) for client in clients]
     begun = world.loop.now
-    while not await _has_ended(world, clients, tasks, ledger):
+    while not await _has_ended(world, clients, ledger):
         if world.loop.now - begun > LONGEST_SECONDS * SECOND:
             raise RunStuck("\n".join(await describe_state(world, clients)))
         await world.loop.pause(CHECK_MILLIS * MILLI)
@@ -83,14 +82,14 @@ async def _run_scenario(world: World, scenario: Scenario, nodes: int, ledger: Cl
     return await _check(world, ledger)
 
 
-async def _has_ended(world: World, clients: list[Client], tasks: list[asyncio.Task[None]], ledger: ClientLedger) -> bool:
+async def _has_ended(world: World, clients: list[Client], ledger: ClientLedger) -> bool:
     """Whether all clients are done, all executions closed, and the inbox is empty."""
-    for client, task in zip(clients, tasks, strict=True):
-        if task.done() and (error := task.exception()) is not None:
+    for client in clients:
+        if client.task.done() and (error := client.task.exception()) is not None:
             ledger.problems.append(f"client {client.name} did not expect at {client.present}: {describe_error(error)}")
             raise RunStuck("\n".join(await describe_state(world, clients)))
     observer = await world.backend.find_observer()
-    if observer is None or not all(task.done() for task in tasks):
+    if observer is None or not all(client.task.done() for client in clients):
         return False
     counts = await observer.count()
     return not counts.executions and not counts.inbox

@@ -124,6 +124,12 @@ class World:
         self.is_over = False
         self.trace: list[str] = []
         """The faults that were injected so far, with their times."""
+        self.may_go_back = False
+        """Whether the database goes back in this run."""
+        self.writing: set[str] = set()
+        """The clients that have a call under way which may change something."""
+        self.on_restored: list[Callable[[Instant], None]] = []
+        """Called with the time to which the database went back."""
         self.outside = Context()
         """The context of callbacks that belong to no node."""
         self._settings = settings
@@ -131,6 +137,11 @@ class World:
         self._opened: list[asyncio.Future[None]] = []
         self.backend = make_backend(self)
         """The store that the nodes share, with its faults."""
+
+    def tell_restored(self, taken_at: Instant) -> None:
+        """Tell the clients that the database went back to that time: whoever was answered since has to ask again."""
+        for listener in self.on_restored:
+            listener(taken_at)
 
     def note(self, what: str) -> None:
         """Record a fault that is injected now."""
