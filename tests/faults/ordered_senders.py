@@ -16,6 +16,7 @@ from typing import Any, Final
 import msgspec
 
 from holdfast import Context, Engine, workflow
+from holdfast.code.definitions import Workflow
 from holdfast.core.events import SignalReceived
 from holdfast.core.payloads import decode
 from holdfast.engine.use_cases.transactional_outbox import TransactionWork
@@ -95,10 +96,10 @@ class Sender:
             except (ExecutionClosed, ExecutionNotFound):
                 way = "workflow id"
         if way == "start":
-            answer = await engine.signal_with_start_workflow(
+            opened = await engine.signal_with_start_workflow(
                 self._target, receives, *self._arguments, signal_name="x", signal_value=value
             )
-            self._execution_id = answer.workflow_execution_id
+            self._execution_id = opened.workflow_execution_id
         elif way == "transaction":
             await engine.transaction(self._enlist(value, with_start=False))
         elif way == "transaction with start":
@@ -126,9 +127,10 @@ async def run_stress(url: str, stress: Stress) -> tuple[int, list[str]]:
     total = stress.senders * stress.signals
     arguments = (stress.events, total)
     async with AsyncExitStack() as stack:
+        codes: dict[str, list[Workflow[..., Any]]] = {"a": [receives, relays], "b": [receives, relays], "c": [unrelated]}
         engines = [
-            await stack.enter_async_context(Engine(url, workflows=flows, node=name, **options))
-            for name, flows in (("a", [receives, relays]), ("b", [receives, relays]), ("c", [unrelated]))
+            await stack.enter_async_context(Engine(url, workflows=workflows, node=name, **options))
+            for name, workflows in codes.items()
         ]
         targets = [f"w{number}" for number in range(stress.executions)]
         for number, target in enumerate(targets):

@@ -46,7 +46,7 @@ async def test_results_are_not_recorded_before_their_functions_ended(place: Plac
     for handle in handles:
         for one in (await handle.history()).events:
             if isinstance(one.event, events.ActivityCompleted):
-                assert one.at.timestamp() >= ended[handle.execution_id, one.event.number] - 0.000_001
+                assert one.at.timestamp() >= ended[str(handle.execution_id), one.event.number] - 0.000_001
 
 
 async def test_turns_of_one_batch_have_times_of_their_own(tmp_path: Path) -> None:
