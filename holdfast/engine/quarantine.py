@@ -92,7 +92,7 @@ class Quarantine:
     def judge(self, execution_id: str, row: ExecutionRow | None, trial: Collection[str], *, was_in_flight: bool) -> Verdict:
         """What to do about an execution that has something to take. `trial`: whom the batch tries."""
         if execution_id in trial:
-            return Verdict.CLEAR
+            return self._judge_tried(execution_id, row)
         if execution_id in self._noted or execution_id in self._apart:
             return Verdict.AWAITS_TRIAL
         details = None if row is None else _read_note(row)
@@ -103,6 +103,13 @@ class Quarantine:
         if details.tries >= self._max_tries:
             return Verdict.BLOCK
         return Verdict.NOTE_FIRST
+
+    def _judge_tried(self, execution_id: str, row: ExecutionRow | None) -> Verdict:
+        """Who is on trial takes its turn; but not one that is not noted here, and that another process has noted since."""
+        if row is None or execution_id in self._noted or (details := _read_note(row)) is None:
+            return Verdict.CLEAR
+        is_elsewhere = details.tries and details.trying in self._living.processes
+        return Verdict.TRIED_ELSEWHERE if is_elsewhere else Verdict.CLEAR
 
     def may_note(self, tries: int, noted: Sequence[int]) -> bool:
         """Whether a suspect may be noted for this try, beside those that the batch has noted, each for which try.

@@ -80,6 +80,13 @@ def test_N3_who_is_on_trial_takes_its_turn_and_who_waits_for_it_does_not(quarant
     assert quarantine.judge("e", noted(1, "self"), (), was_in_flight=False) is Verdict.NOTE_FIRST
 
 
+def test_N3_who_is_apart_takes_no_turn_while_another_process_tries_it(quarantine: Quarantine) -> None:
+    quarantine.keep_apart(["e"])
+
+    assert quarantine.judge("e", noted(1, "alive"), ["e"], was_in_flight=False) is Verdict.TRIED_ELSEWHERE
+    assert quarantine.judge("e", noted(suspect=True), ["e"], was_in_flight=False) is Verdict.CLEAR
+
+
 def test_N3_suspects_are_tried_in_groups_that_become_smaller_with_each_try(quarantine: Quarantine) -> None:
     names = {tries: [f"{tries}-{number}" for number in range(300)] for tries in (1, 2, 3, 4)}
     for tries, members in names.items():

@@ -91,6 +91,7 @@ class Admission:
         turn.unload()
         if verdict is Verdict.AWAITS_TRIAL:
             self._effects.awaiting_trial.append((turn.execution_id, turn.requests))
+            keep_rows(turn, "" if row is None else row.route, self._effects.unrouted)  # so that it can be skipped
             turn.clear()
         elif verdict is Verdict.NOTE_FIRST:
             self._note_or_postpone(turn, row)
@@ -107,6 +108,8 @@ class Admission:
         if not self._services.quarantine.may_note(tries, [one.tries for one in self._effects.noted]):
             is_cleared = execution is not None and clear_ended_suspects(execution, turn.envelopes)
             self._effects.postponed.append(turn.execution_id)
+            if row is not None:
+                keep_rows(turn, row.route, self._effects.unrouted)
             self._effects.put_off(turn)
             if is_cleared and execution is not None and row is not None:
                 execution.details.suspect = True  # a mark at the version before would no longer tell

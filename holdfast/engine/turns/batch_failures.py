@@ -10,6 +10,7 @@ from holdfast.errors import OutcomeUnknown, StoreFault, StoreUnavailable
 
 if TYPE_CHECKING:
     from holdfast.engine.requests import AnyRequest
+    from holdfast.engine.turns.commit_outcome import CommitOutcome
 
 MOST_REMEMBERED: Final = 4_096
 """How many executions of batches that failed are remembered at most."""
@@ -46,7 +47,13 @@ class FailedOnce:
 
     def __init__(self) -> None:
         self.ids: set[str] = set()
-        """The executions; whoever takes a turn in a batch that is committed is to be taken out."""
+        """The executions of batches that failed once."""
+
+    def acquit(self, outcome: CommitOutcome) -> None:
+        """Forget who took a turn in a batch that is committed. That somebody was put off, or noted, shows nothing."""
+        for one in outcome.taken:
+            if one.write is not None and one.write.history is not None and one.pending.execution_id not in outcome.lost:
+                self.ids.discard(one.pending.execution_id)
 
     def is_repeated(self, execution_ids: Collection[str]) -> bool:
         """Whether one of the executions of a batch that failed was in another that did. If not, they are remembered.

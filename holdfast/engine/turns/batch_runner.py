@@ -140,7 +140,7 @@ class BatchRunner:
             worker.busy_since = None
         self._failures = 0
         if self._failed_once.ids:
-            self._failed_once.ids.difference_update(outcome.planned)
+            self._failed_once.acquit(outcome)
         self._batch_size = min(2 * size, self._services.config.batch_size)
         self._follow(worker, outcome, looked=looks)
         if outcome.skipped and self._committed > committed:

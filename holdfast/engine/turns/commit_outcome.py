@@ -62,6 +62,8 @@ class CommitOutcome(msgspec.Struct):
     """Requests for the next batch: their turn was lost, put off, or has to wait for another node."""
     planned: Collection[str] = ()
     """Executions that were to take turns."""
+    taken: Sequence[TakenTurn] = ()
+    """The turns that were taken, and the changes of rows that were made without one. Those in `lost` were not written."""
     overtaken: Sequence[str] = ()
     """Those of them that were put off, and whose kind got no turn: see `turn_order`."""
     has_put_off: bool = False
@@ -98,6 +100,7 @@ def make_outcome(plan: Plan, claims: Claims, effects: BatchEffects, lost: set[st
         skipped=claims.skipped,
         retries=[*plan.retries, *effects.retries],
         planned=plan.turns.keys(),
+        taken=effects.taken,
         overtaken=effects.overtaken,
         has_put_off=effects.has_put_off,
         forwards=plan.forwards,

@@ -19,7 +19,7 @@ from holdfast.testing import TestEngine
 from tests.engine import hooks
 from tests.engine.conftest import OpenEngine
 from tests.engine.support.failing_writes import WritesFail
-from tests.eventually import eventually
+from tests.eventually import PATIENCE, eventually
 from tests.postgres.access import connect
 
 NAMES = [f"w{number}" for number in range(20)]
@@ -155,6 +155,49 @@ async def test_D2_callers_are_failed_once_at_most_by_a_turn_that_breaks_its_conn
     assert set(failing.failed) == {1}
     await engine.signal_workflow("other", "word", "end")
     assert len(await engine.handle("other").result()) == 31
+
+
+@workflow
+async def tell(ctx: Context) -> None:
+    await ctx.signal_external_workflow(POISON, "word", "end")
+
+
+async def test_D2_turn_for_which_there_is_no_room_is_found_though_its_history_is_replayed_ahead(
+    open_engine: OpenEngine, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    engine = await open_engine(nap, replay_ahead=1)
+    await start_all(engine, nap)
+    failing = WritesFail(engine, monkeypatch, make_fault(StoreFault.SHORTAGE))
+    failing.workflow_ids.add(POISON)
+    await engine.clock.advance(seconds=10)
+
+    await eventually(lambda: rests_apart(engine))
+    await eventually(lambda: have_status(engine, INNOCENTS, Status.COMPLETED))
+
+
+async def test_D2_signal_of_a_workflow_to_one_that_rests_keeps_nobody_busy(
+    open_engine: OpenEngine, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    engine = await open_engine(collect, tell)
+    await engine.start(collect, workflow_id=POISON)
+    await engine.settle()
+    failing = WritesFail(engine, monkeypatch, make_fault(StoreFault.SHORTAGE))
+    failing.workflow_ids.add(POISON)
+    await engine.start(tell, workflow_id="first")
+    await eventually(lambda: rests_apart(engine))
+
+    await engine.start(tell, workflow_id="second")
+    async with asyncio.timeout(PATIENCE):
+        await engine.settle()
+
+    failing.workflow_ids.clear()
+    await engine.clock.advance(seconds=31)
+    assert await engine.handle(POISON).result() == ["end"]
+
+
+async def rests_apart(engine: TestEngine) -> bool:
+    await engine.clock.advance(seconds=0.01)
+    return hooks.quarantine_of(engine).is_apart((await hooks.find_row(engine, POISON)).execution_id)
 
 
 async def test_D2_turn_for_which_there_is_no_room_waits_apart_until_there_is(
