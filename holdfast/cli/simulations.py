@@ -23,9 +23,9 @@ SHARED_NODES = 3
 def simulate(*, seeds: int, first: int, nodes: int | None, store: str) -> None:
     """Run random workflows under failures.
 
-    Crashes before and after every write, commits that fail, wake-ups that are lost: each seed is tried in several ways and
-    can be repeated: step by step the same, but on a server. Exit code 1, and the command that repeats it, if a run does not
-    end as the undisturbed one did.
+    Crashes before and after every write, commits that fail, wake-ups that are lost, turns that are poison: each seed is
+    tried in several ways and can be repeated: step by step the same, but on a server. Exit code 1, and the command that
+    repeats it, if a run does not end as the undisturbed one did.
     """
     from holdfast import simulation
 

@@ -16,6 +16,8 @@ from holdfast.simulation.loop import SimulationLoop
 from holdfast.simulation.memory_backend import MemoryBackend
 from holdfast.simulation.node_faults import NODE_FAULTS, RESTORES, restore
 from holdfast.simulation.plans import Scenario
+from holdfast.simulation.poison_watch import MAX_TURN_BYTES, PoisonWatch
+from holdfast.simulation.poisons import draw_poisons
 from holdfast.simulation.runs import RunOutcome, run_scenario
 from holdfast.simulation.server_loop import AnyLoop, ServerLoop
 from holdfast.simulation.sqlite_backend import SqliteBackend
@@ -34,6 +36,12 @@ SAMPLED: Final = 3
 """At how many fault points of longer scenarios a crash is tried."""
 CLOCK_ERRORS: Final = (0, 0, -1_500_000, 40_000, 1_500_000)
 """Microseconds by which the clocks of nodes that share a database are wrong."""
+POISONS: Final = "poisons"
+"""The name of the runs with poison turns."""
+POISON_LIMITS: Final = (3, 5)
+"""How often a process may end with a turn, or a turn be refused, before it is given up in runs with poison turns."""
+POISON_SEEDS: Final = 4
+"""Each seed of so many has a run with poison turns."""
 SHARED_RESTARTS: Final = (100, 10_000)
 """Milliseconds until a dead node is replaced, where nodes share a database."""
 SQLITE_RESTARTS: Final = (1, 200)
@@ -82,6 +90,21 @@ def _choose_options(random: Random) -> dict[str, Any]:
     }
 
 
+def _choose_poison_options(seed: int) -> dict[str, Any]:
+    """Engine options for a run with poison turns: they are given up soon, and nobody else may be."""
+    random = Random(f"holdfast poison options {seed}")
+    limits = {"max_lost": random.choice(POISON_LIMITS), "max_turn_bytes": MAX_TURN_BYTES}
+    return _choose_options(random) | limits
+
+
+def _add_poisons(world: World, seed: int, name: str, options: dict[str, Any], *, is_shared: bool) -> PoisonWatch | None:
+    """The poisons of a run, if it is one with poisons."""
+    if name != POISONS:
+        return None
+    random = Random(f"holdfast poisons {seed}")
+    return PoisonWatch(world, random, draw_poisons(random, is_shared=is_shared), options["max_lost"])
+
+
 class MemoryEnvironment:
     """Several nodes that share a database in memory."""
 
@@ -113,6 +136,13 @@ class MemoryEnvironment:
         yield self._faulty_run("one crash", _always(counting), options)
         for number in sorted(self._random.sample(range(1, counting.count + 1), min(SAMPLED, counting.count))):
             yield self._faulty_run("one crash", _always(memory_backend.CrashAtPoint(number)), options)
+        if self._scenario.seed % POISON_SEEDS == POISON_SEEDS - 1:
+            yield self.make_poison_run()
+
+    def make_poison_run(self) -> FaultyRun:
+        """The run with poison turns among the programs."""
+        options = _choose_poison_options(self._scenario.seed)
+        return self._faulty_run(POISONS, _always(memory_backend.no_fault), options)
 
     def _faulty_run(
         self, name: str, decide: Callable[[Random], memory_backend.ChooseFault], options: dict[str, Any]
@@ -135,7 +165,8 @@ class MemoryEnvironment:
 
         world = _make_world(self._scenario.seed, name, settings, make_backend)
         fault = restore if name == RESTORES else NODE_FAULTS.get(name)
-        return run_scenario(world, self._scenario, nodes, fault)
+        poisons = _add_poisons(world, self._scenario.seed, name, options, is_shared=True)
+        return run_scenario(world, self._scenario, nodes, fault, poisons)
 
 
 class SqliteEnvironment:
@@ -175,6 +206,13 @@ class SqliteEnvironment:
             numbers = sorted(self._random.sample(numbers, SAMPLED))
         for number in numbers:
             yield self._faulty_run("one crash", _always(sqlite_backend.CrashAtFaultPoint(number)), {})
+        if self._scenario.seed % POISON_SEEDS == POISON_SEEDS - 1:
+            yield self.make_poison_run()
+
+    def make_poison_run(self) -> FaultyRun:
+        """The run with poison turns among the programs."""
+        options = _choose_poison_options(self._scenario.seed)
+        return self._faulty_run(POISONS, _always(sqlite_backend.no_fault), options)
 
     def _faulty_run(
         self, name: str, decide: Callable[[Random], sqlite_backend.ChooseFault], options: dict[str, Any]
@@ -190,7 +228,8 @@ class SqliteEnvironment:
             return self._backend(world, folder, decide(world.random))
 
         world = _make_world(self._scenario.seed, name, WorldSettings(options, SQLITE_RESTARTS), make_backend)
-        return run_scenario(world, self._scenario, 1, NODE_FAULTS.get(name))
+        poisons = _add_poisons(world, self._scenario.seed, name, options, is_shared=False)
+        return run_scenario(world, self._scenario, 1, NODE_FAULTS.get(name), poisons)
 
 
 class ServerEnvironment:

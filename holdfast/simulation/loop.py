@@ -68,6 +68,8 @@ class NodesLoop(asyncio.AbstractEventLoop):
         """Exceptions that were not handled, each with its traceback."""
         self.steps = 0
         """How many callbacks have run."""
+        self.present_node = ""
+        """The node of the callback that runs; workflow code, which has a context of its own, cannot ask its context."""
         self._start = start
         self._most = most_callbacks
         self._dead: set[str] = set()
@@ -181,6 +183,7 @@ class SimulationLoop(NodesLoop):
         self.steps += 1
         if self.steps > self._most:
             raise TooManyCallbacks(f"more than {self._most:,} callbacks ran")
+        self.present_node = handle.node
         handle._run()
 
     def _thaw(self, handle: SimulatedHandle | SimulatedTimerHandle) -> None:

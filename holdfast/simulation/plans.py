@@ -62,6 +62,27 @@ class EndlessWait(StrEnum):
     SHIELD = "shield"
 
 
+class PoisonKind(StrEnum):
+    """What a poison turn does each time it is taken, until it is cured."""
+
+    ENDS_PROCESS = "ends process"
+    """Its code ends the process."""
+    ENDS_IN_REPLAY = "ends in replay"
+    """Its code ends the process, and from then on any replay of what came before it does."""
+    NEVER_ENDS = "never ends"
+    """Its code is interrupted by the turn limit."""
+    TOO_LARGE = "too large"
+    """It writes more than a turn may."""
+    REFUSED = "refused"
+    """The store refuses what it writes."""
+    TIMED_OUT = "timed out"
+    """The store gives up what it writes, after some seconds."""
+    CUT = "cut"
+    """What it writes breaks the connection, before the commit or during it."""
+    SHORTAGE = "shortage"
+    """There is no room in the store for what it writes."""
+
+
 class PlannedStep(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True, tag_field="do"):
     """The root of all steps of plans. `label` is unique in a scenario."""
 
@@ -191,6 +212,13 @@ class RelaySignals(PlannedStep, frozen=True, kw_only=True, tag="relay"):
     millis: int = 0
 
 
+class TakePoison(PlannedStep, frozen=True, kw_only=True, tag="poison"):
+    """Do what makes this turn poison, unless it is cured, and record a marker; `is_early`: before the poison turn itself."""
+
+    kind: PoisonKind
+    is_early: bool = False
+
+
 AnyStep: TypeAlias = (
     RunActivity
     | RunActivities
@@ -210,6 +238,7 @@ AnyStep: TypeAlias = (
     | ContinueAsNew
     | CollectSignals
     | RelaySignals
+    | TakePoison
 )
 
 

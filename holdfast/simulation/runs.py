@@ -20,7 +20,10 @@ from holdfast.simulation.loop import NothingScheduled, TooManyCallbacks
 from holdfast.simulation.node_faults import NodeFault, inject_node_faults, restore
 from holdfast.simulation.outcomes import MOST_EXECUTIONS, ORG, ExecutionRecord, read_records, summarise
 from holdfast.simulation.plans import Scenario
-from holdfast.simulation.scripted import NONCES, scripted
+from holdfast.simulation.poison_store import RefusedWrite
+from holdfast.simulation.poison_watch import Actor, PoisonWatch
+from holdfast.simulation.poisons import is_of_poisons
+from holdfast.simulation.scripted import NONCES, POISON_SWITCH, scripted
 from holdfast.simulation.world import MILLI, World, spawn
 from holdfast.store.contract import ExecutionFilter, Store
 
@@ -45,21 +48,25 @@ class RunStuck(Exception):
     """The run did not end within its virtual time, or a client failed."""
 
 
-def run_scenario(world: World, scenario: Scenario, nodes: int, node_fault: NodeFault | None = None) -> RunOutcome:
-    """Run a scenario to its end in a world, with a node fault beside the faults of its backend."""
+def run_scenario(
+    world: World, scenario: Scenario, nodes: int, node_fault: NodeFault | None = None, poisons: PoisonWatch | None = None
+) -> RunOutcome:
+    """Run a scenario to its end in a world, with a node fault beside the faults of its backend, or beside poison turns."""
     NONCES.reset()
+    POISON_SWITCH.strike = None if poisons is None else poisons.strike
     ledger = ClientLedger()
     with catch_errors(ledger):
         try:
             world.may_go_back = node_fault is restore
             if node_fault is not None:
                 _ = spawn(world.loop, inject_node_faults(world, node_fault))
-            return world.loop.run(_run_scenario(world, scenario, nodes, ledger))
+            return world.loop.run(_run_scenario(world, scenario, nodes, ledger, poisons))
         except (NothingScheduled, TooManyCallbacks, RunStuck) as error:
             return _fail(world, ledger, f"the run did not end: {error}")
         except Exception as error:  # noqa: BLE001 - the message must name the seed
             return _fail(world, ledger, f"the run ended by an exception:\n{_format(error)}")
         finally:
+            POISON_SWITCH.strike = None
             world.clear()
             world.loop.close()
 
@@ -69,9 +76,12 @@ def _fail(world: World, ledger: ClientLedger, reason: str) -> RunOutcome:
     return RunOutcome({}, problems, world.trace, 0, "")
 
 
-async def _run_scenario(world: World, scenario: Scenario, nodes: int, ledger: ClientLedger) -> RunOutcome:
+async def _run_scenario(
+    world: World, scenario: Scenario, nodes: int, ledger: ClientLedger, poisons: PoisonWatch | None
+) -> RunOutcome:
     world.open_nodes(nodes)
-    clients = [Client(world, f"c{index}", calls, ledger) for index, calls in enumerate(scenario.clients)]
+    clients: list[Actor] = [Client(world, f"c{index}", calls, ledger) for index, calls in enumerate(scenario.clients)]
+    clients += [] if poisons is None else poisons.make_actors(ledger)
     begun = world.loop.now
     while not await _has_ended(world, clients, ledger):
         if world.loop.now - begun > LONGEST_SECONDS * SECOND:
@@ -82,7 +92,7 @@ async def _run_scenario(world: World, scenario: Scenario, nodes: int, ledger: Cl
     return await _check(world, ledger)
 
 
-async def _has_ended(world: World, clients: list[Client], ledger: ClientLedger) -> bool:
+async def _has_ended(world: World, clients: list[Actor], ledger: ClientLedger) -> bool:
     """Whether all clients are done, all executions closed, and the inbox is empty."""
     for client in clients:
         if client.task.done() and (error := client.task.exception()) is not None:
@@ -102,7 +112,8 @@ async def _check(world: World, ledger: ClientLedger) -> RunOutcome:
         problems = [*world.loop.problems, *await check_world(store, backend.monitor, ledger, records, make_program)]
     turns = sum(backend.monitor.commits.values())
     digest = f"{backend.monitor.digest}-{world.loop.steps}"
-    return RunOutcome(summarise(records), problems, world.trace, turns, digest)
+    summary = summarise([record for record in records if not is_of_poisons(record.plan)])
+    return RunOutcome(summary, problems, world.trace, turns, digest)
 
 
 def make_program(record: ExecutionRecord) -> Program:
@@ -113,7 +124,7 @@ def make_program(record: ExecutionRecord) -> Program:
 # --- reports of failing runs --------------------------------------------------------------------------------------------
 
 
-async def describe_state(world: World, clients: list[Client]) -> list[str]:
+async def describe_state(world: World, clients: list[Actor]) -> list[str]:
     """What clients, nodes and executions wait for, when a run is stuck."""
     lines = [f"after {world.loop.time():.3f} virtual seconds:"]
     lines += [f"  client {client.name} is at {client.present}" for client in clients if client.present is not None]
@@ -156,7 +167,7 @@ class _ErrorCollector(logging.Handler):
 
     def emit(self, record: logging.LogRecord) -> None:
         """Note the error, if it has an exception."""
-        if record.exc_info is not None:
+        if record.exc_info is not None and not isinstance(record.exc_info[1], RefusedWrite):
             trace = logging.Formatter().formatException(record.exc_info)
             self._ledger.problems.append(f"the engine logged: {record.getMessage()}\n{trace}")
 

@@ -21,6 +21,7 @@ from holdfast.workflow import activity, workflow
 ON_ATTEMPT: Final[ContextVar[Callable[[ActivityInfo, bool], None]]] = ContextVar("holdfast_simulated_attempt")
 """Called in the node's context when an attempt starts, with whether an attempt before it was interrupted."""
 
+
 FIRST_PAUSE: Final = 0.05
 """Seconds before the first retry of an activity."""
 HANG_SECONDS: Final = 0.5
@@ -43,6 +44,17 @@ class Nonces:
 
 
 NONCES: Final = Nonces()
+
+
+class PoisonSwitch:
+    """What poison turns do in the present run: nothing, unless it is one with poisons."""
+
+    def __init__(self) -> None:
+        self.strike: Callable[[plans.TakePoison], int] | None = None
+        """Called where a poison turn is taken: how many bytes it is to write. It may end the process."""
+
+
+POISON_SWITCH: Final = PoisonSwitch()
 
 
 class ActivityOrder(msgspec.Struct, frozen=True, omit_defaults=True):
@@ -232,6 +244,11 @@ class Interpreter:
     async def ask_for_patch(self, step: plans.AskForPatch) -> bool:
         return self.ctx.patched(step.label)
 
+    async def take_poison(self, step: plans.TakePoison) -> None:
+        strike = POISON_SWITCH.strike
+        size = 0 if strike is None else strike(step)
+        self.ctx.side_effect(lambda: {"marker": step.label, "filler": "x" * size})
+
     # --- ends ---
 
     async def wait_forever(self, step: plans.WaitForever) -> Any:
@@ -305,6 +322,7 @@ PERFORM: Final[Mapping[type[plans.PlannedStep], Callable[[Interpreter, Any], Cor
     plans.RunChild: Interpreter.run_child,
     plans.RecordSideEffect: Interpreter.record_side_effect,
     plans.AskForPatch: Interpreter.ask_for_patch,
+    plans.TakePoison: Interpreter.take_poison,
     plans.WaitForever: Interpreter.wait_forever,
     plans.CleanUpWhenCancelled: Interpreter.clean_up_when_cancelled,
     plans.RaiseFailure: Interpreter.raise_failure,

@@ -10,6 +10,8 @@ from dataclasses import dataclass
 from random import Random
 from typing import Any, Final, Protocol, TypeVar
 
+import msgspec
+
 from holdfast.core.instants import SECOND, Instant
 from holdfast.engine.engine import Engine
 from holdfast.engine.turns.watchdog import Watchdog
@@ -23,6 +25,8 @@ from holdfast.store.contract import Store
 T = TypeVar("T")
 MILLI: Final = 1_000
 """Microseconds of a millisecond."""
+MOST_LOST_ACTIVITIES: Final = 1_000_000
+"""How often processes may end with an activity before it is given up: activities are not to blame for simulated crashes."""
 BEGINNING: Final[Instant] = 1_900_000_000 * SECOND
 """The virtual time at which every world starts."""
 
@@ -82,6 +86,8 @@ class SimulatedEngine(Engine):
     def __init__(self, store: Store, **options: Any) -> None:
         super().__init__(store, workflows=[scripted.scripted], activities=[scripted.work], **options)
         self._runtime.watchdog = DisabledWatchdog(self._runtime.pump, self._runtime.turn_limit, self.config.slow_turn)
+        # A process that a turn ends again and again takes running activities along: that is held against them (N3).
+        self._runtime.runner._config = msgspec.structs.replace(self.config, max_lost=MOST_LOST_ACTIVITIES)
 
     def forget(self) -> None:
         """Free the programs in memory, as the end of a process does."""
@@ -137,6 +143,8 @@ class World:
         self._opened: list[asyncio.Future[None]] = []
         self.backend = make_backend(self)
         """The store that the nodes share, with its faults."""
+        self.wrap_store: Callable[[Store, str], Store] = lambda store, _node: store
+        """Puts something in front of the store of each node that opens."""
 
     def tell_restored(self, taken_at: Instant) -> None:
         """Tell the clients that the database went back to that time: whoever was answered since has to ask again."""
@@ -162,7 +170,7 @@ class World:
         context.run(NODE.set, name)
         context.run(scripted.ON_ATTEMPT.set, self.backend.monitor.note_attempt)
         engine = SimulatedEngine(
-            self.backend.make_store(name),
+            self.wrap_store(self.backend.make_store(name), name),
             node=name,
             clock=SimulatedClock(self.loop, self.random.choice(self._settings.clock_errors)),
             entropy=self.random.getrandbits,
