@@ -9,7 +9,9 @@ the others of its batch, nor jump from node to node. The rule has three parts.
 *Who is suspect.* Nobody, as long as nothing goes wrong. An execution becomes suspect
 - if a process ended while it was about to take this execution's turn: each batch leaves a mark that outlives the process
   (`Transaction.mark_in_flight`), with the version at which the turn begins. Whoever claims the execution later and finds the
-  mark of another process at the very same version knows that the turn was begun and never committed;
+  mark of another process at the very same version knows that the turn was begun and never committed. On a shared store a
+  turn that only a call asks for ends with its process; it is marked while a process has ended lately (`is_alert`), since
+  whoever made the call may repeat it on another node;
 - if its activities ran on a node that ended without leaving: the turn that took a result may have ended it
   (`core.placing.decide_redispatch` sets `suspect`);
 - if its batch failed, otherwise than by an outage of the store: the batch is split until the failing turn is alone
@@ -52,6 +54,7 @@ from holdfast.errors import CorruptStore, NewerFormat
 
 if TYPE_CHECKING:
     from holdfast.core.execution import Details, Execution
+    from holdfast.core.instants import Instant
     from holdfast.engine.living_nodes import LivingNodes
     from holdfast.store.rows import ExecutionRow
 
@@ -117,6 +120,10 @@ class Quarantine:
         Only one group is noted at a time: if the process ends, it must be one of those who did it.
         """
         return not self._noted and all(one == tries for one in noted) and len(noted) < find_group_size(tries)
+
+    def is_alert(self, now: Instant) -> bool:
+        """Whether every turn is to be marked as in flight, also on a shared store: a process ended lately."""
+        return self._living.is_alert(now)
 
     @property
     def is_trying(self) -> bool:

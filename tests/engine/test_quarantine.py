@@ -40,7 +40,7 @@ def noted(tries: int = 0, trying: str = "", *, suspect: bool = False) -> Executi
 @pytest.fixture
 def living() -> LivingNodes:
     living = LivingNodes()
-    living.update(["alive"])
+    living.update(["alive"], [], now=0)
     return living
 
 

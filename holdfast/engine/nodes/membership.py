@@ -128,6 +128,8 @@ class Membership:
         rows = await self._store.list_nodes()
         before = {row.node: row.has_left for row in rows}
         self._started_at = self._clock.now()
+        if not before.get(self._node, True):
+            self._living.note_lost(self._started_at)
         announcement = self._announcement = NodeAnnouncement(self._make_row, list_routes, offers)
         self._refresh()
         if self._store.exclusive:
@@ -215,7 +217,8 @@ class Membership:
         self._on_heartbeat(beat.reply)
         ended = self._take_over.find_ended(beat)
         alive = [row for row in beat.reply.nodes if row.node not in ended and not row.has_left and row.node != self._node]
-        self._living.update(read_details(row).token for row in alive)
+        left = (read_details(row).token for row in beat.reply.nodes if row.has_left)
+        self._living.update((read_details(row).token for row in alive), left, beat.reply.now)
         self._refresh()
         if ended:
             self._on_nodes_ended()

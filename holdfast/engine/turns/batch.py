@@ -224,12 +224,12 @@ class Batch:
     async def _mark(self, transaction: Transaction, turns: Sequence[PendingTurn]) -> None:
         """Leave a trace of what is in flight, should the process end; and find out whose process did.
 
-        On a shared store only for what other nodes would take next: all else is lost with this process anyway.
+        On a shared store usually only for what other nodes would take next: all else is lost with this process.
         """
-        is_exclusive = self._services.store.exclusive
+        marks_all = self._services.store.exclusive or self._services.quarantine.is_alert(self._now)
         rows, versions = self._claims.rows, dict[str, int]()
         for pending in turns:
-            if not pending.arrivals or not (is_exclusive or pending.comes_from_store):
+            if not pending.arrivals or not (marks_all or pending.comes_from_store):
                 continue
             if (row := rows.get(pending.execution_id)) is not None:
                 versions[pending.execution_id] = row.state_version

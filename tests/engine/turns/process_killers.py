@@ -103,7 +103,10 @@ async def main(url: str, path: str, how: str) -> None:
                 await asyncio.sleep(0.01)
         else:
             await engine.start(dies_by_code, path, workflow_id="doomed", idempotency_key="doomed")
-            await engine.start(sends, workflow_id="sends", idempotency_key="sends")
+            if how == "call":
+                await engine.signal_workflow("doomed", "go", request_id="go")
+            else:
+                await engine.start(sends, workflow_id="sends", idempotency_key="sends")
             while (await engine.query_status("doomed")).status != "blocked":
                 await asyncio.sleep(0.01)
         for other in others:

@@ -80,6 +80,21 @@ async def test_N3_turn_that_ends_its_process_is_found_and_its_execution_blocked(
         assert await engine.store.check() == []
 
 
+async def test_N3_call_whose_turn_ends_each_process_that_it_is_repeated_in_is_found(
+    lasting_url: str, tmp_path: Path
+) -> None:
+    path = tmp_path / "notes"
+
+    deaths, _ = await asyncio.to_thread(run_until_it_lives, lasting_url, path, "call")
+
+    assert deaths <= 7, "on PostgreSQL one that leaves no trace; one by which it becomes suspect, then five that are counted"
+    async with Engine(lasting_url, workflows=process_killers.WORKFLOWS, activities=process_killers.ACTIVITIES) as engine:
+        info = await engine.query_status("doomed")
+        assert info.status is Status.BLOCKED
+        assert "to take its turn, but 5 times in a row the process that tried ended." in (info.last_error or "")
+        assert (await engine.store.count()).inbox == 1, "the call that was accepted when it was blocked waits there"
+
+
 @pytest.mark.parametrize(
     ("length", "waits_for"),
     [(1, "timer"), (300, "timer"), (1, "activity")],

@@ -1,0 +1,36 @@
+"""Nodes are on the alert for a while after a process ended without leaving."""
+
+from __future__ import annotations
+
+from holdfast.engine.living_nodes import ALERT_TIME, LivingNodes
+
+
+def test_process_that_is_gone_puts_on_the_alert_for_a_while() -> None:
+    living = LivingNodes()
+    living.update(["a", "b"], [], now=0)
+    assert not living.is_alert(0)
+
+    living.update(["a"], [], now=10)
+
+    assert living.is_alert(10)
+    assert living.is_alert(9 + ALERT_TIME)
+    assert not living.is_alert(10 + ALERT_TIME)
+
+
+def test_process_that_left_cleanly_or_joined_is_no_alert() -> None:
+    living = LivingNodes()
+    living.update(["a", "b"], [], now=0)
+
+    living.update(["a", "c"], ["b"], now=10)
+
+    assert living.processes == {"a", "c"}
+    assert not living.is_alert(10)
+
+
+def test_node_that_was_started_again_under_its_name_is_an_alert() -> None:
+    living = LivingNodes()
+    living.update(["a1"], [], now=0)
+
+    living.update(["a2"], [], now=10)
+
+    assert living.is_alert(10)
