@@ -123,6 +123,8 @@ def test_signatures_are_those_of_the_functions() -> None:
         running.MOST_STEPS,
         running.MOST_ITEMS,
         running.MOST_CHARACTERS,
+        running.MOST_BYTES,
+        running.MOST_WARNINGS,
         running.DEEPEST,
         regex_syntax.LONGEST,
     ],

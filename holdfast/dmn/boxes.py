@@ -18,6 +18,8 @@ from holdfast.feel.running import Fail, Run
 from holdfast.feel.types import name_type
 from holdfast.feel.values import Function, Value
 
+_BYTES: Final = 120
+"""Of an item or an entry, and its place."""
 _FREE: Final = frozenset(("?", "item", "partial"))
 """Names that the language gives a meaning by itself."""
 
@@ -155,7 +157,7 @@ def _make_context(compiler: BoxCompiler, box: model.Context) -> Evaluate:
 
     def make(run: Run, context: Context) -> Value:
         # DMN 10.2.1.4: each entry sees those before it; the result cell, if there is one, is the value.
-        run.spend(len(entries) + len(context) // COPIED_IN_ONE_STEP)
+        run.spend(len(entries) + len(context) // COPIED_IN_ONE_STEP, _BYTES * (2 + len(entries)))
         inner = dict(context)
         made: dict[str, Value] = {}
         for name, evaluate in entries:
@@ -236,7 +238,12 @@ def check_argument(run: Run, parameter: str, kind: Type, argument: Value) -> Val
 
 def _make_list(compiler: BoxCompiler, box: model.List) -> Evaluate:
     items = [compiler.compile(item) for item in box.items]
-    return lambda run, context: [item(run, context) for item in items]
+
+    def make(run: Run, context: Context) -> Value:
+        run.spend(len(items), _BYTES * len(items))
+        return [item(run, context) for item in items]
+
+    return make
 
 
 def _make_relation(compiler: BoxCompiler, box: model.Relation) -> Evaluate:
@@ -245,6 +252,7 @@ def _make_relation(compiler: BoxCompiler, box: model.Relation) -> Evaluate:
     rows = [[compiler.compile(cell) for cell in row] for row in box.rows]
 
     def make(run: Run, context: Context) -> Value:
+        run.spend(len(rows) * (1 + len(columns)), _BYTES * len(rows) * (2 + len(columns)))
         return [
             {name: check(run, cell(run, context)) for name, check, cell in zip(columns, checks, row, strict=True)}
             for row in rows

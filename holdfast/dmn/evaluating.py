@@ -19,7 +19,7 @@ from holdfast.dmn.types import accept, convert_to
 from holdfast.dmn.validation import validate_table
 from holdfast.errors import DmnError, FeelError, FeelLimitExceeded
 from holdfast.feel.json_values import to_feel
-from holdfast.feel.running import MOST_STEPS, FeelWarning
+from holdfast.feel.running import MOST_BYTES, MOST_STEPS, FeelWarning
 from holdfast.feel.values import Value
 
 
@@ -101,13 +101,15 @@ class Model:
         clock: Callable[[], datetime] | None = None,
         random: Callable[[int], int] | None = None,
         max_steps: int = MOST_STEPS,
+        max_bytes: int = MOST_BYTES,
     ) -> Result:
         """The value of a decision or decision service, by name or id. What goes wrong inside gives null, and a warning.
 
         `inputs` are the values of input data by their names; those that are missing are null. Raises DmnError if the model
-        has no such decision, FeelError if an input is nothing that FEEL has, FeelLimitExceeded if it takes too many steps.
+        has no such decision, FeelError if an input is nothing that FEEL has, FeelLimitExceeded if it takes too many steps
+        or bytes.
         """
-        run = DecisionRun(warnings, clock, random, max_steps)
+        run = DecisionRun(warnings, clock, random, max_steps, max_bytes)
         try:
             value = self._evaluate(decision, inputs, run)
         except RecursionError:

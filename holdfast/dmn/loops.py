@@ -17,6 +17,8 @@ from holdfast.feel.values import Value
 Evaluate: TypeAlias = Callable[[Run, Context], Value]
 """What a box becomes: its value, for the variables that it sees."""
 
+_BYTES: Final = 112
+"""Of a result, and its place in a list."""
 COPIED_IN_ONE_STEP: Final = 20
 """Variables that are copied for one step of a run."""
 
@@ -31,6 +33,7 @@ def make_for(variable: str, source: Evaluate, body: Evaluate, *, looks_back: boo
             if looks_back:
                 run.spend(len(results))
                 inner["partial"] = results[:]
+            run.spend(0, _BYTES)
             results.append(body(run, inner))
         return results
 

@@ -15,6 +15,7 @@ from holdfast.feel.running import Run
 from holdfast.feel.scopes import FIRST, Scope, Unit
 from holdfast.feel.types import Types
 from holdfast.feel.values import Value
+from holdfast.feel.weights import weigh
 
 Context: TypeAlias = dict[str, Value]
 """The variables that an expression sees. Never changed by evaluating."""
@@ -23,7 +24,7 @@ Context: TypeAlias = dict[str, Value]
 class Text:
     """A FEEL expression of a model, compiled; `tree` is what was parsed."""
 
-    __slots__ = ("_blank", "_evaluate", "names", "tree")
+    __slots__ = ("_blank", "_evaluate", "_weight", "names", "tree")
 
     def __init__(self, text: str, tree: syntax.Node, scope: Scope, types: Types | None) -> None:
         self.tree = tree
@@ -31,26 +32,30 @@ class Text:
         self._blank: tuple[Value, ...] = (None,) * (scope.unit.size - FIRST)
         self.names = frozenset(scope.unit.names)
         """The names that it takes from its context."""
+        self._weight = weigh(tree)
 
     def evaluate(self, run: Run, context: Mapping[str, Value]) -> Value:
-        """Its value, as part of a run."""
+        """Its value, as part of a run. A long one counts as steps by itself: it may be evaluated again and again."""
+        weight = self._weight
+        if weight.steps:
+            run.spend(weight.steps, weight.size)
         return self._evaluate([context, run, *self._blank])
 
 
 class Tests(Text):
     """Unary tests of a model, compiled: those of a cell, or of the values that are allowed somewhere."""
 
-    __slots__ = ("_place", "_weight", "tests")
+    __slots__ = ("_place", "_steps", "tests")
 
     def __init__(self, text: str, tree: syntax.UnaryTests, scope: Scope, types: Types | None) -> None:
         self.tests = tree
         self._place = scope.declare("?")
-        self._weight = 1 + len(tree.tests)
         super().__init__(text, tree, scope, types)
+        self._steps = 1 + max(len(tree.tests), self._weight.steps)
 
     def test(self, run: Run, value: Value, context: Mapping[str, Value]) -> bool:
         """Whether the value meets one of them. Each of them is a step."""
-        run.spend(self._weight)
+        run.spend(self._steps)
         frame: list[Value] = [context, run, *self._blank]
         frame[self._place] = value
         return self._evaluate(frame) is True

@@ -9,7 +9,7 @@ from typing import Any, Final
 
 from holdfast.errors import FeelError
 from holdfast.feel.json_values import to_json
-from holdfast.feel.running import MOST_STEPS, FeelWarning, Run
+from holdfast.feel.running import MOST_BYTES, MOST_STEPS, FeelWarning, Run
 from holdfast.feel.spots import Spot
 from holdfast.feel.values import Function, Value
 
@@ -108,8 +108,9 @@ class DecisionRun(Run):
         clock: Callable[[], datetime] | None = None,
         random: Callable[[int], int] | None = None,
         steps: int = MOST_STEPS,
+        room: int = MOST_BYTES,
     ) -> None:
-        super().__init__(warnings, clock, random, steps)
+        super().__init__(warnings, clock, random, steps, room)
         self.decisions: list[TracedDecision] = []
         self.tables: list[TracedTable] = []
         self.now_in = ""

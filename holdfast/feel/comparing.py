@@ -10,7 +10,7 @@ from collections.abc import Callable, Iterator
 from decimal import Decimal
 from typing import Final
 
-from holdfast.feel.running import Run
+from holdfast.feel.running import LONG, Run
 from holdfast.feel.temporal import comparing as temporal
 from holdfast.feel.values import Function, Range, Value
 
@@ -29,6 +29,8 @@ def equal(left: Value, right: Value, run: Run | None = None) -> bool | None:
     kind = type(left)
     if kind is type(right):
         if kind in ATOMS:
+            if kind is str and run is not None and len(left) > LONG:
+                run.check_compared(left, right)
             same: bool = left == right
             return same
         if kind in NESTED:
@@ -41,7 +43,7 @@ def equal(left: Value, right: Value, run: Run | None = None) -> bool | None:
     return temporal.equal(left, right)
 
 
-def compare(left: Value, right: Value) -> int | None:
+def compare(left: Value, right: Value, run: Run | None = None) -> int | None:
     """For `<`, `<=`, `>` and `>=`: -1, 0 or 1; None where there is no order between the two.
 
     DMN 10.3.2.15: numbers, strings, dates, times, date and times and durations have one, each with its like. Strings are
@@ -49,6 +51,8 @@ def compare(left: Value, right: Value) -> int | None:
     """
     kind = type(left)
     if kind is type(right) and (kind is Decimal or kind is str):
+        if kind is str and run is not None and len(left) > LONG:
+            run.check_compared(left, right)
         order: int = (left > right) - (left < right)
         return order
     if kind in NOT_TEMPORAL or type(right) in NOT_TEMPORAL:
@@ -77,6 +81,8 @@ def is_in(value: Value, test: Value, run: Run | None = None) -> bool | None:
     if kind is not list:
         return equal(value, test, run)
     is_known = True
+    if run is not None:
+        run.spend(len(test))
     for item in test:
         found = is_in_range(value, item, run) if type(item) is Range else equal(value, item, run)
         if found:
@@ -101,10 +107,10 @@ def is_in_range(value: Value, test: Range, run: Run | None = None) -> bool | Non
         return same if test.start_included or same is None else not same
     is_after = is_before = True if value is not None else None
     if test.has_start:
-        order = compare(value, test.start)
+        order = compare(value, test.start, run)
         is_after = None if order is None else order > 0 or (order == 0 and test.start_included)
     if test.has_end and is_after is not False:
-        order = compare(value, test.end)
+        order = compare(value, test.end, run)
         is_before = None if order is None else order < 0 or (order == 0 and test.end_included)
     if is_after is False or is_before is False:
         return False
@@ -118,6 +124,8 @@ def _match(left: Value, right: Value, is_same: Callable[[Value, Value], bool | N
         for one, other in open_pairs[-1]:
             run.spend(1)
             if type(one) is not type(other) or type(one) not in NESTED:
+                if type(one) is str and len(one) > LONG and type(other) is str:
+                    run.check_compared(one, other)
                 if not is_same(one, other):
                     return False
             elif one is not other:

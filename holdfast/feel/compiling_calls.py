@@ -11,6 +11,7 @@ from holdfast.feel.running import Fail
 from holdfast.feel.scopes import Frame, Scope
 from holdfast.feel.spots import Spot
 from holdfast.feel.values import Value
+from holdfast.feel.weights import NOTHING, weigh
 
 
 def compile_invocation(compiler: NodeCompiler, node: syntax.Invocation, scope: Scope) -> Evaluate:
@@ -65,8 +66,12 @@ def compile_function(compiler: NodeCompiler, node: syntax.FunctionDefinition, sc
     scope.unit.functions += 1
     parameters = [(name, inner.declare(name), wanted) for name, wanted in node.parameters]
     if node.is_external:
-        return make_function(parameters, _refuse_external, compiler.types)
-    return make_function(parameters, compiler.compile(node.body, inner), compiler.types)
+        return make_function(parameters, _refuse_external, compiler.types, NOTHING)
+    functions = scope.unit.functions
+    body = compiler.compile(node.body, inner)
+    weight = weigh(node.body)
+    keeps_frames = scope.unit.functions > functions
+    return make_function(parameters, body, compiler.types, weight, keeps_frames=keeps_frames)
 
 
 def _refuse_external(_frame: Frame) -> Value:

@@ -15,7 +15,7 @@ from holdfast.feel.json_values import to_feel
 from holdfast.feel.lexer import find_begin, make_error
 from holdfast.feel.mistakes import suggest
 from holdfast.feel.parser import parse_expression, parse_unary_tests
-from holdfast.feel.running import MOST_STEPS, FeelWarning, Run
+from holdfast.feel.running import MOST_BYTES, MOST_STEPS, FeelWarning, Run
 from holdfast.feel.scopes import FIRST, Frame, Scope, Unit
 from holdfast.feel.types import Types
 from holdfast.feel.values import Value
@@ -78,12 +78,13 @@ class Expression(_Compiled):
         clock: Clock | None = None,
         random: Random | None = None,
         max_steps: int = MOST_STEPS,
+        max_bytes: int = MOST_BYTES,
     ) -> Value:
         """Its value. What goes wrong inside gives null, and says why in `warnings`. Raises FeelError.
 
         `clock` gives an aware date-time for `now()` and `today()`; `random` so many bits for `uuid()` and the like.
         """
-        return self._run(self._make_frame(context, Run(warnings, clock, random, max_steps)))
+        return self._run(self._make_frame(context, Run(warnings, clock, random, max_steps, max_bytes)))
 
 
 class UnaryTests(_Compiled):
@@ -104,9 +105,10 @@ class UnaryTests(_Compiled):
         clock: Clock | None = None,
         random: Random | None = None,
         max_steps: int = MOST_STEPS,
+        max_bytes: int = MOST_BYTES,
     ) -> bool | None:
         """Whether the value, which is `?`, meets one of the tests; None if that cannot be told. Raises FeelError."""
-        frame = self._make_frame(context, Run(warnings, clock, random, max_steps))
+        frame = self._make_frame(context, Run(warnings, clock, random, max_steps, max_bytes))
         frame[self._place] = to_feel(value)
         answer = self._run(frame)
         return answer if type(answer) is bool else None
@@ -159,11 +161,14 @@ def evaluate(
     clock: Clock | None = None,
     random: Random | None = None,
     max_steps: int = MOST_STEPS,
+    max_bytes: int = MOST_BYTES,
 ) -> Value:
     """The value of an expression; names of the context may have spaces and signs in them. Otherwise as `compile`."""
     _check_text(text)
     expression = _cached(text, _find_special(context))
-    return expression.evaluate(context, warnings=warnings, clock=clock, random=random, max_steps=max_steps)
+    return expression.evaluate(
+        context, warnings=warnings, clock=clock, random=random, max_steps=max_steps, max_bytes=max_bytes
+    )
 
 
 def unary_tests(
@@ -175,11 +180,14 @@ def unary_tests(
     clock: Clock | None = None,
     random: Random | None = None,
     max_steps: int = MOST_STEPS,
+    max_bytes: int = MOST_BYTES,
 ) -> bool | None:
     """Whether a value meets unary tests; otherwise as `evaluate`."""
     _check_text(text)
     tests = _cached_tests(text, _find_special(context))
-    return tests.evaluate(value, context, warnings=warnings, clock=clock, random=random, max_steps=max_steps)
+    return tests.evaluate(
+        value, context, warnings=warnings, clock=clock, random=random, max_steps=max_steps, max_bytes=max_bytes
+    )
 
 
 @lru_cache(maxsize=_CACHED)

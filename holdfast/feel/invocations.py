@@ -19,10 +19,13 @@ from holdfast.feel.spots import Spot
 from holdfast.feel.syntax import NamedType, Type
 from holdfast.feel.types import MISMATCH, Types, convert, is_instance, name_type
 from holdfast.feel.values import Function, Range, Value
+from holdfast.feel.weights import Weight
 
 _LEFT_OUT: Final = object()
 _SHOWN_NAMES: Final = 10
 _SHOWN_CHARACTERS: Final = 80
+_STEPS_OF_CALL: Final = 3
+"""Of a function that an expression defines, beside those of its body."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -220,8 +223,18 @@ def call_function(
         return None
 
 
-def make_function(parameters: Sequence[tuple[str, int, Type | None]], body: Evaluate, types: Types | None) -> Evaluate:
-    """`function(a, b: number) body`: what it sees of its surroundings, it sees as they are when it is called."""
+def make_function(
+    parameters: Sequence[tuple[str, int, Type | None]],
+    body: Evaluate,
+    types: Types | None,
+    weight: Weight,
+    *,
+    keeps_frames: bool = False,
+) -> Evaluate:
+    """`function(a, b: number) body`: what it sees of its surroundings, it sees as they are when it is called.
+
+    `weight` is what its body costs; with `keeps_frames`, functions that are made in it hold on to what they see.
+    """
     names = tuple(name for name, _, _ in parameters)
     types_of_parameters = tuple(wanted for _, _, wanted in parameters)
 
@@ -229,6 +242,8 @@ def make_function(parameters: Sequence[tuple[str, int, Type | None]], body: Eval
         def call(run: Run, arguments: Sequence[Value]) -> Value:
             if len(arguments) != len(names):
                 raise Fail(f"it takes {len(names)} arguments, not {len(arguments)}")
+            places = len(surroundings)
+            run.spend(_STEPS_OF_CALL + weight.steps + (places >> 5), weight.size + (8 * places if keeps_frames else 0))
             frame = surroundings[:]
             frame[RUN] = run
             for (name, place, wanted), argument in zip(parameters, arguments, strict=True):

@@ -17,7 +17,11 @@ from holdfast.feel.temporal.values import DaysTimeDuration
 from holdfast.feel.temporal.values import name_type as name_temporal
 from holdfast.feel.types import name_type
 from holdfast.feel.values import NUMBERS, Range, Value
+from holdfast.feel.weights import NOTHING, Weight
 
+_STEPS_OF_DATE: Final = 4
+_BYTES: Final = 112
+"""Of a number, and of its place in a list."""
 _ONE: Final = Decimal(1)
 _ONE_BACK: Final = Decimal(-1)
 _DAY: Final = DaysTimeDuration(86_400 * 10**9)
@@ -31,16 +35,19 @@ class Source:
     place: int
     start: Evaluate
     end: Evaluate | None
+    turn: Weight
+    """What each of its values costs: the body of the loop, or the source behind it."""
 
 
 Visit: TypeAlias = Callable[[Frame], bool]
 """Called in each turn; whether to go on."""
 
 
-def list_items(run: Run, value: Value) -> Sequence[Value]:
-    """What a loop over a value goes through. Raises Fail if that is nothing."""
+def list_items(run: Run, value: Value, turn: Weight = NOTHING) -> Sequence[Value]:
+    """What a loop over a value goes through, each at the cost of a turn. Raises Fail if that is nothing."""
     if type(value) is list:
-        run.spend(len(value))
+        count = len(value)
+        run.spend(count + count * turn.steps, count * turn.size)
         return value
     if value is None:
         raise Fail("null cannot be iterated over")
@@ -49,22 +56,23 @@ def list_items(run: Run, value: Value) -> Sequence[Value]:
             raise Fail("a range without an end cannot be iterated over")
         if compare(value.start, value.end) == 1:
             raise Fail("a range that ends before it starts holds nothing to iterate over")
-        items = list(walk(run, value.start, value.end))
+        items = list(walk(run, value.start, value.end, Weight(turn.steps, turn.size + _BYTES)))
         begin = 0 if value.start_included else 1
         return items[begin : None if value.end_included else -1]
     return [value]
 
 
-def walk(run: Run, start: Value, end: Value) -> Iterator[Value]:
-    """From a number or a date to another, up or down, by one. Raises Fail."""
+def walk(run: Run, start: Value, end: Value, turn: Weight = NOTHING) -> Iterator[Value]:
+    """From a number or a date to another, up or down, by one, each at the cost of a turn. Raises Fail."""
     is_date = name_temporal(start) == "date" and name_temporal(end) == "date"
     if not is_date and not (type(start) is Decimal and type(end) is Decimal):
         raise Fail(f"a range from a {name_type(start)} to a {name_type(end)} cannot be iterated over")
     order = compare(start, end) or 0
     step: Value = (_DAY if is_date else _ONE) if order <= 0 else (_DAY_BACK if is_date else _ONE_BACK)
     value = start
+    steps, size = turn.steps + (_STEPS_OF_DATE if is_date else 1), turn.size
     while True:
-        run.spend(1)
+        run.spend(steps, size)
         now = compare(value, end)
         if now is None or now * order < 0:
             return  # gone past it
@@ -80,7 +88,8 @@ def visit_all(frame: Frame, sources: Sequence[Source], visit: Visit, depth: int 
     source = sources[depth]
     start = source.start(frame)
     items: Sequence[Value] | Iterator[Value]
-    items = list_items(run, start) if source.end is None else walk(run, start, source.end(frame))
+    turn = source.turn
+    items = list_items(run, start, turn) if source.end is None else walk(run, start, source.end(frame), turn)
     is_last = depth + 1 == len(sources)
     place = source.place
     for item in items:
@@ -106,6 +115,8 @@ def make_for(sources: Sequence[Source], body: Evaluate, partial: int | None, spo
             if partial is not None:
                 run.spend(len(results))
                 turn[partial] = results[:]
+            if copies:
+                run.spend(len(turn) >> 5, 8 * len(turn))
             results.append(body(turn[:] if copies else turn))
             return True
 
@@ -121,13 +132,13 @@ def make_for(sources: Sequence[Source], body: Evaluate, partial: int | None, spo
 
 def _make_plain_for(source: Source, body: Evaluate, spot: Spot) -> Evaluate:
     """The usual case: one iterator, and nothing that looks back."""
-    place, start, end = source.place, source.start, source.end
+    place, start, end, turn = source.place, source.start, source.end, source.turn
 
     def loop(frame: Frame) -> Value:
         run: Run = frame[RUN]
         results: list[Value] = []
         try:
-            for item in list_items(run, start(frame)) if end is None else walk(run, start(frame), end(frame)):
+            for item in list_items(run, start(frame), turn) if end is None else walk(run, start(frame), end(frame), turn):
                 frame[place] = item
                 results.append(body(frame))
         except Fail as error:
@@ -164,10 +175,12 @@ def make_quantified(sources: Sequence[Source], condition: Evaluate, spot: Spot, 
     return quantified
 
 
-def make_filter(source: Evaluate, condition: Evaluate, place: int, spot: Spot, *, is_boolean: bool) -> Evaluate:
+def make_filter(
+    source: Evaluate, condition: Evaluate, place: int, spot: Spot, *, is_boolean: bool, turn: Weight
+) -> Evaluate:
     """`source[condition]`: the items for which it is true, or the one at a position.
 
-    DMN 10.3.2.5. `is_boolean`: the condition cannot be a position.
+    DMN 10.3.2.5. `is_boolean`: the condition cannot be a position. `turn` is what it costs for one item.
     """
 
     def choose(frame: Frame) -> Value:
@@ -185,7 +198,8 @@ def make_filter(source: Evaluate, condition: Evaluate, place: int, spot: Spot, *
             position = condition(frame)
             if type(position) is Decimal:
                 return take_at(run, items, position, spot)
-        run.spend(len(items))
+        count = len(items)
+        run.spend(count + count * turn.steps, count * turn.size)
         chosen = []
         for item in items:
             frame[place] = item

@@ -10,7 +10,7 @@ from decimal import Decimal
 from typing import Final, TypeAlias
 
 from holdfast.feel.comparing import compare, equal
-from holdfast.feel.running import Fail, Run
+from holdfast.feel.running import LONG, Fail, Run
 from holdfast.feel.scopes import RUN, Frame
 from holdfast.feel.spots import Spot
 from holdfast.feel.temporal import arithmetic as temporal
@@ -19,6 +19,11 @@ from holdfast.feel.values import NUMBERS, Value
 
 Evaluate: TypeAlias = Callable[[Frame], Value]
 
+_STEPS_OF_DATES: Final = 8
+_SMALL_POWERS: Final = frozenset(map(Decimal, range(-1, 13)))
+_STEPS_OF_POWER: Final = 6
+_STEPS_OF_ROOT: Final = 50
+"""Of a power whose exponent is no whole number."""
 _PLAIN: Final = frozenset({Decimal, str, bool, list, dict, type(None)})
 """Python types of values that are no part of temporal arithmetic."""
 _BETWEEN_NUMBERS: Final[Mapping[str, Callable[[Decimal, Decimal], Decimal]]] = {
@@ -42,6 +47,8 @@ _BETWEEN_OTHERS: Final[Mapping[str, Callable[[Value, Value], Value]]] = {
 def make_arithmetic(operator: str, left: Evaluate, right: Evaluate, spot: Spot) -> Evaluate:
     """`left operator right`: numbers are calculated at once, all else by `calculate_otherwise`."""
     calculate = _BETWEEN_NUMBERS[operator]
+    if operator == "**":
+        return _make_power(left, right, spot)
 
     def arithmetic(frame: Frame) -> Value:
         one, other = left(frame), right(frame)
@@ -54,16 +61,31 @@ def make_arithmetic(operator: str, left: Evaluate, right: Evaluate, spot: Spot) 
     return arithmetic
 
 
+def _make_power(left: Evaluate, right: Evaluate, spot: Spot) -> Evaluate:
+    def power(frame: Frame) -> Value:
+        one, other = left(frame), right(frame)
+        if type(one) is Decimal and type(other) is Decimal:
+            if other not in _SMALL_POWERS:
+                frame[RUN].spend(_STEPS_OF_POWER if other.to_integral_value() == other else _STEPS_OF_ROOT)
+            result = NUMBERS.power(one, other)
+            if result.is_finite():
+                return result
+        return calculate_otherwise(frame[RUN], "**", one, other, spot)
+
+    return power
+
+
 def calculate_otherwise(run: Run, operator: str, one: Value, other: Value, spot: Spot) -> Value:
     """What an arithmetic operator gives for anything but two numbers with a finite result."""
     kind, other_kind = type(one), type(other)
     if kind is str and other_kind is str and operator == "+":
-        run.check_text(len(one) + len(other))
+        run.check_text(len(one) + len(other), one, other)
         return one + other
     if one is None or other is None:
         run.warn(f"'{operator}' has a null on one side", spot)
         return None
     if operator in _BETWEEN_OTHERS and (kind not in _PLAIN or other_kind not in _PLAIN):
+        run.spend(_STEPS_OF_DATES)
         try:
             return _BETWEEN_OTHERS[operator](one, other)
         except Fail as error:
@@ -105,6 +127,8 @@ def make_equality(left: Evaluate, right: Evaluate, spot: Spot, *, is_negated: bo
         one, other = left(frame), right(frame)
         kind = type(one)
         if kind is type(other) and (kind is str or kind is Decimal):
+            if kind is str and len(one) > LONG:
+                frame[RUN].check_compared(one, other)
             return bool(one != other) if is_negated else bool(one == other)
         same = equal(one, other, frame[RUN])
         if same is None:
@@ -162,7 +186,7 @@ def make_comparison(operator: str, left: Evaluate, right: Evaluate, spot: Spot) 
 
 def compare_by(run: Run, holds: Callable[[int], bool], one: Value, other: Value, spot: Spot) -> bool | None:
     """Whether an order holds between two values; null if there is none."""
-    order = compare(one, other)
+    order = compare(one, other, run)
     if order is None:
         run.warn(f"there is no order between a {name_type(one)} and a {name_type(other)}", spot)
         return None

@@ -177,7 +177,7 @@ def find_inside(run: Run, value: Value, name: str, spot: Spot) -> Value:
     """What a value has under a name; null if nothing. DMN 10.3.2.5: of a list, a list of what each item has."""
     kind = type(value)
     if kind is list:
-        run.spend(len(value))
+        run.spend(len(value), 112 * len(value))
         return [find_inside(run, item, name, spot) for item in value]
     if kind is dict:
         if name in value:

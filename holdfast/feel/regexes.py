@@ -17,6 +17,9 @@ _MEMORY: Final = 4 * 1024 * 1024
 """Bytes for a pattern and what RE2 keeps of its states."""
 _KEPT: Final = 64
 """Compiled patterns, and such as were refused."""
+_STEPS_OF_MATCH: Final = 4
+_BYTES_OF_MATCH: Final = 120
+"""Of the strings that each match leaves behind, without their characters."""
 _NARROW: Final = 12
 """Patterns of that width cannot have more states than RE2 keeps: each byte costs the same few nanoseconds."""
 
@@ -51,7 +54,7 @@ class Regex:
 
     def is_in(self, run: Run, data: bytes) -> bool:
         """Whether there is a match in UTF-8."""
-        run.spend(1 + self._weigh(len(data)))
+        run.spend(1 + self._weigh(len(data)) + (len(data) >> 10))
         return self.compiled.search(self._show_end(data), 0, len(data)) is not None
 
     def find(self, run: Run, data: bytes) -> Iterator[Match]:
@@ -67,7 +70,7 @@ class Regex:
             match = Match(data, found)
             yield match
             at = match.end if match.end > match.start else _step(data, match.end)
-            run.spend(1 + self._weigh(end - at if self.is_far else self.width * 4))
+            run.spend(_STEPS_OF_MATCH + self._weigh(end - at if self.is_far else self.width * 4), _BYTES_OF_MATCH)
 
     def _show_end(self, data: bytes) -> bytes:
         """XPath Functions 3.1, 5.6.1: no line ends behind a newline at the very end; so RE2 sees that more stands there."""
@@ -110,15 +113,20 @@ def compile_pattern(run: Run, pattern: str, flags: str = "") -> Regex:
     """
     checked = check_pattern(pattern, flags)
     is_new = (pattern, flags) not in run.patterns
-    run.spend(1 + len(pattern) // 20 if is_new else 1)
+    run.spend(_weigh_pattern(pattern) if is_new else 2 + len(pattern) // 50)
     made = _compile(pattern, checked)
     if isinstance(made, _Refusal):
         run.spend(made.steps)
         raise Fail(made.reason)
     if is_new:
-        run.spend(made.size // 20)
+        run.spend(made.size * 3 // 4)
         run.patterns.add((pattern, flags))
     return made
+
+
+def _weigh_pattern(pattern: str) -> int:
+    """What it takes to translate and compile one: classes that are taken from others are the most work."""
+    return 50 + 2 * len(pattern) + 3_000 * (pattern.count("-[") + pattern.count("\\P") + pattern.count("\\W"))
 
 
 @lru_cache(maxsize=_KEPT)
@@ -134,7 +142,7 @@ def _compile(pattern: str, flags: frozenset[str]) -> Regex | _Refusal:
         compiled = re2.compile(translation.text.encode("ascii"), options)
     except re2.error as error:
         reason = error.args[0].decode(errors="replace") if error.args and isinstance(error.args[0], bytes) else str(error)
-        return _Refusal(f"the pattern is too large, or repeats too much: {reason}", 5_000)
+        return _Refusal(f"the pattern is too large, or repeats too much: {reason}", 20_000)
     return Regex(
         compiled,
         compiled.programsize,
@@ -152,11 +160,13 @@ def matches(run: Run, text: str, pattern: str, flags: str) -> bool:
 
 def extract(run: Run, text: str, pattern: str) -> list[str]:
     """All that a pattern matches in a text."""
+    run.check_text(len(text), text)
     return [match.read_group(0) for match in compile_pattern(run, pattern).find(run, encode(text))]
 
 
 def split(run: Run, text: str, pattern: str) -> list[str]:
     """What stands between the matches of a pattern in a text. Raises Fail if it matches the empty text."""
+    run.check_text(len(text), text)
     data = encode(text)
     parts = []
     at = 0
@@ -181,7 +191,7 @@ def replace(run: Run, text: str, pattern: str, replacement: str, flags: str) -> 
         size += len(new)
         if size > MOST_CHARACTERS:
             break
-    run.check_text(size + len(text))
+    run.check_text(size + len(text), text, replacement)
     parts.append(data[at:].decode())
     return "".join(parts)
 

@@ -11,11 +11,21 @@ from holdfast.errors import FeelError, FeelLimitExceeded
 from holdfast.feel.spots import Spot
 
 MOST_STEPS: Final = 1_000_000
-"""Steps of one evaluation: an iteration, an item that a function looks at, a call of a function."""
+"""Steps of one evaluation: an iteration, an item that a function looks at, a call of a function. One is about 1 µs."""
 MOST_ITEMS: Final = 1_000_000
 """Values that are written out as JSON."""
 MOST_CHARACTERS: Final = 10_000_000
 """Characters of one string."""
+MOST_BYTES: Final = 64 * 1024 * 1024
+"""Bytes of all strings, lists and contexts that one evaluation makes, about; what it throws away counts too."""
+MOST_WARNINGS: Final = 1_000
+"""Warnings that one evaluation keeps."""
+LONGEST_WARNING: Final = 1_000
+"""Characters of one of them."""
+SHORT: Final = 100
+"""Strings of that many characters count by these alone, whatever they are."""
+LONG: Final = 1_000
+"""Strings that are longer cost steps when they are compared."""
 DEEPEST: Final = 100
 """Calls of functions inside each other."""
 MOST_HINTS: Final = 20
@@ -56,7 +66,19 @@ class Fail(Exception):
 class Run:
     """One evaluation: the steps that are left to it, its warnings, its clock and its random source."""
 
-    __slots__ = ("_hints", "calling", "clock", "depth", "limit", "patterns", "random", "steps", "taken_in", "warnings")
+    __slots__ = (
+        "_hints",
+        "calling",
+        "clock",
+        "depth",
+        "limit",
+        "patterns",
+        "random",
+        "room",
+        "steps",
+        "taken_in",
+        "warnings",
+    )
 
     def __init__(
         self,
@@ -64,11 +86,13 @@ class Run:
         clock: Callable[[], datetime] | None = None,
         random: Callable[[int], int] | None = None,
         steps: int = MOST_STEPS,
+        room: int = MOST_BYTES,
     ) -> None:
         self.warnings = warnings
         self.clock = clock
         self.random = random
         self.steps = self.limit = steps
+        self.room = room
         self.depth = 0
         self._hints = MOST_HINTS
         self.calling: Spot | None = None
@@ -78,28 +102,47 @@ class Run:
         self.patterns: set[tuple[str, str]] = set()
         """Regular expressions, with their flags, that this evaluation has paid for."""
 
-    def spend(self, steps: int) -> None:
-        """Count work that grows with its input, before it is done. Raises FeelLimitExceeded."""
+    def spend(self, steps: int, size: int = 0) -> None:
+        """Count work that grows with its input, and bytes of what it makes, before it is done. Raises FeelLimitExceeded."""
         self.steps -= steps
+        self.room -= size
+        if self.steps < 0 or self.room < 0:
+            self._refuse()
+
+    def _refuse(self) -> None:
         if self.steps < 0:
             raise FeelLimitExceeded(
                 "Expected the expression to come to an end, but it took all the steps that it may take. "
                 "Let it work on less, or give it a higher limit."
             )
+        raise FeelLimitExceeded(
+            "Expected the expression to keep to the bytes of values that it may make, but it makes more. "
+            "Let it make less, or give it a higher limit."
+        )
 
-    def check_text(self, characters: int) -> None:
-        """Before a string of that many characters is made. Raises FeelLimitExceeded."""
+    def check_text(self, characters: int, *parts: str) -> None:
+        """Before a string of that many characters is made of others. Raises FeelLimitExceeded."""
         if characters > MOST_CHARACTERS:
             raise FeelLimitExceeded(
                 f"Expected a string of at most {MOST_CHARACTERS:,} characters, but it would have {characters:,}. Make less."
             )
-        if characters > 1_000:
-            self.spend(characters // 1_000)
+        if characters <= SHORT:
+            self.room -= 50 + 4 * characters
+            if self.room < 0:
+                self._refuse()
+            return
+        width = 1 if all(map(str.isascii, parts)) else 4
+        self.spend(characters >> 10, 50 + characters * width)
+
+    def check_compared(self, one: str, other: str) -> None:
+        """Before two strings are compared that may be long: all characters are looked at, if they are the same at first."""
+        self.spend(min(len(one), len(other)) >> 10)
 
     def warn(self, message: str, spot: Spot | None = None) -> None:
         """Keep the reason why something became null, and where, if the caller wants warnings."""
-        if self.warnings is not None:
-            self.warnings.append(FeelWarning(message, spot))
+        if self.warnings is not None and len(self.warnings) < MOST_WARNINGS:
+            short = message if len(message) <= LONGEST_WARNING else f"{message[:LONGEST_WARNING]}…"
+            self.warnings.append(FeelWarning(short, spot))
 
     def may_hint(self) -> bool:
         """Whether a warning may say which name is near: not in all of many, as to find it takes a while."""

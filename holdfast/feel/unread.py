@@ -16,6 +16,7 @@ from holdfast.feel.running import Run
 from holdfast.feel.scopes import CONTEXT, RUN, Frame
 from holdfast.feel.spots import Spot
 from holdfast.feel.values import Value
+from holdfast.feel.weights import Weight
 
 
 def looks_inside(node: syntax.Node, item: str, *, by_path: bool) -> bool:
@@ -84,14 +85,15 @@ def make_entry(place: int, name: str, spot: Spot, otherwise: Evaluate | None = N
 # --- loops ---
 
 
-def make_for(way: Sequence[str], place: int, body: Evaluate, otherwise: Evaluate) -> Evaluate:
+def make_for(way: Sequence[str], place: int, body: Evaluate, otherwise: Evaluate, turn: Weight) -> Evaluate:
     """`for item in way return body`; `otherwise` does the same, for what is no list of the context."""
 
     def loop(frame: Frame) -> Value:
         items = get_items(frame, way)
         if items is None:
             return otherwise(frame)
-        frame[RUN].spend(len(items))
+        count = len(items)
+        frame[RUN].spend(count + count * turn.steps, count * turn.size)
         results: list[Value] = []
         for item in items:
             frame[place] = item if type(item) is dict else to_feel(item)
@@ -101,7 +103,7 @@ def make_for(way: Sequence[str], place: int, body: Evaluate, otherwise: Evaluate
     return loop
 
 
-def make_filter(way: Sequence[str], place: int, condition: Evaluate, otherwise: Evaluate) -> Evaluate:
+def make_filter(way: Sequence[str], place: int, condition: Evaluate, otherwise: Evaluate, turn: Weight) -> Evaluate:
     """`way[condition]`; only the items that are chosen are taken in."""
 
     def choose(frame: Frame) -> Value:
@@ -109,7 +111,8 @@ def make_filter(way: Sequence[str], place: int, condition: Evaluate, otherwise: 
         if items is None:
             return otherwise(frame)
         run: Run = frame[RUN]
-        run.spend(len(items))
+        count = len(items)
+        run.spend(count + count * turn.steps, count * turn.size)
         chosen: list[Value] = []
         for item in items:
             frame[place] = item if type(item) is dict else to_feel(item)

@@ -36,7 +36,11 @@ def write_text(run: Run, value: Value) -> str:
     kind = type(value)
     if kind is str:
         return str(value)
-    return write_number(value) if kind is Decimal else _write(run, value, _FEEL)
+    if kind is not Decimal:
+        return _write(run, value, _FEEL)
+    text = write_number(value)
+    run.spend(len(text) >> 8, len(text))
+    return text
 
 
 def write_json(run: Run, value: Value) -> str:
@@ -61,14 +65,14 @@ def _write(run: Run, value: Value, style: _Style) -> str:
         if kind is tuple:
             text = one[0]
         elif kind is list:
-            run.spend(len(one) + 1)
+            run.spend(2 * len(one) + 1)
             text = "["
             rest.append(("]",))
             for item in reversed(one):
                 rest += (item, (style.separator,))
             _drop_separator(rest, one)
         elif kind is dict:
-            run.spend(len(one) + 1)
+            run.spend(3 * len(one) + 1)
             text = "{"
             rest.append(("}",))
             for key, item in reversed(one.items()):
@@ -83,7 +87,7 @@ def _write(run: Run, value: Value, style: _Style) -> str:
         size += len(text)
         if size > MOST_CHARACTERS:
             break
-    run.check_text(size)
+    run.check_text(size, *parts)
     return "".join(parts)
 
 

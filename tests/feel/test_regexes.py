@@ -293,7 +293,7 @@ def test_a_match_that_is_looked_for_again_and_again_runs_into_the_limit() -> Non
 
 
 def test_patterns_that_are_hard_to_compile_run_into_the_limit() -> None:
-    run = Run(steps=8_000)
+    run = Run(steps=80_000)
 
     assert regexes.matches(run, "a", "\\w{1,64}", "")
     with pytest.raises(FeelLimitExceeded):

@@ -14,11 +14,18 @@ from holdfast.feel.values import Value
 
 Context = dict[str, Value]
 
+_SMALL: Final = 240
+_ENTRY: Final = 240
+_PLACE: Final = 60
+"""Bytes of a context with few entries, of an entry as a context, and of the place of an entry."""
+_SHOWN: Final = 60
+"""Characters of a key that a warning shows."""
+
 
 def get_value(run: Run, context: Context, key: str) -> Value:
     """`get value`: the entry of one key. Raises Fail if there is none."""
     if key not in context:
-        raise Fail(f"the context has no entry {key!r}")
+        raise Fail(f"the context has no entry {key[:_SHOWN]!r}")
     return context[key]
 
 
@@ -28,33 +35,33 @@ def get_nested_value(run: Run, context: Context, keys: list[Value]) -> Value:
     value: Value = context if keys else None
     for key in _require_keys(keys):
         if type(value) is not dict or key not in value:
-            raise Fail(f"there is no context with an entry {key!r}")
+            raise Fail(f"there is no context with an entry {key[:_SHOWN]!r}")
         value = value[key]
     return value
 
 
 def get_entries(run: Run, context: Context) -> list[Context]:
     """`get entries`: a context with `key` and `value` for each entry."""
-    run.spend(len(context))
+    run.spend(len(context), _ENTRY * len(context))
     return [{"key": key, "value": value} for key, value in context.items()]
 
 
 def make_context(run: Run, entries: list[Value]) -> Context:
     """`context`: of entries as `get entries` gives them; no key may come twice."""
-    run.spend(len(entries))
+    run.spend(len(entries), _SMALL + _ENTRY * len(entries))
     context: Context = {}
     for entry in entries:
         if type(entry) is not dict or "value" not in entry or type(entry.get("key")) is not str:
             raise Fail("an entry is not a context with a string for its key, and a value")
         if entry["key"] in context:
-            raise Fail(f"the key {entry['key']!r} is there twice")
+            raise Fail(f"the key {entry['key'][:_SHOWN]!r} is there twice")
         context[entry["key"]] = entry["value"]
     return context
 
 
 def put_value(run: Run, context: Context, key: str, value: Value) -> Context:
     """`context put`: the context with that entry, in place of the one with that key or else at its end."""
-    run.spend(len(context))
+    run.spend(len(context), _SMALL + _PLACE * len(context))
     return {**context, key: value}
 
 
@@ -66,10 +73,10 @@ def put_nested_value(run: Run, context: Context, keys: list[Value], value: Value
     at, source = whole, context
     *outer, last = _require_keys(keys)
     for key in outer:
-        run.spend(len(source) + 1)
+        run.spend(len(source) + 1, _SMALL + _PLACE * len(source))
         inner = source.get(key)
         if inner is not None and type(inner) is not dict:
-            raise Fail(f"the entry {key!r} is not a context")
+            raise Fail(f"the entry {key[:_SHOWN]!r} is not a context")
         at.update(source)
         at[key] = {}
         at, source = at[key], inner or {}
@@ -83,7 +90,7 @@ def merge_contexts(run: Run, *contexts: Value) -> Context:
     for context in contexts:
         if type(context) is not dict:
             raise Fail("an item is not a context")
-        run.spend(len(context) + 1)
+        run.spend(len(context) + 1, _PLACE * (len(context) + 3))
         merged.update(context)
     return merged
 

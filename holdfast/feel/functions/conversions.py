@@ -15,6 +15,8 @@ from holdfast.feel.running import Fail, Run
 from holdfast.feel.values import NUMBERS, Value
 from holdfast.feel.writing import write_json, write_text
 
+_BYTES_OF_VALUE: Final = 180
+"""Of a number or an entry of a context, and its place."""
 _NUMERAL: Final = re.compile(r"[+-]?(?:[0-9]+(?:\.[0-9]+)?|\.[0-9]+)(?:[eE][+-]?[0-9]+)?")
 _GROUPING_SEPARATORS: Final = (" ", ",", ".", None)
 _DECIMAL_SEPARATORS: Final = (".", ",", None)
@@ -33,7 +35,7 @@ def to_number(run: Run, text: str, grouping: str | None = None, decimal: str | N
         raise Fail("the decimal separator is a period, a comma or null")
     if grouping is not None and grouping == decimal:
         raise Fail("the grouping separator and the decimal separator are the same")
-    run.check_text(len(text))
+    run.spend(len(text) >> 7)
     plain = text if grouping is None else text.replace(grouping, "")
     if decimal == ",":
         plain = plain.replace(".", "?").replace(",", ".")
@@ -45,7 +47,8 @@ def to_number(run: Run, text: str, grouping: str | None = None, decimal: str | N
 
 def from_json_text(run: Run, text: str) -> Value:
     """The value that a JSON text shows."""
-    run.spend(len(text) // 100)
+    values = 1 + text.count(",") + text.count("[") + text.count("{")
+    run.spend(len(text) >> 3, values * _BYTES_OF_VALUE + len(text) * (1 if text.isascii() else 4))
     try:
         value = json.loads(text, parse_int=_read_number, parse_float=_read_number, parse_constant=_refuse_constant)
         # Escapes are the only way to half of a surrogate pair.

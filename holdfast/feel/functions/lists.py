@@ -15,9 +15,14 @@ from typing import Final
 from holdfast.feel.comparing import ATOMS, compare, equal
 from holdfast.feel.functions import statistics
 from holdfast.feel.functions.signatures import Form, form
-from holdfast.feel.running import Fail, Run
+from holdfast.feel.running import LONG, Fail, Run
 from holdfast.feel.temporal.values import DaysTimeDuration, YearsMonthsDuration
 from holdfast.feel.values import Function, Value
+
+_NUMBER: Final = 112
+_LIST: Final = 80
+_PLACE: Final = 160
+"""Bytes of a number, of a small list, and of a place in an index."""
 
 # --- looking ---
 
@@ -26,6 +31,8 @@ def contains_item(run: Run, items: list[Value], element: Value) -> bool:
     """`list contains`: whether an item is equal to the element."""
     run.spend(len(items))
     kind = type(element)
+    if kind is str and len(element) > LONG:
+        return any(equal(item, element, run) for item in items)
     if kind in ATOMS:
         return any(type(item) is kind and item == element for item in items)
     return any(equal(item, element, run) for item in items)
@@ -39,7 +46,9 @@ def count_items(run: Run, items: list[Value]) -> Decimal:
 def find_items(run: Run, items: list[Value], match: Value) -> list[Decimal]:
     """`index of`: the positions of all items that are equal to the match, from 1."""
     run.spend(len(items))
-    return [Decimal(position) for position, item in enumerate(items, 1) if equal(item, match, run)]
+    found = [Decimal(position) for position, item in enumerate(items, 1) if equal(item, match, run)]
+    run.spend(0, _NUMBER * len(found))
+    return found
 
 
 def is_empty(run: Run, items: list[Value]) -> bool:
@@ -63,7 +72,7 @@ def _find_outermost(run: Run, items: Sequence[Value], wanted: int) -> Value:
         return None
     best = items[0]
     for item in items:  # The first too, with itself: it may be of a kind that has no order.
-        order = compare(item, best)
+        order = compare(item, best, run)
         if order is None:
             raise Fail("its items have no order")
         if order == wanted:
@@ -182,7 +191,7 @@ def partition_list(run: Run, items: list[Value], size: Decimal) -> list[Value]:
     """`partition` (Camunda): lists of `size` items each; the last one has what is left."""
     if size < 1:
         raise Fail(f"the size {size} is not 1 or more")
-    run.spend(len(items))
+    run.spend(len(items), int(_LIST * (len(items) / size + 1)))
     step = min(int(size), len(items) or 1)
     return [items[at : at + step] for at in range(0, len(items), step)]
 
@@ -214,6 +223,8 @@ class _Distinct:
         """Where among the values it is."""
         new = len(self.values)
         if type(value) in _HASHED:
+            if type(value) is str and len(value) > LONG:
+                self._run.check_compared(value, value)
             at = self._hashed.setdefault((type(value), value), new)
         else:
             self._run.spend(len(self._others))
@@ -237,7 +248,7 @@ def unite_all(run: Run, lists: list[Value]) -> list[Value]:
 
 def find_distinct(run: Run, items: list[Value]) -> list[Value]:
     """`distinct values`: the items without repetitions."""
-    run.spend(len(items))
+    run.spend(len(items), _PLACE * len(items))
     distinct = _Distinct(run)
     for item in items:
         distinct.add(item)
@@ -246,7 +257,7 @@ def find_distinct(run: Run, items: list[Value]) -> list[Value]:
 
 def find_duplicates(run: Run, items: list[Value]) -> list[Value]:
     """`duplicate values` (Camunda): each item that is there more than once, once."""
-    run.spend(len(items))
+    run.spend(len(items), 2 * _PLACE * len(items))
     distinct = _Distinct(run)
     counts = Counter(distinct.add(item) for item in items)
     return [value for at, value in enumerate(distinct.values) if counts[at] > 1]

@@ -27,6 +27,10 @@ _LARGEST_SCALE: Final = 6176
 _EXACT: Final = Context(prec=12_400, Emin=-99_999, Emax=99_999, traps=[])
 """For remainders, which have as many digits as lie between the largest number and the smallest."""
 _TWO: Final = Decimal(2)
+_STEPS_OF_REMAINDER: Final = 6
+_STEPS_OF_ROOT: Final = 2
+_STEPS_OF_LOGARITHM: Final = 30
+_STEPS_OF_POWER: Final = 16
 
 _MODES: Final[Mapping[str, str]] = {
     "UP": ROUND_UP,
@@ -73,29 +77,33 @@ def _get_absolute(_run: Run, number: Decimal) -> Decimal:
     return NUMBERS.abs(number)
 
 
-def get_modulo(_run: Run, dividend: Decimal, divisor: Decimal) -> Decimal:
+def get_modulo(run: Run, dividend: Decimal, divisor: Decimal) -> Decimal:
     """DMN 10.3.4.5: `dividend - divisor * floor(dividend / divisor)`, exactly, and rounded once."""
     if not divisor:
         raise Fail("the divisor is zero")
+    run.spend(_STEPS_OF_REMAINDER)
     remainder = _EXACT.remainder(dividend, divisor)
     if remainder and remainder.is_signed() != divisor.is_signed():
         remainder = _EXACT.add(remainder, divisor)
     return NUMBERS.plus(remainder)
 
 
-def _get_root(_run: Run, number: Decimal) -> Decimal:
+def _get_root(run: Run, number: Decimal) -> Decimal:
+    run.spend(_STEPS_OF_ROOT)
     if number < 0:
         raise Fail("the number is negative")
     return NUMBERS.sqrt(number)
 
 
-def _get_logarithm(_run: Run, number: Decimal) -> Decimal:
+def _get_logarithm(run: Run, number: Decimal) -> Decimal:
+    run.spend(_STEPS_OF_LOGARITHM)
     if number <= 0:
         raise Fail("the number is not positive")
     return NUMBERS.ln(number)
 
 
-def _get_power_of_e(_run: Run, number: Decimal) -> Decimal:
+def _get_power_of_e(run: Run, number: Decimal) -> Decimal:
+    run.spend(_STEPS_OF_POWER)
     power = NUMBERS.exp(number)
     if not power.is_finite():
         raise Fail("the result is too large")

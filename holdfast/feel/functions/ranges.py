@@ -128,6 +128,7 @@ _TEMPORAL: Final[Mapping[str, Callable[[str], Value]]] = {
     "date and time": parsing.parse_date_time,
     "duration": parsing.parse_duration,
 }
+_STEPS: Final = 20
 _LONGEST: Final = 10_000
 """Characters of a text that can be a range."""
 
@@ -139,6 +140,7 @@ def parse_range(run: Run, text: str) -> Range:
     """
     if len(text) > _LONGEST:
         raise Fail("the text is too long for a range")
+    run.spend(_STEPS + len(text))
     lexer = Lexer(text)
     try:
         found = _read_range(lexer)

@@ -15,14 +15,16 @@ from holdfast.feel.values import Value
 
 def get_substring(run: Run, text: str, start: Decimal, length: Decimal | None = None) -> str:
     """So many characters from a position on, or all; positions count from 1, and from -1 backwards."""
-    run.check_text(len(text))
     position = int(start)
     if position == 0:
         raise Fail("the start position is 0: the first position is 1, the last one is -1")
     if abs(position) > len(text):
         return ""
     first = position - 1 if position > 0 else len(text) + position
-    return text[first:] if length is None else text[first : first + max(int(length), 0)]
+    rest = len(text) - first
+    count = rest if length is None else min(max(int(length), 0), rest)
+    run.check_text(count, text)
+    return text[first : first + count]
 
 
 def _count_characters(_run: Run, text: str) -> Decimal:
@@ -30,35 +32,55 @@ def _count_characters(_run: Run, text: str) -> Decimal:
 
 
 def _to_upper(run: Run, text: str) -> str:
-    run.check_text(len(text))
+    _check_case(run, text)
     return text.upper()
 
 
 def _to_lower(run: Run, text: str) -> str:
-    run.check_text(len(text))
+    _check_case(run, text)
     return text.lower()
 
 
+def _check_case(run: Run, text: str) -> None:
+    """A character may become three: `ΐ` in capitals. Beyond ASCII, each is looked up."""
+    if text.isascii():
+        run.check_text(len(text))
+    else:
+        run.spend(len(text) >> 6)
+        run.check_text(3 * len(text), text)
+
+
+def _search(run: Run, text: str) -> None:
+    """Before all of a text is searched, at worst."""
+    run.spend(len(text) >> 8)
+
+
 def _get_before(run: Run, text: str, match: str) -> str:
-    run.check_text(len(text))
-    return text[: max(text.find(match), 0)]
+    _search(run, text)
+    found = max(text.find(match), 0)
+    run.check_text(found, text)
+    return text[:found]
 
 
 def _get_after(run: Run, text: str, match: str) -> str:
-    run.check_text(len(text))
+    _search(run, text)
+    run.check_text(len(text), text)
     found = text.find(match)
     return "" if found < 0 else text[found + len(match) :]
 
 
-def _contains(_run: Run, text: str, match: str) -> bool:
+def _contains(run: Run, text: str, match: str) -> bool:
+    _search(run, text)
     return match in text
 
 
-def _starts_with(_run: Run, text: str, match: str) -> bool:
+def _starts_with(run: Run, text: str, match: str) -> bool:
+    run.check_compared(text, match)
     return text.startswith(match)
 
 
-def _ends_with(_run: Run, text: str, match: str) -> bool:
+def _ends_with(run: Run, text: str, match: str) -> bool:
+    run.check_compared(text, match)
     return text.endswith(match)
 
 
@@ -80,16 +102,20 @@ def join(
         if type(text) is not str:
             raise Fail("the list has something in it that is no string")
     between, before, behind = delimiter or "", prefix or "", suffix or ""
-    run.check_text(sum(map(len, texts)) + len(between) * len(texts) + len(before) + len(behind))
+    run.check_text(
+        sum(map(len, texts)) + len(between) * len(texts) + len(before) + len(behind), between, before, behind, *texts
+    )
     return f"{before}{between.join(texts)}{behind}"
 
 
 def _trim(run: Run, text: str) -> str:
-    run.check_text(len(text))
+    _search(run, text)
+    run.check_text(len(text), text)
     return text.strip()
 
 
-def _is_blank(_run: Run, text: str) -> bool:
+def _is_blank(run: Run, text: str) -> bool:
+    _search(run, text)
     return not text or text.isspace()
 
 
@@ -101,12 +127,14 @@ def make_uuid(run: Run) -> str:
 
 
 def _to_base64(run: Run, text: str) -> str:
-    run.check_text(2 * len(text))
+    _search(run, text)
+    run.check_text(2 * len(text) if text.isascii() else 6 * len(text))
     return b64encode(regexes.encode(text)).decode("ascii")
 
 
 def _from_base64(run: Run, text: str) -> str:
-    run.check_text(len(text))
+    _search(run, text)
+    run.check_text(4 * len(text))
     try:
         return b64decode(text, validate=True).decode()
     except ValueError:

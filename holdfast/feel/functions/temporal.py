@@ -40,6 +40,8 @@ from holdfast.feel.temporal.values import (
 from holdfast.feel.temporal.zones import find_zone, make_offset, read_offset
 from holdfast.feel.values import NUMBERS
 
+_STEPS: Final = 8
+"""Of what reads a text, or looks at a calendar or a zone."""
 _WEEKDAYS: Final = ("Monday", "Tuesday", "Wednesday", "Thursday", "Friday", "Saturday", "Sunday")
 _MONTHS: Final = (
     "January",
@@ -57,7 +59,8 @@ _MONTHS: Final = (
 )
 
 
-def _parse_date(_run: Run, text: str) -> DateValue:
+def _parse_date(run: Run, text: str) -> DateValue:
+    run.spend(_STEPS)
     made = parsing.parse_date(text)
     if made is None:
         raise _refuse(text, "a date like 2017-12-31")
@@ -72,7 +75,8 @@ def _build_date(_run: Run, year: Decimal, month: Decimal, day: Decimal) -> DateV
     return _make_date(_to_whole(year), _to_whole(month), _to_whole(day))
 
 
-def _parse_time(_run: Run, text: str) -> TimeValue:
+def _parse_time(run: Run, text: str) -> TimeValue:
+    run.spend(_STEPS)
     made = parsing.parse_time(text)
     if made is None:
         raise _refuse(text, "a time like 23:59:00, 23:59:00+02:00 or 23:59:00@Europe/Paris")
@@ -88,19 +92,22 @@ def _take_time(_run: Run, value: Any) -> TimeValue:
 
 
 def _build_time(
-    _run: Run, hour: Decimal, minute: Decimal, second: Decimal, offset: DaysTimeDuration | None = None
+    run: Run, hour: Decimal, minute: Decimal, second: Decimal, offset: DaysTimeDuration | None = None
 ) -> TimeValue:
+    run.spend(_STEPS)
     return make_time(_count_clock(hour, minute, second), None if offset is None else _read_offset(offset))
 
 
-def _parse_date_time(_run: Run, text: str) -> DateTimeValue:
+def _parse_date_time(run: Run, text: str) -> DateTimeValue:
+    run.spend(_STEPS)
     made = parsing.parse_date_time(text)
     if made is None:
         raise _refuse(text, "a date and time like 2017-12-31T23:59:00")
     return made
 
 
-def _take_date_time(_run: Run, value: Any) -> DateTimeValue:
+def _take_date_time(run: Run, value: Any) -> DateTimeValue:
+    run.spend(_STEPS)
     if isinstance(value, datetime | ExactDateTime):
         return value
     if isinstance(value, date | ExactDate):
@@ -112,7 +119,8 @@ def _join(_run: Run, day: Any, clock: TimeValue) -> DateTimeValue:
     return settle_date_time(count_day(_make_date(*_get_day(day))) * DAY + count_clock(clock), clock.tzinfo)
 
 
-def _join_in_zone(_run: Run, day: Any, clock: TimeValue, zone: str) -> DateTimeValue:
+def _join_in_zone(run: Run, day: Any, clock: TimeValue, zone: str) -> DateTimeValue:
+    run.spend(_STEPS)
     if clock.tzinfo is not None:
         raise Fail("the time has a zone already: leave one of the two out")
     return settle_date_time(count_day(_make_date(*_get_day(day))) * DAY + count_clock(clock), _read_zone(zone))
@@ -120,6 +128,7 @@ def _join_in_zone(_run: Run, day: Any, clock: TimeValue, zone: str) -> DateTimeV
 
 def _move_to_zone(run: Run, value: Any, zone_name: str) -> DateTimeValue:
     """Camunda: the same instant in another zone; one without a zone is taken to be in that zone."""
+    run.spend(_STEPS)
     moment, zone = _take_date_time(run, value), _read_zone(zone_name)
     if moment.tzinfo is None or name_type(value) == "date":
         return settle_date_time(count_local(moment), zone)
@@ -127,8 +136,9 @@ def _move_to_zone(run: Run, value: Any, zone_name: str) -> DateTimeValue:
 
 
 def _build_date_time(  # noqa: PLR0917 - the parameters of FEEL's own `date and time`
-    _run: Run, year: Decimal, month: Decimal, day: Decimal, hour: Decimal, minute: Decimal, second: Decimal, zone: Any = None
+    run: Run, year: Decimal, month: Decimal, day: Decimal, hour: Decimal, minute: Decimal, second: Decimal, zone: Any = None
 ) -> DateTimeValue:
+    run.spend(_STEPS)
     local = count_day(_make_date(_to_whole(year), _to_whole(month), _to_whole(day))) * DAY
     local += _count_clock(hour, minute, second)
     match zone:
@@ -141,7 +151,8 @@ def _build_date_time(  # noqa: PLR0917 - the parameters of FEEL's own `date and 
     return settle_date_time(local, None)
 
 
-def _parse_duration(_run: Run, text: str) -> Duration:
+def _parse_duration(run: Run, text: str) -> Duration:
+    run.spend(_STEPS)
     made = parsing.parse_duration(text)
     if made is None:
         raise _refuse(text, "a duration like P1DT2H or P1Y2M")
@@ -152,7 +163,8 @@ def _take_duration(_run: Run, value: Duration) -> Duration:
     return value
 
 
-def _count_months_between(_run: Run, start: Any, end: Any) -> YearsMonthsDuration:
+def _count_months_between(run: Run, start: Any, end: Any) -> YearsMonthsDuration:
+    run.spend(_STEPS)
     _get_day(start), _get_day(end)
     return arithmetic.count_months_between(start, end)
 
@@ -166,7 +178,8 @@ def _tell_today(run: Run) -> DateValue:
     return run.now().date()
 
 
-def _tell_day_of_year(_run: Run, value: Any) -> Decimal:
+def _tell_day_of_year(run: Run, value: Any) -> Decimal:
+    run.spend(_STEPS)
     return Decimal(find_twin(*_get_day(value)).timetuple().tm_yday)
 
 
@@ -179,11 +192,13 @@ def _tell_month_of_year(_run: Run, value: Any) -> str:
     return _MONTHS[_get_day(value)[1] - 1]
 
 
-def _tell_week_of_year(_run: Run, value: Any) -> Decimal:
+def _tell_week_of_year(run: Run, value: Any) -> Decimal:
+    run.spend(_STEPS)
     return Decimal(find_twin(*_get_day(value)).isocalendar().week)
 
 
-def _tell_last_day_of_month(_run: Run, value: Any) -> DateValue:
+def _tell_last_day_of_month(run: Run, value: Any) -> DateValue:
+    run.spend(_STEPS)
     year, month, _day = _get_day(value)
     return _make_date(year, month, count_days(year, month))
 
