@@ -18,6 +18,7 @@ from holdfast.feel.running import Fail, Run
 from holdfast.feel.types import name_type
 from holdfast.feel.values import Function, Value
 
+_STEPS_OF_CALL: Final = 5
 _BYTES: Final = 120
 """Of an item or an entry, and its place."""
 _FREE: Final = frozenset(("?", "item", "partial"))
@@ -216,7 +217,7 @@ def compile_function(
         def call(run: Run, arguments: Sequence[Value]) -> Value:
             if len(arguments) != len(parameters):
                 raise Fail(f"it takes {len(parameters)} arguments, not {len(arguments)}")
-            run.spend(len(surroundings) // COPIED_IN_ONE_STEP)
+            run.spend(_STEPS_OF_CALL + len(surroundings) // COPIED_IN_ONE_STEP)
             context = dict(surroundings)
             for parameter, kind, argument in zip(parameters, checks, arguments, strict=True):
                 context[parameter] = check_argument(run, parameter, kind, argument)

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
-from typing import TypeAlias, TypeVar
+from typing import Final, TypeAlias, TypeVar
 
 from holdfast.dmn.boxes import BoxCompiler, check_argument, compile_function
 from holdfast.dmn.imports import list_unnamed
@@ -21,6 +21,7 @@ from holdfast.feel.invocations import call_deeper
 from holdfast.feel.running import Fail, Run
 from holdfast.feel.values import Function, Value
 
+_STEPS_OF_DECISION: Final = 5
 Imported: TypeAlias = tuple[tuple[str, tuple[tuple[str, str], ...]], ...]
 """Names of imports, each with the names behind it and the ids of the elements that these stand for."""
 
@@ -97,7 +98,7 @@ class Graph:
 
 def _make_decision(run: Run, compiled: CompiledDecision, context: Context) -> Value:
     decision = compiled.decision
-    run.spend(1 + len(context) // COPIED_IN_ONE_STEP)
+    run.spend(_STEPS_OF_DECISION + len(context) // COPIED_IN_ONE_STEP)
     if not isinstance(run, DecisionRun):
         return compiled.evaluate(run, context)
     outer, outer_tables = run.now_in, run.tables

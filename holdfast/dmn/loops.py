@@ -106,7 +106,7 @@ def _check_boolean(value: Value, part: str) -> bool | None:
 
 
 def _add(run: Run, context: Context, name: str, value: Value) -> Context:
-    run.spend(1 + len(context) // COPIED_IN_ONE_STEP)
+    run.spend(2 + len(context) // COPIED_IN_ONE_STEP)
     return {**context, name: value}
 
 

@@ -21,6 +21,8 @@ from holdfast.feel.running import Fail, Run
 from holdfast.feel.types import name_type
 from holdfast.feel.values import Value
 
+_BYTES: Final = 112
+"""Of a value, and its place in what holds it."""
 _KINDS: Final = {Decimal: "number", str: "string", bool: "boolean"}
 _SIMPLE: Final = frozenset((*_KINDS.values(), *TEMPORAL))
 
@@ -92,6 +94,8 @@ class Table:
         self._matcher = Matcher([row.cells for row in rows], len(inputs))
         self._stops_early = table.hit_policy is HitPolicy.FIRST
         self._needs_priorities = table.hit_policy in BY_PRIORITY
+        # Inputs are evaluated one by one, and rules looked up in blocks of some hundreds.
+        self._steps = 5 + 2 * len(inputs) + len(inputs) * (len(rows) >> 8)
         self._shown = f"decision table {table.name!r}"
 
     def evaluate(self, run: Run, context: Context) -> Value:
@@ -132,11 +136,11 @@ class Table:
 
     def _find_rows(self, run: Run, context: Context, values: Sequence[Value]) -> list[Row]:
         found: list[Row] = []
-        run.spend(1)
+        run.spend(self._steps)
         for index, asked in self._matcher.find(values):
             row = self.rows[index]
             if asked:
-                run.spend(1)
+                run.spend(2)
                 if not all(self._test(run, row, at, values[at], context) for at in asked):
                     continue
             found.append(row)
@@ -150,7 +154,7 @@ class Table:
         return test.test(run, value, context | dict.fromkeys(names, value) if names else context)
 
     def _evaluate_outputs(self, run: Run, context: Context, row: Row) -> list[Value]:
-        run.spend(1)
+        run.spend(3, 4 * _BYTES)
         return [
             self._check_output(run, context, output, text.evaluate(run, context), f"rule {row.rule.number}")
             for output, text in zip(self.outputs, row.outputs, strict=True)

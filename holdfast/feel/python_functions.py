@@ -132,4 +132,4 @@ def call_from_python(function: Function, arguments: Sequence[Any], named: Mappin
 
 def _start_run(function: Function) -> Run:
     maker = function.made_by
-    return Run() if maker is None else Run(None, maker.clock, maker.random, maker.limit)
+    return Run() if maker is None else Run(None, maker.clock, maker.random, maker.limit, maker.room_limit)

@@ -75,6 +75,7 @@ class Run:
         "patterns",
         "random",
         "room",
+        "room_limit",
         "steps",
         "taken_in",
         "warnings",
@@ -92,7 +93,7 @@ class Run:
         self.clock = clock
         self.random = random
         self.steps = self.limit = steps
-        self.room = room
+        self.room = self.room_limit = room
         self.depth = 0
         self._hints = MOST_HINTS
         self.calling: Spot | None = None
