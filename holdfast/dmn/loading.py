@@ -157,6 +157,11 @@ def _check_names(definitions: Definitions, problems: Problems) -> None:
                     f"Expected a name of its own, but {names[element.name].place} is called the same. Rename one of them.",
                 )
             names[element.name] = element
+    for one in definitions.imports:
+        if one.name in names:
+            problems.add(
+                one.place, f"Expected a name of its own, but {names[one.name].place} is called the same. Rename one of them."
+            )
 
 
 def _load_own_variable(elements: Elements, element: etree._Element, place: str) -> InformationItem:

@@ -268,6 +268,10 @@ def test_imports_of_one_name_are_told() -> None:
     assert any("another import has it" in one for one in get_problems(main, RATES, make_model("b")))
 
 
+def test_import_with_the_name_of_an_element_is_told() -> None:
+    assert "called the same" in get_problems(make_model("main", decision("R", "1"), imports={"R": "rates"}), RATES)[0]
+
+
 def test_import_of_something_else_than_a_model_is_told() -> None:
     main = make_model("main", imports={"R": "rates"}).replace(NAMESPACE + '"/>', 'http://www.w3.org/2001/XMLSchema"/>')
 
