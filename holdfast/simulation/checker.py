@@ -58,6 +58,7 @@ async def check_world(
         problems.extend(_check_row(record, monitor))
         problems.extend(check_replay(record, make_program(record)))
     problems.extend(check_signals(records, ledger))
+    problems.extend(check_order(records, ledger))
     problems.extend(check_children(records))
     problems.extend(_check_ends(records, ledger))
     return problems
@@ -76,7 +77,10 @@ async def _check_rest(store: Store) -> list[str]:
 def check_letters(
     records: Sequence[ExecutionRecord], letters: Sequence[DeadLetterRow], ledger: ClientLedger
 ) -> Iterator[str]:
-    """The only dead letters are signals for executions that were terminated before they could take them."""
+    """The only dead letters are signals for executions that were terminated before they could take them.
+
+    And repetitions: who does not know whether a transaction was committed repeats it, maybe until the receiver has closed.
+    """
     by_id = {record.row.execution_id: record for record in records}
     for letter in letters:
         envelope, receiver = codec.decode_envelope(letter.body), by_id.get(letter.execution_id)
@@ -85,6 +89,10 @@ def check_letters(
             if signal in ledger.accepted:
                 ledger.accepted.remove(signal)
                 continue
+        if type(envelope) is Signal and envelope.request is not None:
+            target = letter.workflow_id if receiver is None else receiver.row.workflow_id
+            if (target, envelope.name, _token(envelope)) in ledger.accepted:
+                continue  # that it was received as well is checked with the others
         yield f"a dead letter for {letter.workflow_id or letter.execution_id}: {letter.reason}: {letter.body!r}"
 
 
@@ -166,6 +174,21 @@ def check_signals(records: Sequence[ExecutionRecord], ledger: ClientLedger) -> I
     for signal, number in sorted(received.items(), key=repr):
         if number > expected[signal] + possible[signal]:
             yield f"signal {signal} was received {number} times, but sent {expected[signal]} times: doubled (S1, S5)"
+
+
+def check_order(records: Sequence[ExecutionRecord], ledger: ClientLedger) -> Iterator[str]:
+    """Each run has the signals of a client in the order in which the client made its calls (S1)."""
+    for client, signals in ledger.ordered.items():
+        places = {signal: place for place, signal in enumerate(signals)}
+        for record in records:
+            latest = -1
+            for event in record.events:
+                if type(event) is not events.SignalReceived:
+                    continue
+                place = places.get((record.row.workflow_id, event.name, _token(event)), latest)
+                if place < latest:
+                    yield f"{record.name}: {signals[place]} of client {client} came behind {signals[latest]} (S1)"
+                latest = max(place, latest)
 
 
 def _count_received(records: Sequence[ExecutionRecord]) -> Counter[tuple[str, str, SignalToken]]:

@@ -11,6 +11,7 @@ from holdfast.core.instants import Instant
 from holdfast.core.lifecycle import Status
 from holdfast.core.options import OnClosed, OnOpen
 from holdfast.engine.engine import Engine
+from holdfast.engine.use_cases.transactional_outbox import TransactionWork
 from holdfast.errors import (
     EngineClosed,
     ExecutionClosed,
@@ -41,6 +42,8 @@ class ClientLedger:
     def __init__(self) -> None:
         self.accepted: list[tuple[str, str, SignalToken]] = []
         """Accepted signals: workflow id, name, value."""
+        self.ordered: dict[str, list[tuple[str, str, SignalToken]]] = {}
+        """The same of each client, in the order of its calls, each of which was made after the one before was answered."""
         self.refused: list[tuple[str, str, SignalToken]] = []
         """Refused signals: workflow id, name, value."""
         self.ends: list[tuple[str, str, Any]] = []
@@ -59,6 +62,8 @@ class Client:
         self._calls = calls
         self._ledger = ledger
         self._number = 0
+        self._execution_ids: dict[str, str] = {}
+        """By workflow id: the execution that took the client's last signal with a start."""
         self._answered: list[Instant] = []
         """When each of the calls so far was answered."""
         self._noted: list[tuple[int, list[Any], Any]] = []
@@ -86,6 +91,10 @@ class Client:
         self._noted = [one for one in self._noted if one[0] < first]
         self.task.cancel()
         self.task = spawn(self._world.loop, self._run(first))
+
+    def _note_accepted(self, signal: tuple[str, str, SignalToken]) -> None:
+        self._note(self._ledger.accepted, signal)
+        self._note(self._ledger.ordered.setdefault(self.name, []), signal)
 
     def _note(self, entries: list[Any], entry: Any) -> None:
         entries.append(entry)
@@ -151,7 +160,8 @@ class Client:
             ),
             is_doubled=call.is_doubled,
         )
-        self._note(self._ledger.accepted, (call.target, call.name, call.token))
+        self._note_accepted((call.target, call.name, call.token))
+        self._execution_ids[call.target] = response.workflow_execution_id
         self._expect_row(call.target, response.workflow_execution_id)
         self._expect_signal(response.workflow_execution_id, response.signal_event_sequence)
 
@@ -183,11 +193,27 @@ class Client:
                 raise
             self._note(self._ledger.refused, record)
             return
-        self._note(self._ledger.accepted, record)
+        self._note_accepted(record)
         if call.is_repeated:
             again = await self._signal(call)
             if again != first and not self._has_continued(first):
                 self._complain(f"signal {call.token} to '{call.target}' was accepted twice: in {first} and in {again} (S1)")
+
+    async def send_in_order(self, call: plans.OrderedSignalCall) -> None:
+        key = self._key
+        target = self._execution_ids[call.target] if call.by_execution_id else call.target
+
+        async def enlist(_connection: Any, work: TransactionWork) -> None:
+            work.signal(target, call.name, call.token, request_id=key)
+
+        async def operation(engine: Engine) -> None:
+            if call.in_transaction and not engine.store.exclusive:
+                await engine.transaction(enlist)
+            else:
+                await engine.signal_workflow(target, call.name, call.token, request_id=key)
+
+        await self._call_until_answered(operation)
+        self._note_accepted((call.target, call.name, call.token))
 
     def _has_continued(self, execution_id: str) -> bool:
         """Whether an execution has continued as a new run, which takes over the signals in its inbox."""
@@ -277,6 +303,7 @@ MAKE: Final[Mapping[type[plans.ClientCall], Callable[[Client, Any], Awaitable[No
     plans.SignalWithStartCall: Client.send_or_open,
     plans.ReplaceCall: Client.replace,
     plans.SignalCall: Client.send,
+    plans.OrderedSignalCall: Client.send_in_order,
     plans.CancelCall: Client.cancel,
     plans.TerminateCall: Client.terminate,
     plans.AwaitResultCall: Client.await_end,

@@ -49,7 +49,34 @@ class Generator:
         if self.draft.mail:
             steps = (plans.TakeSignals(label=MAILBOX, name=MAIL, count=self.draft.mail),)
             self.draft.clients[0].insert(0, plans.StartCall(target=MAILBOX, plan=Plan(label=MAILBOX, steps=steps)))
+        if self.draft.size:
+            self._make_ordered()
         return Scenario(self.draft.seed, tuple(map(tuple, self.draft.clients)))
+
+    def _make_ordered(self) -> None:
+        """Numbered signals of each client to one program, by every address: they must arrive in the order of the calls."""
+        shares = [1 + share for share in self._count_shares()]
+        steps: tuple[plans.AnyStep, ...] = (plans.TakeSignals(label="queue", name="item", count=sum(shares)),)
+        plan = Plan(label="queue", steps=steps, comparison=Comparison.SHARED_SIGNALS)
+        for index, client in enumerate(self.draft.clients):
+            for number in range(shares[index]):
+                token, pause = SignalToken(f"queue/{index}", number), self.draft.draw_pause()
+                draw = self.random.random()
+                if number == 0:
+                    client.append(
+                        plans.SignalWithStartCall(target="queue", plan=plan, name="item", token=token, pause_millis=pause)
+                    )
+                else:
+                    client.append(
+                        plans.OrderedSignalCall(
+                            target="queue",
+                            name="item",
+                            token=token,
+                            pause_millis=pause,
+                            by_execution_id=draw < 0.6,
+                            in_transaction=0.4 < draw < 0.8,
+                        )
+                    )
 
     def _make_shared(self) -> None:
         """Signals with start to one workflow id, which is started as often as needed."""

@@ -289,6 +289,17 @@ class SignalCall(ClientCall, frozen=True, kw_only=True):
     """Whether the client makes the call twice at once, and takes the first answer."""
 
 
+class OrderedSignalCall(ClientCall, frozen=True, kw_only=True):
+    """Signal a program that stays open, with a request id, by one of its addresses."""
+
+    name: str
+    token: SignalToken
+    by_execution_id: bool = False
+    """Whether by the execution id of the client's last answer, where it has one; else by workflow id."""
+    in_transaction: bool = False
+    """Whether by a user's transaction, where the nodes share a database: the commit is the answer."""
+
+
 class SignalWithStartCall(ClientCall, frozen=True, kw_only=True):
     """Signal a program; start it with the signal if it is not open."""
 
@@ -323,7 +334,14 @@ class AwaitResultCall(ClientCall, frozen=True, kw_only=True):
 
 
 AnyCall: TypeAlias = (
-    StartCall | SignalCall | SignalWithStartCall | CancelCall | TerminateCall | ReplaceCall | AwaitResultCall
+    StartCall
+    | SignalCall
+    | OrderedSignalCall
+    | SignalWithStartCall
+    | CancelCall
+    | TerminateCall
+    | ReplaceCall
+    | AwaitResultCall
 )
 
 

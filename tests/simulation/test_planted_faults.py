@@ -59,6 +59,16 @@ def double_envelope(changes: Changes) -> bool:
     return False
 
 
+def move_to_the_end(changes: Changes) -> bool:
+    """What is readdressed gets a new place in the order of arrival, as if it were inserted anew."""
+    for row in list(changes.inbox.values()):
+        if row.id in changes.consumed:
+            del changes.inbox[row.id]
+            changes.inbox[row.id + 1_000_000] = replace(row, id=row.id + 1_000_000)
+            return True
+    return False
+
+
 def lose_timer(changes: Changes) -> bool:
     for key, timer in list(changes.timers.items()):
         if timer is not None:
@@ -106,6 +116,7 @@ def forget_node(changes: Changes) -> bool:
 PLANTED: Mapping[str, Callable[[Changes], bool]] = {
     "an envelope is dropped": drop_envelope,
     "an envelope is delivered twice": double_envelope,
+    "an envelope that is handed on goes to the end": move_to_the_end,
     "a timer is lost": lose_timer,
     "a timer stays after its end": keep_ended_timer,
     "an envelope stays after it was taken": keep_taken_envelope,
