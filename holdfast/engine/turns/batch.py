@@ -139,7 +139,7 @@ class Batch:
 
     async def _make_plan(self, transaction: Transaction, order: BatchOrder) -> Plan:
         services, exclusive = self._services, self._services.store.exclusive
-        closing = services.lost_closings.all
+        closing = services.lost_closings.repeated if services.lost_closings.losses else ()
         claimer = Claimer(transaction, services.cache, services.routes, self._now, exclusive=exclusive, closing=closing)
         claims = self._claims
         await claimer.claim(claims, order)

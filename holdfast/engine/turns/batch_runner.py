@@ -176,7 +176,7 @@ class BatchRunner:
             self.skip.difference_update(outcome.terminated)
             # What still arrives for those that closed is to be answered.
             self.skip.difference_update(execution.execution_id for execution, _ in outcome.closed)
-        if outcome.lost_closings or self._services.lost_closings.all:
+        if outcome.lost_closings or self._services.lost_closings.losses:
             self._services.lost_closings.note(outcome.lost_closings)
             self._services.lost_closings.forget(execution.execution_id for execution, _ in outcome.closed)
         self.queue.release(worker)

@@ -4,10 +4,11 @@ A turn that closes an execution is lost if its inbox holds what the turn did not
 has to take all of that again, and what came in between: under a flood of signals from other nodes it would take longer each
 time, and be lost each time. So after a lost closing
 
-- the batch that takes the execution next excludes those who deliver, from its claim on if nobody is at it (`Claim.closing`);
-- it first commits the signals that wait, but for the last, as held events: without running the program. The turn after it
-  runs the program and closes, and has little to take. The last one stays in the inbox until then: so whatever happens to
-  this node, there is something that makes the program run.
+- the batch that takes the execution next commits the signals that wait, but for the last, as held events, which do not run
+  the program. The turn after it runs the program and closes, and has little to take. The last one stays in the inbox until
+  then: so whatever happens to this node, there is something that makes the program run.
+- If it is lost several times in a row even so, the batch excludes those who deliver from its claim on, where nobody is at it
+  just then (`Claim.closing`). Not before: whoever delivers would wait for the whole batch.
 """
 
 from __future__ import annotations
@@ -19,29 +20,41 @@ MOST_KEPT: Final = 1_000
 """How many executions are remembered: other nodes may have closed some of them."""
 
 
+MOST_LOSSES: Final = 3
+"""How often in a row a closing may be lost before deliveries have to wait for it."""
+
+
 class LostClosings:
     """What a node knows about ends that it could not write."""
 
     def __init__(self) -> None:
-        self.all: dict[str, bool] = {}
-        """Executions whose last closing was lost; with each, whether its signals are to be held before the next."""
+        self.losses: dict[str, int] = {}
+        """Executions whose last closing was lost; with each, how often in a row."""
+        self._to_hold: set[str] = set()
+        """Those whose signals are to be held before the next try."""
+
+    @property
+    def repeated(self) -> list[str]:
+        """Executions whose closing was lost so often that deliveries have to wait for it."""
+        return [execution_id for execution_id, count in self.losses.items() if count >= MOST_LOSSES]
 
     def note(self, execution_ids: Iterable[str]) -> None:
-        """The closings of these executions were lost."""
+        """Count closings of these executions as lost."""
         for execution_id in execution_ids:
-            self.all.pop(execution_id, None)
-            self.all[execution_id] = True
-            if len(self.all) > MOST_KEPT:
-                del self.all[next(iter(self.all))]
+            self.losses[execution_id] = self.losses.pop(execution_id, 0) + 1
+            self._to_hold.add(execution_id)
+            if len(self.losses) > MOST_KEPT:
+                self.forget([next(iter(self.losses))])
 
     def take_hold(self, execution_id: str) -> bool:
         """Whether an execution's signals are to be held before it closes: so after each closing that was lost, once."""
-        if not self.all.get(execution_id, False):
+        if execution_id not in self._to_hold:
             return False
-        self.all[execution_id] = False
+        self._to_hold.discard(execution_id)
         return True
 
     def forget(self, execution_ids: Iterable[str]) -> None:
         """Forget executions that have closed after all, here or elsewhere."""
         for execution_id in execution_ids:
-            self.all.pop(execution_id, None)
+            self.losses.pop(execution_id, None)
+            self._to_hold.discard(execution_id)

@@ -151,7 +151,7 @@ class TurnTaker:
             self._fail_new(pending, describe_exception(_never_rests(pending)))
             return
         arrivals, may_go_on = pending.arrivals, None
-        if self._lost_closings.all and self._lost_closings.take_hold(pending.execution_id):
+        if self._lost_closings.losses and self._lost_closings.take_hold(pending.execution_id):
             held = find_held(pending, live, self._max_bytes // 2, self._limits.max_signals)
             if held:
                 self._hold(pending, live, held)
