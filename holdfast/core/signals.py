@@ -14,10 +14,7 @@ def decide_signal(turn: Turn, envelope: envelopes.Signal) -> events.SignalReceiv
     """Each signal is one event, up to the limit of a run."""
     execution, details = turn.execution, turn.execution.details
     if details.signals >= turn.limits.max_signals:
-        refusal = SignalLimitReached(
-            f"Expected to signal {describe_execution(execution)}, but it has received {details.signals} signals, the most "
-            "one run may. Let the workflow continue_as a new run, or raise the engine's max_signals."
-        )
+        refusal = limit_error(execution)
         answer_sender(turn, envelope, describe_exception(refusal))
         turn.answer(Refused(refusal))
         return None
@@ -78,6 +75,16 @@ def evolve_answered(
 def describe_execution(execution: Execution) -> str:
     """An execution as messages name it, by workflow id and execution id."""
     return f"execution '{execution.workflow_id}' ({execution.execution_id})"
+
+
+def limit_error(execution: Execution, waiting: int = 0) -> SignalLimitReached:
+    """The error that says that a run cannot receive another signal; `waiting`: how many it has not taken yet."""
+    received = execution.details.signals
+    more = f", and {waiting} envelopes wait for it, which is" if waiting else ","
+    return SignalLimitReached(
+        f"Expected to signal {describe_execution(execution)}, but it has received {received} signals{more} the most "
+        "one run may. Let the workflow continue_as a new run, or raise the engine's max_signals."
+    )
 
 
 def closed_error(execution: Execution, verb: str) -> ExecutionClosed:

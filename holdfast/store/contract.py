@@ -236,6 +236,10 @@ class Transaction(Protocol):
         """Rows by execution id, open or closed, without locking them."""
         ...
 
+    async def count_waiting(self, execution_ids: Collection[str], limit: int) -> dict[str, int]:
+        """How many inbox rows wait for each of these execution ids; of one for which more do, `limit` are counted."""
+        ...
+
     async def read_latest(self, org: str, workflow_id: str) -> ExecutionRow | None:
         """The newest execution of a workflow id, open or closed: the one that was inserted last."""
         ...

@@ -196,3 +196,14 @@ async def test_what_waits_for_an_execution_is_listed_by_either_id_the_oldest_fir
     assert names_of(await store.list_inbox(ORG, row.execution_id, row.workflow_id, limit=1)) == ["by execution"]
     assert await store.list_inbox("another", row.execution_id, row.workflow_id) == []
     assert names_of((await look(store, want(1))).inbox)[0] == "by execution"
+
+
+async def test_S4_what_waits_is_counted_up_to_a_limit(store: Store) -> None:
+    await commit(store, make_start(make_row(1)), make_start(make_row(2)))
+    await commit_unrouted(store, *(make_signal("word", 1) for _ in range(5)), make_signal("word", 2))
+    transaction = await store.begin()
+
+    counted = await transaction.count_waiting([id_of(1), id_of(2), id_of(3)], 3)
+    await transaction.rollback()
+
+    assert {key: number for key, number in counted.items() if number} == {id_of(1): 3, id_of(2): 1}

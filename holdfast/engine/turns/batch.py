@@ -143,10 +143,11 @@ class Batch:
         claimer = Claimer(transaction, services.cache, services.routes, self._now, exclusive=exclusive, closing=closing)
         claims = self._claims
         await claimer.claim(claims, order)
-        plan = self._plan = route(claims, order.requests, self._rules, exclusive=exclusive)
+        limits = services.limits
+        plan = self._plan = route(claims, order.requests, self._rules, limits, exclusive=exclusive)
         while plan.lookups:
-            await claimer.look_up(claims, plan.lookups)
-            plan = self._plan = route(claims, order.requests, self._rules, exclusive=exclusive)
+            await claimer.look_up(claims, plan.lookups, limits.max_signals)
+            plan = self._plan = route(claims, order.requests, self._rules, limits, exclusive=exclusive)
         self._effects.unrouted.begin_with(plan.unrouted)
         if self._on_claimed is not None:
             self._on_claimed(claims)

@@ -75,8 +75,11 @@ class Lookups(msgspec.Struct):
     inboxes: dict[str, None] = msgspec.field(default_factory=dict)
     """Withheld executions whose whole inbox is to be read: they are to be terminated."""
 
+    waiting: dict[str, None] = msgspec.field(default_factory=dict)
+    """Withheld executions of which it is to be counted what waits for them."""
+
     def __bool__(self) -> bool:
-        return bool(self.workflow_ids or self.request_keys or self.rows or self.latest or self.remembered or self.inboxes)
+        return any(getattr(self, name) for name in self.__struct_fields__)
 
 
 class Claims(msgspec.Struct):
@@ -120,6 +123,8 @@ class Claims(msgspec.Struct):
     """Executions that were read without being held; None: there is no such execution."""
     latest: dict[WorkflowKey, ExecutionRow | None] = {}
     remembered: dict[RequestKeyId, RequestRow | None] = {}
+    waiting: dict[str, int] = {}
+    """How many inbox rows wait for withheld executions, counted up to the limit of signals."""
     _row_ids: set[int] = set()
 
     def absorb(self, claim: Claim, claimed: Claimed) -> None:
@@ -240,7 +245,7 @@ class Claimer:
         if guesses and not self._exclusive:
             await self._check_guesses(claims, guesses)
 
-    async def look_up(self, claims: Claims, lookups: Lookups) -> None:
+    async def look_up(self, claims: Claims, lookups: Lookups, max_signals: int) -> None:
         """Read the facts that a plan asks for, and add them to the claims."""
         if lookups.workflow_ids or lookups.request_keys or lookups.inboxes:
             given_up = [claims.rows[execution_id] for execution_id in lookups.inboxes]
@@ -257,6 +262,9 @@ class Claimer:
         if lookups.rows:
             rows = await self._transaction.read_rows(lookups.rows)
             claims.others.update({execution_id: rows.get(execution_id) for execution_id in lookups.rows})
+        if lookups.waiting:
+            counted = await self._transaction.count_waiting(lookups.waiting, max_signals)
+            claims.waiting.update({execution_id: counted.get(execution_id, 0) for execution_id in lookups.waiting})
         for key in lookups.latest:
             claims.latest[key] = await self._transaction.read_latest(*key)
         for key_id in lookups.remembered:

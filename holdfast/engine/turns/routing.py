@@ -49,9 +49,11 @@ import msgspec
 
 from holdfast.core import envelopes
 from holdfast.core.closing import find_next_run
+from holdfast.core.effects import Limits
 from holdfast.core.envelopes import Cancel, InternalContinue, RequestKey, Signal, Start, Terminate
 from holdfast.core.failures import describe_exception
 from holdfast.core.options import OnClosed, OnOpen
+from holdfast.core.turn import NO_LIMITS
 from holdfast.engine.requests import Answer, AnyRequest, Handled, Opened, Request, WorkflowIdLookup
 from holdfast.engine.turns.arrivals import Arrival, make_due_envelope
 from holdfast.engine.turns.claims import Claims, WorkflowKey, key_id_of
@@ -74,19 +76,27 @@ from holdfast.store.rows import ExecutionRow, InboxRow, RequestKeyId
 _MAY_START_AGAIN: Final = frozenset({"failed", "cancelled", "terminated"})
 
 
-def route(claims: Claims, requests: Sequence[AnyRequest], rules: DeadLetterRules, *, exclusive: bool) -> Plan:
+def route(
+    claims: Claims,
+    requests: Sequence[AnyRequest],
+    rules: DeadLetterRules,
+    limits: Limits = NO_LIMITS,
+    *,
+    exclusive: bool,
+) -> Plan:
     """What becomes of everything that has arrived.
 
     `exclusive`: no other node works on the store, so that keys need not be held against others.
     """
-    return _Routing(claims, rules, exclusive=exclusive).route(requests)
+    return _Routing(claims, rules, limits, exclusive=exclusive).route(requests)
 
 
 class _Routing:
     """One pass over everything that has arrived for a batch: collects what becomes the plan."""
 
-    def __init__(self, claims: Claims, rules: DeadLetterRules, *, exclusive: bool) -> None:
+    def __init__(self, claims: Claims, rules: DeadLetterRules, limits: Limits, *, exclusive: bool) -> None:
         self._claims = claims
+        self._limits = limits
         self._exclusive = exclusive
         self._facts = Facts(claims, exclusive=exclusive)
         self._open = self._facts.open_ids
@@ -142,7 +152,7 @@ class _Routing:
         kept = 0
         if claims.withheld:
             withheld = WithheldInboxes(claims, self._facts.lookups, self._unrouted, exclusive=self._exclusive)
-            self._answers += withheld.leave(arrivals, starts)
+            self._answers += withheld.leave(arrivals, starts, self._limits.max_signals)
             kept = withheld.kept
         turns = {
             execution_id: TakeTurn(orgs[execution_id], execution_id, starts.get(execution_id), own)

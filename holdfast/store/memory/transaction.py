@@ -201,6 +201,13 @@ class MemoryTransaction:
             rows = ((execution_id, self._view.execution(execution_id)) for execution_id in execution_ids)
             return {execution_id: row for execution_id, row in rows if row is not None}
 
+    async def count_waiting(self, execution_ids: Collection[str], limit: int) -> dict[str, int]:
+        with self._session.statement():
+            await self._session.reach(Point.READ)
+            rows = ((execution_id, self._view.execution(execution_id)) for execution_id in execution_ids)
+            held = {execution_id: (row.org, execution_id, "") for execution_id, row in rows if row is not None}
+            return {key: min(limit, len(self._view.inbox_for([address]))) for key, address in held.items()}
+
     async def read_latest(self, org: str, workflow_id: str) -> ExecutionRow | None:
         with self._session.statement():
             await self._session.reach(Point.READ)

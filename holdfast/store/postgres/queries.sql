@@ -185,6 +185,14 @@ WHERE events.execution = (SELECT id FROM holdfast.executions WHERE execution_id 
 ORDER BY events.first DESC
 LIMIT 1;
 
+-- name: count_waiting
+SELECT asked.execution_id, count(found.id)
+FROM unnest($1::text[]) AS asked (execution_id)
+CROSS JOIN LATERAL (
+    SELECT inbox.id FROM holdfast.inbox WHERE inbox.execution_id = asked.execution_id LIMIT $2
+) AS found
+GROUP BY asked.execution_id;
+
 -- name: read_latest
 -- The open one is always the newest: another is only let in after it has closed.
 SELECT org, execution_id, workflow_id, workflow, code_version, queue, status, state_version, sequence, nodes, parent_id,

@@ -126,6 +126,10 @@ class PostgresTransaction:
             rows = await connection.fetch(self._sql["read_executions"], list(execution_ids))
             return {row[1]: to_execution_row(row) for row in rows}
 
+    async def count_waiting(self, execution_ids: Collection[str], limit: int) -> dict[str, int]:
+        async with self.statements("read") as connection:
+            return dict(await connection.fetch(self._sql["count_waiting"], list(execution_ids), limit))
+
     async def read_latest(self, org: str, workflow_id: str) -> ExecutionRow | None:
         async with self.statements("read") as connection:
             row = await connection.fetchrow(self._sql["read_latest"], org, workflow_id)

@@ -195,6 +195,9 @@ FROM executions
 CROSS JOIN events ON events.id = executions.last_turn
 WHERE executions.execution_id = ?;
 
+-- name: count_waiting
+SELECT count(*) FROM (SELECT 1 FROM inbox WHERE execution_id = ? LIMIT ?);
+
 -- name: read_latest
 -- The open one is always the newest: another is only let in after it has closed.
 SELECT org, execution_id, workflow_id, workflow, code_version, queue, status, state_version, sequence, nodes, parent_id,

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import sqlite3
-from collections.abc import Collection, Mapping
+from collections.abc import Collection, Iterable, Mapping
 from typing import Final
 
 from holdfast.core.instants import Instant
@@ -23,6 +23,12 @@ _BEHIND_ALL: Final = "\U0010ffff"
 def find_execution(connection: sqlite3.Connection, org: str, execution_id: str) -> ExecutionRow | None:
     row = connection.execute(SQL["find_execution"], (org, execution_id)).fetchone()
     return None if row is None else to_execution_row(row)
+
+
+def count_waiting(connection: sqlite3.Connection, execution_ids: Iterable[str], limit: int) -> dict[str, int]:
+    """How many inbox rows wait for each of these execution ids, counted up to a limit."""
+    counted = ((key, connection.execute(SQL["count_waiting"], (key, limit)).fetchone()[0]) for key in execution_ids)
+    return {key: number for key, number in counted if number}
 
 
 def find_latest(connection: sqlite3.Connection, org: str, workflow_id: str) -> ExecutionRow | None:

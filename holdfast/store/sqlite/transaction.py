@@ -72,6 +72,9 @@ class SqliteTransaction:
         rows = self.run("read", lambda db, _: read_executions(db, self._writer.writer_cache, execution_ids))
         return {row.execution_id: row for row in rows}
 
+    async def count_waiting(self, execution_ids: Collection[str], limit: int) -> dict[str, int]:
+        return self.run("read", lambda db, _: reads.count_waiting(db, execution_ids, limit))
+
     async def read_latest(self, org: str, workflow_id: str) -> ExecutionRow | None:
         return self.run("read", lambda db, _: reads.find_latest(db, org, workflow_id))
 

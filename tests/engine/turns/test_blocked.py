@@ -10,7 +10,7 @@ import pytest
 from holdfast import Context, Status, WorkflowFailed, activity, workflow
 from holdfast.code.definitions import Workflow
 from holdfast.core import events
-from holdfast.errors import ExecutionNotFound, WorkflowCancelled
+from holdfast.errors import ExecutionNotFound, SignalLimitReached, WorkflowCancelled
 from holdfast.store.contract import Claim, Wanted
 from holdfast.testing import TestEngine
 from tests.engine import hooks
@@ -316,3 +316,25 @@ async def test_blocked_execution_that_another_node_holds_is_soon_terminated(
         return (await engine.query_status("order")).status is Status.TERMINATED
 
     await eventually(is_terminated, patience=20)  # less than after which everything that is skipped is tried again
+
+
+@pytest.mark.parametrize("target", ["workflow id", "execution id", "start"])
+async def test_S4_signals_that_wait_for_a_blocked_execution_count_against_the_limit(
+    open_engine: OpenEngine, target: str
+) -> None:
+    engine = await block(open_engine, max_signals=5)  # one signal waits: the one that found it out
+    execution_id = (await engine.query_status("order")).execution_id
+
+    async def signal(word: str) -> object:
+        if target == "start":
+            return await engine.signal_with_start_workflow("order", bad, signal_name="word", signal_value=word)
+        return await engine.signal_workflow("order" if target == "workflow id" else execution_id, "word", word)
+
+    for number in range(3):
+        await signal(f"{number}")
+    answers = await asyncio.gather(*(signal("more") for _ in range(4)), return_exceptions=True)
+
+    assert sum(isinstance(answer, SignalLimitReached) for answer in answers) == 3
+    assert (await engine.store.count()).inbox == 5
+    with pytest.raises(SignalLimitReached, match="0 signals, and 5 envelopes wait for it"):
+        await signal("too many")

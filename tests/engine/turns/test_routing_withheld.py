@@ -44,6 +44,7 @@ def test_requests_for_a_withheld_execution_become_rows_on_its_route(why: Withhel
     claims = withhold(why)
     assert plan_for(claims, by_id, by_name).lookups.remembered
     claims.remembered[ORG, KEY.kind, KEY.key] = None
+    claims.waiting["e"] = 0
     plan = plan_for(claims, by_id, by_name, Request(ORG, Cancel(), execution_id="e"))
 
     assert not plan.turns
