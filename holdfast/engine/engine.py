@@ -417,7 +417,7 @@ class Engine:
         """The present status of an execution, and what it waits for. Raises ExecutionNotFound."""
         self._check_open()
         [info] = await self._to_infos([await self._delivery.find_or_raise(org, target, "query")])
-        info = add_unheard(info, self.node, self._runtime.runner.find_unheard(info.execution_id))
+        info = add_unheard(info, self.node, self._runtime.runner.begun.find_unheard(info.execution_id))
         return await add_inbox(self.store, info) if may_be_stuck(info) else info
 
     async def _to_infos(self, rows: builtins.list[ExecutionRow]) -> builtins.list[ExecutionInfo]:

@@ -141,7 +141,13 @@ class Runtime:
             )
         )
         self.membership = self._make_membership(process, living)
-        self.watchdog = Watchdog(self.pump, self.turn_limit, deps.config.slow_turn, self.membership.give_up_lease)
+        self.watchdog = Watchdog(
+            self.pump,
+            self.turn_limit,
+            deps.config.slow_turn,
+            self.membership.give_up_lease,
+            self.runner.begun.describe_task,
+        )
 
     def _make_services(self, process: str) -> TurnServices:
         config = self._config

@@ -27,7 +27,7 @@ from holdfast.core.payloads import Payload
 from holdfast.engine.activities.attempt import ActivityAttempt, current
 from holdfast.engine.activities.limits import ActivitySlots, WaitingAttempt
 from holdfast.engine.activities.processes import ProcessPool, RaisedElsewhere
-from holdfast.engine.activities.running import AttemptTimeouts, RunningAttempt
+from holdfast.engine.activities.running import AttemptTimeouts, BegunAttempts, RunningAttempt
 from holdfast.engine.activities.stale_attempts import AttemptKey, key_of
 from holdfast.engine.activities.threads import ActivityThreads
 from holdfast.engine.clock import call_after
@@ -83,8 +83,8 @@ class ActivityRunner:
         self._wait_for_suspect_turns = deps.wait_for_suspect_turns
         self._running: dict[tuple[str, int], RunningAttempt] = {}
         """The present attempt of each activity."""
-        self._begun: set[RunningAttempt] = set()
-        """All attempts whose tasks have not ended, also those that are over and go on unheard."""
+        self.begun = BegunAttempts()
+
         self.slots = ActivitySlots(
             {
                 Executor.LOOP: config.max_activities,
@@ -128,12 +128,6 @@ class ActivityRunner:
         running = [one.attempt.task for one in self._running.values() if not one.attempt.is_over]
         return running + self.slots.waiting
 
-    def find_unheard(self, execution_id: str) -> list[ActivityTask]:
-        """The attempts of an execution whose outcome no longer counts, and whose functions still run here."""
-        return [
-            one.attempt.task for one in self._begun if one.is_abandoned and one.attempt.task.execution_id == execution_id
-        ]
-
     # --- starting ---
 
     def start(self, task: ActivityTask) -> None:
@@ -175,7 +169,7 @@ class ActivityRunner:
         if earlier is not None and earlier.attempt.task.event != task.event:
             self._abandon(earlier)  # other work, which got this number before the database went back
         self._running[key] = running
-        self._begun.add(running)
+        self.begun.add(running)
         self._timeouts.arm(running)
         running.future = asyncio.get_running_loop().create_task(self._run(running))
 
@@ -235,7 +229,7 @@ class ActivityRunner:
                 self._finish(running, outcome)
             else:  # it is closed from elsewhere: nothing can be sent any more, and no other attempt be started
                 attempt.is_over = True
-                self._begun.discard(running)
+                self.begun.discard(running)
                 running.cancel_alarms()
 
     async def _announce(self, attempt: ActivityAttempt) -> None:
@@ -305,7 +299,7 @@ class ActivityRunner:
         try:
             if self._running.get(key) is running:
                 del self._running[key]
-            self._begun.discard(running)
+            self.begun.discard(running)
             running.cancel_alarms()
             self.slots.release(running.activity, task, is_alone=running.is_alone, is_abandoned=running.is_abandoned)
             if self.slots.waiting_count:
@@ -403,7 +397,7 @@ class ActivityRunner:
 
     def _replace(self, running: RunningAttempt) -> None:
         """Give the place of a function that goes on unheard to others, and say so where that is not a matter of course."""
-        if running.is_abandoned or running not in self._begun or self._is_closing:
+        if running.is_abandoned or running not in self.begun or self._is_closing:
             return
         running.is_abandoned = True
         self.slots.abandon(running.activity)
@@ -435,24 +429,24 @@ class ActivityRunner:
         self.slots.clear()
         if self._rate_alarm is not None:
             self._rate_alarm.cancel()
-        wanted = _find_tasks(running for running in self._begun if not running.attempt.is_over)
+        wanted = _find_tasks(running for running in self.begun if not running.attempt.is_over)
         if wanted and grace > 0:
             await asyncio.wait(wanted, timeout=grace)
-        for running in list(self._begun):
+        for running in list(self.begun):
             if not running.attempt.is_over:
                 self.unfinished.append(running.attempt.task)
             running.attempt.cancel_requested = running.attempt.is_over = True
-        for future in _find_tasks(self._begun):
+        for future in _find_tasks(self.begun):
             future.cancel()
         self._threads.close()
         self._processes.close()
 
     async def end_cancelled(self) -> None:
         """Give what `close` cancelled a short time to clean up. What still runs then is left behind, whatever it does."""
-        left = _find_tasks(self._begun)
+        left = _find_tasks(self.begun)
         if left:
             await asyncio.wait(left, timeout=UNWINDING_SECONDS)
-        for running in list(self._begun):
+        for running in list(self.begun):
             future, task = running.future, running.attempt.task
             if future is None or future.done():
                 continue

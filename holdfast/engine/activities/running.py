@@ -14,6 +14,7 @@ from holdfast.engine.clock import call_after
 
 if TYPE_CHECKING:
     from holdfast.activities.definitions import Activity
+    from holdfast.core.effects import ActivityTask
     from holdfast.core.payloads import Payload
     from holdfast.engine.activities.attempt import ActivityAttempt
     from holdfast.engine.clock import Alarm, Clock
@@ -69,6 +70,22 @@ class RunningAttempt:
             alarm.cancel()
         if self.beat_alarm is not None:
             self.beat_alarm.cancel()
+
+
+class BegunAttempts(set[RunningAttempt]):
+    """All attempts of a node whose tasks have not ended, also those that are over and go on unheard."""
+
+    def find_unheard(self, execution_id: str) -> list[ActivityTask]:
+        """The attempts of an execution whose outcome no longer counts, and whose functions still run here."""
+        return [one.attempt.task for one in self if one.is_abandoned and one.attempt.task.execution_id == execution_id]
+
+    def describe_task(self, future: asyncio.Task[Any]) -> str | None:
+        """The activity that a task of the loop runs, for people; None if it runs none. May be called in any thread."""
+        for running in list(self):
+            if running.future is future:
+                task = running.attempt.task
+                return f"activity '{task.event.name}' of '{task.workflow_id}' (attempt {task.attempt})"
+        return None
 
 
 class AttemptTimeouts:

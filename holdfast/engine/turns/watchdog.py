@@ -1,6 +1,6 @@
-"""Watches, from a thread of its own, whether workflow code comes to rest.
+"""Watches, from a thread of its own, whether workflow code comes to rest, and whether anything else blocks the loop.
 
-Three things follow if it does not:
+Of the latter the log tells: see `blocked_loop`. Three things follow if workflow code does not come to rest:
 
 - a batch that takes long is reported, with the place (`slow_turn`);
 - user code that runs for longer than `turn_limit` is interrupted, and its execution blocked: see `turn_limit`;
@@ -16,6 +16,7 @@ look: not while the process stands still.
 
 from __future__ import annotations
 
+import asyncio
 import logging
 import os
 import sys
@@ -23,8 +24,9 @@ import threading
 import time
 import traceback
 from collections.abc import Callable
-from typing import TYPE_CHECKING, Final
+from typing import TYPE_CHECKING, Any, Final
 
+from holdfast.engine.turns.blocked_loop import BlockedLoop
 from holdfast.engine.turns.turn_limit import CallToken, TurnLimit
 
 if TYPE_CHECKING:
@@ -61,14 +63,24 @@ class _Sighting:
         """Its age when it was to be interrupted for the first time."""
 
 
+def _describe_nothing(_task: asyncio.Task[Any]) -> str | None:
+    return None
+
+
 class Watchdog:
     """Looks from its own thread whether the loop's thread is stuck, says where, and ends that.
 
-    `give_up_lease` is called with a number of seconds before the process ends; it may take no longer.
+    `give_up_lease` is called with a number of seconds before the process ends; it may take no longer. `describe_task` names
+    the activity that a task runs; it is called in the watchdog's thread.
     """
 
     def __init__(
-        self, pump: Pump, turn_limit: TurnLimit, slow_after: float, give_up_lease: Callable[[float], None] | None = None
+        self,
+        pump: Pump,
+        turn_limit: TurnLimit,
+        slow_after: float,
+        give_up_lease: Callable[[float], None] | None = None,
+        describe_task: Callable[[asyncio.Task[Any]], str | None] = _describe_nothing,
     ) -> None:
         self._pump = pump
         self._limit = turn_limit
@@ -81,10 +93,13 @@ class Watchdog:
         self._seen: _Sighting | None = None
         self._stuck: _Sighting | None = None
         self._reported: float | None = None
+        self._blocked_loop = BlockedLoop(slow_after, describe_task)
+        self._loop: asyncio.AbstractEventLoop | None = None
 
     def start(self) -> None:
         """Begin to watch the calling thread."""
         self._watched_thread = threading.get_ident()
+        self._loop = asyncio.get_running_loop()
         self._limit.open()
         self._thread = threading.Thread(target=self._watch, name="holdfast-watchdog", daemon=True)
         self._thread.start()
@@ -104,6 +119,12 @@ class Watchdog:
             pause = self._look(min(now - looked_at, 2 * pause))
             looked_at = now
             self._report_slow_batch(now)
+            self._look_at_loop(self._loop)
+
+    def _look_at_loop(self, loop: asyncio.AbstractEventLoop | None) -> None:
+        """Look whether anything but turns blocks the loop; one that stands in a debugger does not count."""
+        if loop is not None and self._limit.cpu_timer.phase is None and not self._limit.is_debugged():
+            self._blocked_loop.look(loop, self._find_stack)
 
     def _look(self, elapsed: float) -> float:
         """Look at the user code that runs, `elapsed` seconds after the last look. How long to wait before the next one."""
