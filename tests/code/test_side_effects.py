@@ -27,11 +27,12 @@ def raise_it(error: BaseException) -> Any:
         (lambda: float("nan"), "EncodingError"),
         (lambda: "x" * 3_000_000, "PayloadTooLarge"),
         (lambda: raise_it(SystemExit(3)), "SystemExit"),
+        (lambda: raise_it(KeyboardInterrupt()), "KeyboardInterrupt"),
         (lambda: raise_it(asyncio.CancelledError()), "CancelledError"),
         (lambda: raise_it(GeneratorExit()), "GeneratorExit"),
         (lambda: raise_it(StopIteration()), "StopIteration"),
     ],
-    ids=["object", "nan", "too large", "exit", "cancelled", "generator exit", "stop"],
+    ids=["object", "nan", "too large", "exit", "interrupt", "cancelled", "generator exit", "stop"],
 )
 def test_R3_side_effect_that_cannot_be_recorded_fails_and_is_not_called_again(
     function: Callable[[], Any], expected: str

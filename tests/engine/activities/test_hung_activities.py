@@ -15,7 +15,7 @@ import psutil
 import pytest
 
 from holdfast import ActivityTimedOut, Context, Retry, activity, activity_info, workflow
-from holdfast.engine.activities import runner
+from holdfast.engine.activities import limits, runner
 from holdfast.engine.activities.limits import MOST_ABANDONED
 from tests.engine import hooks
 from tests.engine.activities.process_activities import Job, compute, sleep_in_process
@@ -229,6 +229,33 @@ async def test_A4_hung_threads_do_not_keep_others_from_running(
             return len(came) > MOST_ABANDONED
 
         await eventually(has_come)
+
+
+async def test_A4_other_nodes_are_offered_what_hangs_too_often_on_one(
+    cluster: Cluster, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(limits, "MOST_ABANDONED", 1)
+    end = threading.Event()
+
+    @activity(name="fetch", retry=Retry(initial=0.01), start_to_close=0.05)
+    def hang() -> str:
+        end.wait()
+        return "a"
+
+    @activity(name="fetch")
+    def fetch() -> str:
+        return "b"
+
+    @workflow
+    async def order(ctx: Context) -> str:
+        return await ctx.run(hang)
+
+    first = await cluster.open("a", order, hang)
+    await cluster.open("b", fetch)
+    await eventually(lambda: "b" in hooks.peers_of(first))
+
+    assert await asyncio.wait_for((await first.start(order)).result(), 25) == "b"
+    end.set()
 
 
 @pytest.mark.parametrize("url", ["memory"], indirect=True)
