@@ -195,10 +195,11 @@ class SqliteEnvironment:
         return self._run("undisturbed", _always(sqlite_backend.no_fault), {})
 
     def make_faulty_runs(self) -> Iterator[FaultyRun]:
-        """Runs with random crashes and failures, with shutdowns, and with one crash at each fault point or at some."""
+        """Runs with random crashes and failures, with shutdowns, a clock that is set, and single crashes at fault points."""
         options = _choose_options(self._random)
         yield self._faulty_run("mishaps", partial(sqlite_backend.random_faults, crashes=0.02, failures=0.03), options)
         yield self._faulty_run("shutdowns", _always(sqlite_backend.no_fault), options)
+        yield self._faulty_run("clock", _always(sqlite_backend.no_fault), options)
         counting = sqlite_backend.CrashAtFaultPoint(0)
         yield self._faulty_run("one crash", _always(counting), {})
         numbers: Sequence[int] = range(1, counting.count + 1)

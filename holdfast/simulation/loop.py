@@ -15,7 +15,8 @@ from collections.abc import Callable, Coroutine
 from contextvars import Context, ContextVar, copy_context
 from typing import Any, Final, Protocol, Self, TypeVar
 
-from holdfast.core.instants import SECOND, Instant
+from holdfast.core.instants import SECOND, Instant, Micros
+from holdfast.engine.clock import LoopClock
 
 T = TypeVar("T")
 
@@ -289,20 +290,21 @@ class VirtualTime(Protocol):
         ...
 
 
-class SimulatedClock:
-    """An engine's clock in a simulated world. It may be fast or slow by some microseconds."""
+class SimulatedClock(LoopClock):
+    """An engine's clock in a simulated world. It may be fast or slow by some microseconds, and `read_shift` sets it."""
 
-    def __init__(self, loop: VirtualTime, error: int = 0) -> None:
+    def __init__(self, loop: VirtualTime, error: int = 0, read_shift: Callable[[], Micros] = int) -> None:
         self._loop = loop
         self._error = error
+        self._read_shift = read_shift
 
     def now(self) -> Instant:
         """Virtual time, as this clock shows it."""
-        return self._loop.now + self._error
+        return self._loop.now + self._error + self._read_shift()
 
-    def call_at(self, when: Instant, callback: Callable[[], None]) -> asyncio.TimerHandle:
-        """Call back when this clock shows `when`."""
-        return self._loop.call_at_instant(when - self._error, callback)
+    def steady(self) -> Micros:
+        """Virtual time, whatever becomes of this clock."""
+        return self._loop.now
 
 
 def _wake(future: asyncio.Future[None]) -> None:

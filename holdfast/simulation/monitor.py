@@ -13,6 +13,7 @@ import msgspec
 
 from holdfast.core import codec, events
 from holdfast.core.events import AnyEvent
+from holdfast.core.instants import Instant
 from holdfast.core.lifecycle import CLOSED
 from holdfast.core.payloads import Payload
 from holdfast.engine.activities.attempt import ActivityInfo
@@ -26,6 +27,7 @@ class SavedMonitor(msgspec.Struct, frozen=True):
     histories: dict[str, list[AnyEvent]]
     commits: dict[str, int]
     open_ids: dict[tuple[str, str], str]
+    times: dict[str, Instant]
 
 
 class Monitor:
@@ -44,6 +46,8 @@ class Monitor:
         self._works: dict[str, tuple[str, Payload]] = {}
         """By idempotency key: the activity that it stands for, with its arguments."""
         self._digest = hashlib.blake2b(digest_size=16)
+        self._times: dict[str, Instant] = {}
+        """The time of the last turn of each execution."""
         self._open: dict[tuple[str, str], str] = {}
 
     # --- restores ---
@@ -51,12 +55,13 @@ class Monitor:
     def save(self) -> SavedMonitor:
         """What was committed so far, to go back to."""
         histories = {execution_id: list(history) for execution_id, history in self.histories.items()}
-        return SavedMonitor(dict(self.rows), histories, dict(self.commits), dict(self._open))
+        return SavedMonitor(dict(self.rows), histories, dict(self.commits), dict(self._open), dict(self._times))
 
     def restore(self, saved: SavedMonitor) -> None:
         """The database went back: what was committed since never was."""
         self.rows, self.commits, self._open = dict(saved.rows), dict(saved.commits), dict(saved.open_ids)
         self.histories = {execution_id: list(history) for execution_id, history in saved.histories.items()}
+        self._times = dict(saved.times)
 
     # --- commits ---
 
@@ -96,6 +101,9 @@ class Monitor:
         known = self.histories.setdefault(history.execution_id, [])
         if history.first != len(known) + 1:
             self._complain(f"execution {history.execution_id}: event {history.first} was committed after event {len(known)}")
+        if history.at < self._times.get(history.execution_id, 0):
+            self._complain(f"execution {history.execution_id}: event {history.first} is earlier than the one before it (T6)")
+        self._times[history.execution_id] = history.at
         known.extend(codec.decode_events(history.body, history.schema))
 
     # --- what nodes and clients saw ---

@@ -1,4 +1,4 @@
-"""Faults of whole nodes, beside crashes: they freeze and go on, are shut down and replaced, or lose the database."""
+"""Faults of whole nodes, beside crashes: they freeze, are replaced, lose the database, or have their clock set."""
 
 from __future__ import annotations
 
@@ -19,6 +19,8 @@ LAG_MILLIS: Final = ((1, 100), (100, 1_000), (1_000, 6_000))
 """By how much a database goes back, at random."""
 MOST_WAITS: Final = 2_000
 """For how many milliseconds a restore waits for a moment at which no client has a call under way."""
+MOST_SHIFT_MILLIS: Final = 240_000
+"""By how much the clock is wrong at most. Twice of it is much less than the timeouts that must not pass."""
 TRANSACTION_TIMEOUT_MILLIS: Final = 5_000
 """How long the database keeps the open transaction of a node that is silent."""
 FAULT_SECONDS: Final = 60
@@ -80,8 +82,20 @@ async def restore(world: World) -> None:
         backend.restore(backup)
 
 
+async def set_clock(world: World) -> None:
+    """Set the clock, forward or back. To alarms it is the same as forward if the machine slept."""
+    shift = world.random.randint(-MOST_SHIFT_MILLIS, MOST_SHIFT_MILLIS)
+    world.note(f"the clock is set to {shift} ms off the true time")
+    world.clock_shift = shift * MILLI
+
+
 RESTORES: Final = "restores"
-NODE_FAULTS: Final[Mapping[str, NodeFault]] = {"freezes": freeze, "outages": outage, "shutdowns": shutdown}
+NODE_FAULTS: Final[Mapping[str, NodeFault]] = {
+    "clock": set_clock,
+    "freezes": freeze,
+    "outages": outage,
+    "shutdowns": shutdown,
+}
 
 
 async def inject_node_faults(world: World, fault: NodeFault) -> None:

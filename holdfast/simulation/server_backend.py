@@ -320,7 +320,7 @@ class SimulatedStore(PostgresStore):
 
     def __init__(self, address: DatabaseAddress, backend: ServerBackend, node: str) -> None:
         self.make_connections = lambda *args: SimulatedConnections(backend, node, *args)
-        super().__init__(address, clock=lambda: backend.world.loop.now)
+        super().__init__(address, clock=backend.world.read_clock)
 
     async def begin(self) -> Transaction:
         return await SimulatedTransaction.begin(self._batches, self._in_flight_connections)

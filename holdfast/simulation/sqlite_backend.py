@@ -178,7 +178,7 @@ class SqliteBackend:
         return fault
 
     def _read_clock(self) -> Instant:
-        return self.world.loop.now
+        return self.world.read_clock()
 
 
 class FaultInjectingStore:

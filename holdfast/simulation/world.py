@@ -12,7 +12,7 @@ from typing import Any, Final, Protocol, TypeVar
 
 import msgspec
 
-from holdfast.core.instants import SECOND, Instant
+from holdfast.core.instants import SECOND, Instant, Micros
 from holdfast.engine.engine import Engine
 from holdfast.engine.turns.watchdog import Watchdog
 from holdfast.errors import StoreError
@@ -128,6 +128,8 @@ class World:
         self.nodes: dict[str, SimulatedNode] = {}
         self.dead_engines: list[SimulatedEngine] = []
         self.is_over = False
+        self.clock_shift: Micros = 0
+        """By how much the clock was set that due times follow: the store's, or the machine's if one node owns the store."""
         self.trace: list[str] = []
         """The faults that were injected so far, with their times."""
         self.may_go_back = False
@@ -151,6 +153,10 @@ class World:
         for listener in self.on_restored:
             listener(taken_at)
 
+    def read_clock(self) -> Instant:
+        """What the clock shows that due times follow."""
+        return self.loop.now + self.clock_shift
+
     def note(self, what: str) -> None:
         """Record a fault that is injected now."""
         self.trace.append(f"{self.loop.time():.3f} s: {what}")
@@ -172,7 +178,7 @@ class World:
         engine = SimulatedEngine(
             self.wrap_store(self.backend.make_store(name), name),
             node=name,
-            clock=SimulatedClock(self.loop, self.random.choice(self._settings.clock_errors)),
+            clock=SimulatedClock(self.loop, self.random.choice(self._settings.clock_errors), lambda: self.clock_shift),
             entropy=self.random.getrandbits,
             **self._settings.options,
         )

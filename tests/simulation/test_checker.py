@@ -17,6 +17,7 @@ from holdfast.simulation.plans import Plan, RunActivity, SignalToken
 from holdfast.simulation.runs import make_program
 from holdfast.simulation.scripted import ActivityOrder
 from holdfast.store.rows import ExecutionRow
+from tests.store.builders import make_history
 
 PLAN = Plan(label="p", steps=(RunActivity(label="p.1"),))
 ORDER = payloads.encode([ActivityOrder("p.1")], "an order")
@@ -193,3 +194,13 @@ def test_closing_and_opening_one_id_in_one_commit_is_fine() -> None:
     monitor.note_commit([row(1, execution_id="f"), row(2, "continued")], [])
 
     assert monitor.problems == []
+
+
+def test_T6_event_that_is_earlier_than_the_one_before_it_is_found() -> None:
+    monitor = Monitor()
+
+    for first, at in ((1, 5), (2, 5), (3, 4)):
+        monitor.note_commit([], [msgspec.structs.replace(make_history("e", first), at=at)])
+
+    assert [problem for problem in monitor.problems if "T6" not in problem] == []
+    assert len(monitor.problems) == 1

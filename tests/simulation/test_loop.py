@@ -38,6 +38,20 @@ def test_the_clock_calls_back_in_due_order() -> None:
     assert seen == [1, 2, 3]
 
 
+def test_T6_alarm_of_a_clock_that_is_set_forward_rings_soon() -> None:
+    loop, seen, shifts = make_loop(), list[float](), [0]
+    clock = SimulatedClock(loop, read_shift=lambda: shifts[-1])
+
+    async def arrange() -> None:
+        clock.call_at(3600 * SECOND, lambda: seen.append(loop.time()))
+        shifts.append(3600 * SECOND)
+        await asyncio.sleep(60)
+
+    loop.run(arrange())
+
+    assert len(seen) == 1
+
+
 def test_nothing_of_a_dead_node_runs_again() -> None:
     loop, seen = make_loop(), list[str]()
 
