@@ -2,11 +2,15 @@
 
 from __future__ import annotations
 
+from typing import Final
 from urllib.parse import parse_qs, urlsplit
 
 from psycopg import sql
+from psycopg.errors import DeadlockDetected
 
 from tests.postgres.access import connect
+
+MOST_TRIES: Final = 20
 
 
 class TableBackup:
@@ -26,7 +30,15 @@ class TableBackup:
                 connection.execute(sql.SQL("CREATE TABLE {} AS TABLE {}").format(kept, table))
 
     def restore(self) -> None:
-        """Put everything back, in one transaction."""
+        """Put everything back, in one transaction; again if it and a node waited for each other's locks."""
+        for _ in range(MOST_TRIES):
+            try:
+                return self._restore()
+            except DeadlockDetected:
+                continue
+        raise AssertionError(f"the tables could not be had in {MOST_TRIES} tries")
+
+    def _restore(self) -> None:
         with connect(self._url) as connection, connection.transaction():
             tables = [sql.Identifier(self._schema, name) for name in self._tables]
             connection.execute(sql.SQL("TRUNCATE {}").format(sql.SQL(", ").join(tables)))

@@ -122,6 +122,11 @@ class Reconciler:
         self._rounds, self._after = ROUNDS, None
         self._known.clear()
 
+    @property
+    def is_comparing(self) -> bool:
+        """Whether it is known that the database went back, and everything is still to be compared."""
+        return self._rounds > 0
+
     def is_due(self, now: Instant) -> bool:
         """Whether anything is to be compared with the present heartbeat; called with each."""
         if self._runner.started != self._seen_starts:

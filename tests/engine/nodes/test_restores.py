@@ -206,6 +206,7 @@ async def test_N5_batch_that_finds_an_older_row_notices_it_at_once(nodes: Nodes,
     await a.signal_workflow("c", "word", "two")
 
     assert await handle.result() == ["one", "two"]
+    assert len(warnings(caplog)) == 1
     assert "an execution is at an earlier version than this node committed" in warnings(caplog)[0]
 
 
