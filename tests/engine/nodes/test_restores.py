@@ -4,13 +4,15 @@ from __future__ import annotations
 
 import asyncio
 import logging
+import sqlite3
 from collections.abc import AsyncIterator
+from pathlib import Path
 from typing import Any
 
 import msgspec
 import pytest
 
-from holdfast import Context, Retry, activity, activity_info, workflow
+from holdfast import Context, Engine, Retry, activity, activity_info, workflow
 from holdfast.core.instants import SECOND
 from holdfast.engine.nodes.heartbeat import Lease, NodeAnnouncement
 from holdfast.engine.nodes.roster import NodeDetails
@@ -394,3 +396,29 @@ async def test_living_process_of_the_same_name_is_no_restore_and_a_past_one_is(l
     leases.store.database.restore(saved)
 
     assert await leases.renew(own) is Regress.OWN_ROW
+
+
+# --- a file that is restored while the engine is stopped ---
+
+
+async def test_N5_sqlite_file_that_was_restored_goes_on_when_it_is_opened(tmp_path: Path) -> None:
+    url, kept = f"sqlite:///{tmp_path / 'app.db'}", tmp_path / "kept.db"
+    async with Engine(url, workflows=[order, collecting], activities=[slow], node="a") as engine:
+        handle = await engine.start(order, workflow_id="o")
+        await engine.start(collecting, 2, workflow_id="c")
+        await eventually(lambda: ATTEMPTS)
+        with sqlite3.connect(tmp_path / "app.db") as source, sqlite3.connect(kept) as target:
+            source.backup(target)
+        DOOR.open()
+        assert await handle.result() == 1
+        await engine.signal_workflow("c", "word", "lost")
+    for name in ("app.db", "app.db-wal", "app.db-shm"):
+        (tmp_path / name).unlink(missing_ok=True)
+    kept.rename(tmp_path / "app.db")
+
+    async with Engine(url, workflows=[order, collecting], activities=[slow], node="a") as engine:
+        await engine.signal_workflow("c", "word", "one")
+        await engine.signal_workflow("c", "word", "two")
+
+        assert await engine.handle("o").result() == 2
+        assert await engine.handle("c").result() == ["one", "two"]
