@@ -139,6 +139,9 @@ class TurnWrite(msgspec.Struct, gc=False):
     """Numbers of timers that end, also of those that this very turn set."""
     consumed: Sequence[int] = ()
     """Ids of the inbox rows that this turn took."""
+    adopted: Sequence[int] = ()
+    """Ids of inbox rows that wait for this execution from now on, and no longer for the run that it continues. Each keeps
+    its place in the order of arrival. To closings of the same batch they count as taken."""
     outgoing: Sequence[InboxRow] = ()
     readdressed: Sequence[InboxRow] = ()
     """Inbox rows that wait for the execution from now on, as in `UnroutedWrite`."""
@@ -164,6 +167,16 @@ class UnroutedWrite(msgspec.Struct, gc=False):
     readdressed: list[InboxRow] = msgspec.field(default_factory=list)
     """Inbox rows that wait for an execution from now on, each as it is to become under its id: its place in the order of
     arrival stays."""
+
+
+def find_taken(turns: Sequence[TurnWrite], unrouted: UnroutedWrite) -> set[int]:
+    """Ids of the inbox rows that the turns of a batch take or hand on: any other keeps its execution from closing."""
+    taken = set(unrouted.consumed)
+    for turn in turns:
+        taken.update(turn.consumed)
+        taken.update(turn.adopted)
+        taken.update(row.id for row in turn.readdressed)
+    return taken
 
 
 class ExecutionFilter(msgspec.Struct, frozen=True, gc=False):

@@ -276,6 +276,12 @@ class View:
         found.sort(key=lambda row: row.id)
         return found
 
+    def inbox_rows(self, ids: Iterable[int]) -> list[InboxRow]:
+        """The inbox rows with these ids; one that is gone is left out."""
+        own, stored, consumed = self._changes.inbox, self._tables.inbox, self._changes.consumed
+        rows = (own.get(row_id) or (None if row_id in consumed else stored.get(row_id)) for row_id in ids)
+        return [row for row in rows if row is not None]
+
     def _rerouted(self, row: InboxRow) -> InboxRow:
         route = self._changes.rerouted.get(row.id)
         return row if route is None else msgspec.structs.replace(row, route=route)

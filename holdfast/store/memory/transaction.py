@@ -24,7 +24,7 @@ from msgspec.structs import replace
 from holdfast.core.instants import Instant
 from holdfast.core.lifecycle import Status
 from holdfast.errors import StoreUnavailable
-from holdfast.store.contract import LONGEST_ORDER, Claim, Claimed, TurnWrite, UnroutedWrite
+from holdfast.store.contract import LONGEST_ORDER, Claim, Claimed, TurnWrite, UnroutedWrite, find_taken
 from holdfast.store.memory import in_flight
 from holdfast.store.memory.connection import Connection
 from holdfast.store.memory.faults import FaultAction, Point
@@ -261,7 +261,7 @@ class MemoryTransaction:
             if is_stored and (is_skipped or not self._locks.try_escalate(self._session, row)):
                 lost.add(turn.row.execution_id)
         await self._session.reach(Point.WRITE_RECHECK)
-        taken = set(unrouted.consumed).union(*(turn.consumed for turn in turns))
+        taken = find_taken(turns, unrouted)
         for turn in closings:
             waiting = self._view.inbox_for([(turn.row.org, turn.row.execution_id, "")])
             if turn.expected_version is not None and turn.row.status != Status.TERMINATED:
@@ -324,7 +324,14 @@ class MemoryTransaction:
             for offer in turn.offered:
                 self._changes.offers.pop((execution_id, offer.number), None)  # so that it goes to the end
                 self._changes.offers[execution_id, offer.number] = offer
+        self._adopt(turn)
         self._write_common(turn)
+
+    def _adopt(self, turn: TurnWrite) -> None:
+        for row in self._view.inbox_rows(turn.adopted):
+            self._changes.consumed.add(row.id)
+            address = {"execution_id": turn.row.execution_id, "workflow_id": "", "route": turn.row.route}
+            self._changes.inbox[row.id] = replace(row, **address)
 
     def _write_unrouted(self, unrouted: UnroutedWrite) -> None:
         self._write_common(unrouted)

@@ -142,6 +142,12 @@ SET execution_id = new.execution_id, workflow_id = new.workflow_id, body = new.b
 FROM unnest($1::bigint[], $2::text[], $3::text[], $4::bytea[], $5::text[]) AS new (id, execution_id, workflow_id, body, route)
 WHERE inbox.id = new.id;
 
+-- name: adopt_inbox
+-- Ids stay, and with them the order of arrival.
+UPDATE holdfast.inbox
+SET execution_id = $1, workflow_id = '', route = $2
+WHERE id = ANY ($3::bigint[]);
+
 -- name: put_inbox
 INSERT INTO holdfast.inbox (org, execution_id, workflow_id, body, attempts, route)
 SELECT * FROM unnest($1::text[], $2::text[], $3::text[], $4::bytea[], $5::integer[], $6::text[]);

@@ -62,8 +62,12 @@ async def write_envelopes(
     requests: list[RequestRow] = []
     readdressed: list[InboxRow] = []
     now: Instant = 0
+    adopts = False
     for write in writes:
         consumed.extend(write.consumed)
+        if isinstance(write, TurnWrite) and write.adopted:
+            await connection.fetch(sql["adopt_inbox"], write.row.execution_id, write.row.route, write.adopted)
+            adopts = True
         outgoing.extend(write.outgoing)
         readdressed.extend(write.readdressed)
         dead_letters.extend(write.dead_letters)
@@ -85,7 +89,7 @@ async def write_envelopes(
         await _put_dead_letters(connection, sql, dead_letters)
     if requests:
         await put_requests(connection, sql, requests, now)
-    moved = unrouted.rerouted or readdressed
+    moved = adopts or unrouted.rerouted or readdressed
     return bool(consumed or outgoing or dead_letters or requests or unrouted.failed or moved)
 
 

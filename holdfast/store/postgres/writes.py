@@ -9,7 +9,7 @@ from msgspec.structs import astuple
 
 from holdfast.core.lifecycle import Status
 from holdfast.store.columns import encode_nodes, from_execution_row
-from holdfast.store.contract import TurnWrite, UnroutedWrite
+from holdfast.store.contract import TurnWrite, UnroutedWrite, find_taken
 from holdfast.store.postgres.queues import write_envelopes, write_offers, write_timers
 
 if TYPE_CHECKING:
@@ -36,7 +36,7 @@ class BatchWriter:
         stored = [turn for turn in turns if turn.expected_version is not None]
         starts = [turn for turn in turns if turn.expected_version is None]
         closing = [turn for turn in turns if turn.row.closed_at is not None]
-        taken = sorted(set(unrouted.consumed).union(*(turn.consumed for turn in turns))) if closing else []
+        taken = sorted(find_taken(turns, unrouted)) if closing else []
         if stored and closing:
             stored = await self._escalate(stored, lost)
         if stored:
@@ -114,13 +114,18 @@ def _with_plain_status(values: list[Any]) -> list[Any]:
 
 
 def _split_by_workflow_id(turns: Sequence[TurnWrite]) -> list[list[TurnWrite]]:
-    """All at once, unless some have the same workflow id: then the order decides, one statement after the other."""
-    groups: list[list[TurnWrite]] = []
-    count: dict[tuple[str, str], int] = {}
+    """All at once, unless one follows an open one with the same workflow id: then the order decides, in two statements.
+
+    Runs that close as they begin, one after the other, do not stand in each other's way.
+    """
+    groups: list[list[TurnWrite]] = [[]]
+    places: dict[tuple[str, str], int] = {}
     for turn in turns:
         key = (turn.row.org, turn.row.workflow_id)
-        place = count[key] = count.get(key, -1) + 1
+        place = places.get(key, 0)
         if place == len(groups):
             groups.append([])
         groups[place].append(turn)
+        if turn.row.closed_at is None:
+            places[key] = place + 1
     return groups

@@ -106,6 +106,12 @@ UPDATE inbox
 SET execution_id = ?, workflow_id = ?, body = ?, route = ?
 WHERE id = ?;
 
+-- name: adopt_inbox
+-- Ids stay, and with them the order of arrival.
+UPDATE inbox
+SET execution_id = ?, workflow_id = '', route = ?
+WHERE id IN (SELECT value FROM json_each(?));
+
 -- name: put_inbox
 INSERT INTO inbox (org, execution_id, workflow_id, body, attempts, route)
 VALUES (?, ?, ?, ?, ?, ?);

@@ -55,6 +55,9 @@ def write_envelopes(connection: sqlite3.Connection, changes: Changes, writes: It
     for write in writes:
         if write.consumed:
             consumed += write.consumed
+        if isinstance(write, TurnWrite) and write.adopted:
+            adopted = (write.row.execution_id, write.row.route, as_json(write.adopted))
+            connection.execute(SQL["adopt_inbox"], adopted)
         if write.outgoing:
             outgoing += write.outgoing
         if write.readdressed:

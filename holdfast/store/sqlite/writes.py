@@ -12,8 +12,8 @@ from typing import Any, Final
 
 from holdfast.core.lifecycle import Status
 from holdfast.store.columns import encode_nodes, from_execution_row
-from holdfast.store.contract import TurnWrite, UnroutedWrite
-from holdfast.store.rows import HistoryRow
+from holdfast.store.contract import TurnWrite, UnroutedWrite, find_taken
+from holdfast.store.rows import ExecutionRow, HistoryRow
 from holdfast.store.sqlite.offers import write_offers
 from holdfast.store.sqlite.queues import fail_inbox, reroute_inbox, write_envelopes, write_timers
 from holdfast.store.sqlite.statements import SQL, WideStatement, as_json
@@ -80,7 +80,7 @@ class BatchWriter:
         closing = {turn.row.execution_id: turn.row for turn in turns if turn.row.closed_at is not None}
         if not closing:
             return
-        taken = set(unrouted.consumed).union(*(turn.consumed for turn in turns))
+        taken = find_taken(turns, unrouted)
         waiting = self._connection.execute(SQL["read_inbox_ids"], (as_json(list(closing)),))
         self._lost.update(key for row_id, org, key in waiting if row_id not in taken and org == closing[key].org)
         by_id = {
@@ -182,16 +182,16 @@ class BatchWriter:
                 self._lost.add(turn.row.execution_id)
 
     def _insert_rows(self, opening: list[Any], closing: list[Any]) -> int:
-        """All of a kind at once, unless two of different kinds have one workflow id: then their order decides."""
+        """Those that close as they begin, then the others; unless one follows an open one: then their order decides."""
         connection, rows = self._connection, [turn.row for turn in self._starts]
-        if closing and opening and len({(row.org, row.workflow_id) for row in rows}) < len(rows):
+        if closing and opening and _follows_open(rows):
             inserted = 0
             for row in rows:
                 statement, values = (_INSERT, opening) if row.closed_at is None else (_INSERT_CLOSED, closing)
                 inserted += statement.run(connection, values[: statement.columns])
                 del values[: statement.columns]
             return inserted
-        return _INSERT.run(connection, opening) + _INSERT_CLOSED.run(connection, closing)
+        return _INSERT_CLOSED.run(connection, closing) + _INSERT.run(connection, opening)
 
     def _begin(self, number: int, turn_id: int, turn: TurnWrite) -> None:
         """An execution is there: gather what else its first turn writes."""
@@ -204,3 +204,14 @@ class BatchWriter:
         else:
             self._closed.append(row.execution_id)
         self._changes.evidence = CommitEvidence("has_version", (row.execution_id, row.state_version), True)
+
+
+def _follows_open(rows: Iterable[ExecutionRow]) -> bool:
+    """Whether one of these comes after another that is open under the same workflow id."""
+    opened: set[tuple[str, str]] = set()
+    for row in rows:
+        if (row.org, row.workflow_id) in opened:
+            return True
+        if row.closed_at is None:
+            opened.add((row.org, row.workflow_id))
+    return False

@@ -79,6 +79,7 @@ BATCH: Final[dict[str, tuple[Any, ...]]] = {
     "fail_inbox": (NUMBERS,),
     "reroute_inbox": (NUMBERS, ["r1"] * SIZE),
     "readdress_inbox": (NUMBERS, ["e"] * SIZE, [""] * SIZE, [b"{}"] * SIZE, ["r1"] * SIZE),
+    "adopt_inbox": ("e", "r1", NUMBERS),
     "put_requests": (ORGS, ["start"] * SIZE, NAMES, IDS, [None] * SIZE, NUMBERS),
     "forget_requests": (100, 50),
     "put_offers": (ORGS, IDS, NUMBERS, [1] * SIZE, ["r0"] * SIZE, BODIES, [None] * SIZE),
