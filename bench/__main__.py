@@ -10,6 +10,7 @@ NAMES = (
     "timers",
     "memory",
     "growth",
+    "chains",
     "postgres_limit",
     "postgres_timers",
     "postgres_nodes",

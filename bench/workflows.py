@@ -51,5 +51,52 @@ async def sleep(ctx: Context, seconds: float) -> float:
     return ctx.now().timestamp() - due
 
 
-WORKFLOWS: list[Workflow[..., Any]] = [hello, chain, wait, count, sleep]
+@workflow
+async def nothing(ctx: Context) -> None:
+    """A workflow that ends in its first turn."""
+
+
+@workflow
+async def chain_of_runs(ctx: Context, taken: int, last: int) -> int:
+    """A workflow that takes one signal in each run, the first when it is told to."""
+    if taken == 0:
+        await ctx.wait_for_signal("go")
+    await ctx.wait_for_signal("message")
+    if taken + 1 < last:
+        ctx.continue_as(taken + 1, last)
+    return taken + 1
+
+
+@workflow
+async def chain_of_steps(ctx: Context, taken: int, last: int, wait_for: str) -> int:
+    """A workflow that waits for one activity or timer in each run."""
+    if wait_for == "timer":
+        await ctx.sleep(0.001)
+    else:
+        await ctx.run(add, taken)
+    if taken + 1 < last:
+        ctx.continue_as(taken + 1, last, wait_for)
+    return taken + 1
+
+
+@workflow
+async def count_after_go(ctx: Context, n: int) -> int:
+    """A workflow that takes `n` signals in one run, once it is told to."""
+    await ctx.wait_for_signal("go")
+    for _ in range(n):
+        await ctx.wait_for_signal("message")
+    return n
+
+
+WORKFLOWS: list[Workflow[..., Any]] = [
+    hello,
+    chain,
+    wait,
+    count,
+    sleep,
+    nothing,
+    chain_of_runs,
+    chain_of_steps,
+    count_after_go,
+]
 ACTIVITIES: list[Activity[..., Any]] = [add]
