@@ -51,7 +51,9 @@ class InternalContinue(Envelope, frozen=True, kw_only=True, tag="internal_contin
 
     start: Start
     runs: int
-    """How many runs before it began and ended without coming to rest."""
+    """How many runs before it began and ended without coming to rest, and without taking a signal."""
+    signals: tuple[Signal, ...] = ()
+    """What the run before had been given and did not take: it comes before all that waits in the inbox."""
 
 
 class Sender(msgspec.Struct, frozen=True, forbid_unknown_fields=True):

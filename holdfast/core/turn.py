@@ -5,7 +5,7 @@ Events are given to the program one at a time, and it runs to rest after each; s
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from typing import Any, Final
 
 import msgspec
@@ -142,7 +142,7 @@ WITHOUT_EFFECT: Final[frozenset[type[events.Event]]] = frozenset(
 def take_turn(
     execution: Execution,
     program: Program,
-    arrived: Sequence[AnyEnvelope],
+    arrived: Iterable[AnyEnvelope],
     clock: Instant,
     limits: Limits = NO_LIMITS,
     *,
@@ -154,20 +154,23 @@ def take_turn(
     `clock` is what the clock shows, which may have been set back: the time of the events never goes back.
 
     With `may_go_on`, which is told after each envelope how many were handled, it may end before all are: `turn.handled` says
-    how many were. An execution that closes handles all that has arrived.
+    how many were. An execution that closes handles all that has arrived; but where `arrived` is an iterator, which gives a
+    start and then only signals, one that continues leaves in it what its next run gets.
 
     With `hold_signals`, the signals among `arrived` come first and are all in their queues before the program runs again:
     for a turn that has to be taken again because the program ended before it was given them.
     """
-    now = find_time(execution, arrived, clock)
+    listed = arrived if isinstance(arrived, Sequence) else None
+    now = find_time(execution, listed or (), clock)
     turn = Turn(execution, now, limits, now - clock)
     last_held = -1
-    in_order = list(enumerate(arrived))
+    in_order = [] if listed is None else list(enumerate(listed))
     if hold_signals:
         in_order.sort(key=_holding_rank)
         signal_places = [place for place, (_, one) in enumerate(in_order) if type(one) is envelopes.Signal]
         last_held = max(signal_places[: max(0, limits.max_signals - execution.details.signals)], default=-1)
-    for count, (index, envelope) in enumerate(in_order, 1):
+    source = enumerate(arrived) if listed is None else iter(in_order)
+    for count, (index, envelope) in enumerate(source, 1):
         turn.position = index
         kind = type(envelope)
         event = DECIDE[kind](turn, envelope)
@@ -183,9 +186,10 @@ def take_turn(
             if turn.blocked is not None:
                 break
         if execution.closed_at is not None:
-            _settle_rest(turn, in_order[count:])
+            if listed is not None or turn.successor is None:
+                _settle_rest(turn, source)
             break
-        if may_go_on is not None and count < len(in_order) and not may_go_on(count):
+        if may_go_on is not None and count != len(in_order) and not may_go_on(count):
             turn.handled = count
             break
     if turn.events or turn.changed:
@@ -271,7 +275,7 @@ def _carry_out(turn: Turn, step: Step) -> None:
             _record(turn, event_or_none)
 
 
-def _settle_rest(turn: Turn, rest: Sequence[tuple[int, AnyEnvelope]]) -> None:
+def _settle_rest(turn: Turn, rest: Iterable[tuple[int, AnyEnvelope]]) -> None:
     """What arrived behind the event that closed the execution."""
     execution = turn.execution
     for index, envelope in rest:

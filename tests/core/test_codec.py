@@ -23,7 +23,7 @@ FAILURE = Failure(type="ValueError", message="no", details=VALUE, non_retryable=
 OPTIONS = ActivityOptions(queue="slow", retry=RetryPolicy(max_attempts=3), start_to_close_us=5, heartbeat_us=1)
 PARENT = events.Parent("parent", 4, ParentClose.CANCEL)
 
-FILLED: dict[type, object] = {
+FILLED: dict[Any, object] = {
     int: 7,
     str: "text",
     bool: True,
@@ -41,17 +41,20 @@ FILLED: dict[type, object] = {
     envelopes.Start: envelopes.Start(execution_id="text", workflow_id="text", workflow="text", input=VALUE),
     dict: {"k": "v"},
     tuple: ("text",),
+    tuple[envelopes.Signal, ...]: (envelopes.Signal(name="text", value=VALUE),),
 }
 
 
 def fill(kind: type[msgspec.Struct]) -> Any:
     """A value of a message type with every field set."""
     hints = {field.name: field.type for field in msgspec.structs.fields(kind)}
-    return kind(**{name: next(FILLED[one] for one in _alternatives(hint) if one in FILLED) for name, hint in hints.items()})
+    filled = {name: next(FILLED[one] for one in _alternatives(hint) if one in FILLED) for name, hint in hints.items()}
+    return kind(**filled)
 
 
 def _alternatives(hint: Any) -> list[Any]:
-    return [get_origin(one) or one for one in (hint.__args__ if isinstance(hint, UnionType) else [hint])]
+    kinds = hint.__args__ if isinstance(hint, UnionType) else [hint]
+    return [one if one in FILLED else get_origin(one) or one for one in kinds]
 
 
 def plain(value: Any) -> Any:

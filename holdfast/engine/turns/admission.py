@@ -72,7 +72,7 @@ class Admission:
             return False
         if self._services.routes.may_begin(turn.start):
             return True
-        make = register_next_run if turn.is_next_run else register
+        make = register_next_run if turn.follows else register
         self._effects.taken.append(make(turn, self._now, self._limits))
         return False
 

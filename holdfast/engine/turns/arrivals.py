@@ -5,7 +5,7 @@ from __future__ import annotations
 import msgspec
 
 from holdfast.core.effects import TimerKind
-from holdfast.core.envelopes import AnyEnvelope, OfferDue, RetryDue, TimerDue
+from holdfast.core.envelopes import AnyEnvelope, OfferDue, RetryDue, Signal, TimerDue
 from holdfast.engine.requests import Request
 from holdfast.store.rows import InboxRow, TimerRow
 
@@ -19,6 +19,11 @@ class Arrival(msgspec.Struct, frozen=True, gc=False):
     envelope: AnyEnvelope
     request: Request | None = None
     row: InboxRow | None = None
+
+    @property
+    def came_with_start(self) -> bool:
+        """Whether it is a signal that came with the envelope that begins a run: it can only be taken with that."""
+        return self.row is None and self.request is None and type(self.envelope) is Signal
 
 
 def make_due_envelope(timer: TimerRow) -> AnyEnvelope:

@@ -198,7 +198,7 @@ class Batch:
         try:
             program = self._services.make_program(execution)
         except UnknownWorkflow as error:
-            if pending.is_next_run:
+            if pending.follows:
                 self._taker.leave_to_inbox(pending)  # its row says what it waits for
             else:
                 self._refuse_new(pending, error)

@@ -9,6 +9,7 @@ is marked as carried over, and comes before all else, since what was sent later 
 from __future__ import annotations
 
 from collections.abc import Sequence
+from typing import Final
 
 import msgspec
 
@@ -20,6 +21,7 @@ from holdfast.core.instants import Instant
 from holdfast.engine.requests import Accepted, Handled, Opened
 from holdfast.engine.rows import to_row
 from holdfast.engine.turns.arrivals import Arrival
+from holdfast.engine.turns.claims import is_carried
 from holdfast.engine.turns.null_programs import NoProgram
 from holdfast.engine.turns.pending_turns import PendingTurn
 from holdfast.engine.turns.plan import AnswerRequest
@@ -29,6 +31,11 @@ from holdfast.engine.turns.unrouted import UnroutedWrites, make_readdressed
 from holdfast.engine.turns.writing import note_arrivals
 from holdfast.store.contract import TurnWrite
 from holdfast.store.rows import InboxRow, Route
+
+_ORDERS: Final = frozenset({Cancel, Terminate})
+MOST_GIVEN: Final = 256
+"""How many signals go with the envelope that begins a run, where rows wait behind them; more become rows themselves."""
+MOST_GIVEN_BYTES: Final = 64 * 1024
 
 
 def keep_requests(turn: PendingTurn, route: Route, unrouted: UnroutedWrites) -> list[AnswerRequest]:
@@ -81,41 +88,73 @@ def register(turn: PendingTurn, now: Instant, limits: Limits, *, process: str = 
 
 
 def register_next_run(turn: PendingTurn, now: Instant, limits: Limits) -> TakenTurn:
-    """Make the next run of an execution that continued too often for one transaction: it begins from its inbox."""
+    """Make the next run of an execution that continued, which begins from its inbox, with what is carried over to it.
+
+    Rows that wait for the run before it become its own, in their place: they stay in order, and are not written anew. What
+    comes before them, and is no row, goes with the envelope that begins the run. If that is much, it becomes rows that are
+    marked as carried over; and so do rows that are marked already, since they would come before it.
+    """
     assert turn.start is not None  # noqa: S101 - a next run begins with a start
-    execution = Execution.register(turn.org, turn.start, now)
-    first, *others = turn.arrivals
-    begin = Arrival(InternalContinue(start=turn.start, runs=turn.runs_before), first.request, first.row)
-    return _register(turn, execution, now, limits, [begin, *others])
+    turn.take_waiting()
+    first, *rest = turn.arrivals
+    rows = [arrival.row.id for arrival in rest if arrival.row is not None]
+    given = _take_given(rest) if rows else ()
+    has_much = bool(rows) and rest[0].came_with_start
+    is_rewritten = has_much and any(arrival.row is not None and is_carried(arrival.envelope) for arrival in rest)
+    if is_rewritten:
+        rest = [Arrival(arrival.envelope, arrival.request) for arrival in rest]
+    begin = Arrival(InternalContinue(start=turn.start, runs=turn.runs_before, signals=given), first.request, first.row)
+    taken = _register(turn, Execution.register(turn.org, turn.start, now), now, limits, [begin, *rest])
+    if is_rewritten and taken.write is not None:
+        taken.write.consumed = rows
+    return taken
+
+
+def _take_given(arrivals: list[Arrival]) -> tuple[Signal, ...]:
+    """Take the signals in front that were given to the run before, which did not take them; none if these are many."""
+    given: list[Signal] = []
+    size = 0
+    for arrival in arrivals:
+        if not arrival.came_with_start or type(arrival.envelope) is not Signal:
+            break
+        given.append(arrival.envelope)
+        size += len(arrival.envelope.value.data)
+        if len(given) > MOST_GIVEN or size > MOST_GIVEN_BYTES:
+            return ()
+    del arrivals[: len(given)]
+    return tuple(given)
 
 
 def _register(
     pending: PendingTurn, execution: Execution, now: Instant, limits: Limits, arrivals: Sequence[Arrival]
 ) -> TakenTurn:
+    """Write an execution without a history, with `arrivals` in its inbox."""
     execution.state_version = 1
     turn = Turn(execution, now, limits)
-    turn.answers = {
-        index: DONE for index, arrival in enumerate(pending.arrivals) if isinstance(arrival.envelope, Cancel | Terminate)
-    }
+    turn.answers = {index: DONE for index, arrival in enumerate(pending.arrivals) if type(arrival.envelope) in _ORDERS}
     row = to_row(execution)
     write = TurnWrite(row=row, expected_version=None)
     note_arrivals(write, pending, turn)
+    adopted: list[int] = []
     moved: list[InboxRow] = []
     sent: list[InboxRow] = []
     for arrival in arrivals:
         envelope = _without_key(arrival.envelope)
         if arrival.row is not None:
-            moved.append(make_readdressed(arrival.row, pending.execution_id, envelope, row.route))
+            if pending.follows and arrival.row.execution_id and envelope is arrival.envelope:
+                adopted.append(arrival.row.id)  # as it is
+            else:
+                moved.append(make_readdressed(arrival.row, pending.execution_id, envelope, row.route))
             continue
-        if pending.runs_before and isinstance(envelope, Signal | Cancel):
+        if pending.follows and arrival.request is None and isinstance(envelope, Signal | Cancel):
             envelope = msgspec.structs.replace(envelope, carried=True)
         sent.append(InboxRow(pending.org, pending.execution_id, "", codec.encode(envelope), route=row.route))
-    write.consumed, write.readdressed, write.outgoing = (), moved, sent
+    write.consumed, write.adopted, write.readdressed, write.outgoing = (), adopted, moved, sent
     return TakenTurn(pending, LiveExecution(execution, NoProgram(), None, 0), turn, write)
 
 
 def _without_key(envelope: AnyEnvelope) -> AnyEnvelope:
     """The key of its request is remembered from now on: with it, it would be taken for a repetition."""
-    if isinstance(envelope, Signal | Start) and envelope.request is not None:
+    if (type(envelope) is Signal or type(envelope) is Start) and envelope.request is not None:
         return msgspec.structs.replace(envelope, request=None)
     return envelope

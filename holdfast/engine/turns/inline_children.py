@@ -2,17 +2,16 @@
 
 from __future__ import annotations
 
-from itertools import repeat
+from collections import deque
 from typing import TYPE_CHECKING
 
 from holdfast.core.effects import CarriedOver
-from holdfast.core.envelopes import Start
+from holdfast.core.envelopes import Signal, Start
 from holdfast.engine.turns.arrivals import Arrival
 from holdfast.engine.turns.pending_turns import PendingTurn
 
 if TYPE_CHECKING:
     from holdfast.core.effects import Outgoing, Turn
-    from holdfast.engine.requests import Request
     from holdfast.engine.routes import Routes
 
 
@@ -56,13 +55,28 @@ class InlineChildren:
 
 
 def make_next_run(pending: PendingTurn, turn: Turn, start: Start) -> PendingTurn:
-    """The first turn of the run that follows one that continued, with what is carried over to it."""
-    carried = [pending.arrivals[index] for index, answer in turn.answers.items() if type(answer) is CarriedOver]
-    own = len(turn.successor_envelopes) - len(carried)
-    requests: list[Request | None] = [*repeat(None, own), *(arrival.request for arrival in carried)]
-    arrivals = [Arrival(start)]
-    arrivals += [Arrival(envelope, request) for envelope, request in zip(turn.successor_envelopes, requests, strict=True)]
-    following = PendingTurn(pending.org, start.execution_id, start, arrivals)
-    following.runs_before = pending.runs_before + 1
+    """The first turn of the run that follows one that continued, with what is carried over to it.
+
+    Signals are handed from run to run as they are, rows and requests included: what a run costs does not depend on how many
+    wait behind those that it takes.
+    """
+    following = PendingTurn(pending.org, start.execution_id, start, [Arrival(start)])
+    following.follows = True
+    following.runs_in_batch = pending.runs_in_batch + 1
     following.parent, following.generation = pending.parent, pending.generation
+    given = sum(type(arrival.envelope) is Signal for arrival in pending.arrivals)
+    untaken = len(turn.successor_envelopes)
+    if pending.waiting is not None:
+        following.waiting, pending.waiting = pending.waiting, None
+        following.waiting.extendleft(Arrival(envelope) for envelope in reversed(turn.successor_envelopes))
+    else:
+        carried = [pending.arrivals[index] for index, answer in turn.answers.items() if type(answer) is CarriedOver]
+        untaken -= len(carried)
+        given -= sum(type(arrival.envelope) is Signal for arrival in carried)
+        waiting = [*map(Arrival, turn.successor_envelopes[:untaken]), *carried]
+        if all(type(arrival.envelope) is Signal for arrival in waiting):
+            following.waiting = deque(waiting)
+        else:
+            following.arrivals += waiting
+    following.runs_before = 0 if given > untaken else pending.runs_before + 1
     return following

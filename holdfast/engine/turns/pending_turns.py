@@ -2,11 +2,14 @@
 
 from __future__ import annotations
 
+from collections import deque
+from collections.abc import Iterator
+from itertools import islice
 from typing import Final
 
 import msgspec
 
-from holdfast.core.envelopes import AnyEnvelope, InternalContinue, Redispatch, Start, Terminate
+from holdfast.core.envelopes import AnyEnvelope, InternalContinue, Redispatch, Signal, Start, Terminate
 from holdfast.engine.requests import Request
 from holdfast.engine.turns.arrivals import Arrival
 from holdfast.engine.turns.program_cache import LiveExecution
@@ -27,8 +30,15 @@ class PendingTurn(msgspec.Struct, eq=False, gc=False):
     """The execution with its program, once it is loaded."""
     retaken: bool = False
     """Whether the turn is taken once more because the program ended before it was given all signals."""
+    waiting: deque[Arrival] | None = None
+    """Signals that are carried along by a chain of runs: each run takes from the front what it has to see, and leaves the
+    rest to the next. They are behind `arrivals`; None: what has arrived is all there."""
+    follows: bool = False
+    """Whether a turn of the same batch continued as it: it must come to exist, or what was carried over is lost."""
     runs_before: int = 0
-    """How many runs it continues that began and ended without coming to rest."""
+    """How many runs it continues that began and ended without coming to rest, and without taking a signal."""
+    runs_in_batch: int = 0
+    """How many runs of its chain took a turn in this batch before it."""
     parent: str = ""
     """The execution that started it in the same batch: if that one's turn is lost, so is this one."""
     generation: int = 0
@@ -41,12 +51,7 @@ class PendingTurn(msgspec.Struct, eq=False, gc=False):
     @property
     def is_planned(self) -> bool:
         """Whether the batch's plan asks for it, and not another turn of the same batch."""
-        return not self.generation and not self.runs_before and not self.retaken
-
-    @property
-    def is_next_run(self) -> bool:
-        """Whether a turn of the same batch continued as it: it must come to exist, or what was carried over is lost."""
-        return self.start is not None and self.runs_before > 0
+        return not self.generation and not self.follows and not self.retaken
 
     @property
     def envelopes(self) -> list[AnyEnvelope]:
@@ -75,6 +80,35 @@ class PendingTurn(msgspec.Struct, eq=False, gc=False):
     def comes_from_store(self) -> bool:
         """Whether any of it would be found by another node if this one ended: an inbox row, a due timer, or an orphan."""
         return any(arrival.request is None or type(arrival.envelope) is Redispatch for arrival in self.arrivals)
+
+    def give_in_order(self) -> Iterator[AnyEnvelope]:
+        """What has arrived, one after the other: what waits joins `arrivals` as it is asked for."""
+        for arrival in self.arrivals:
+            yield arrival.envelope
+        while self.waiting:
+            arrival = self.waiting.popleft()
+            self.arrivals.append(arrival)
+            yield arrival.envelope
+
+    def let_signals_wait(self) -> None:
+        """Let a run that begins from its inbox take what it has to see, one by one, if nothing but signals came for it."""
+        if len(self.arrivals) < 2 or self.retaken or type(self.arrivals[0].envelope) is not InternalContinue:
+            return
+        if all(type(arrival.envelope) is Signal for arrival in islice(self.arrivals, 1, None)):
+            self.waiting = deque(islice(self.arrivals, 1, None))
+            del self.arrivals[1:]
+
+    def find_following(self, handled: int) -> Arrival | None:
+        """What comes after so many arrivals, if there is more."""
+        if handled < len(self.arrivals):
+            return self.arrivals[handled]
+        return self.waiting[0] if self.waiting else None
+
+    def take_waiting(self) -> None:
+        """Let all that waits join what has arrived."""
+        if self.waiting is not None:
+            self.arrivals += self.waiting
+            self.waiting = None
 
     def put_terminate_first(self) -> bool:
         """Put an order to terminate before all else but the start; whether there is one. It needs no program."""

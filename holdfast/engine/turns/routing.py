@@ -123,7 +123,14 @@ class _Routing:
             self._unrouted.dead_letter(row, reason)
         for row, reason in claims.newer:
             self._note_newer(row, reason)
+        held, starts, arrivals, orgs = claims.held, self._starts, self._arrivals, self._orgs
         for arrival in claims.inbox:
+            came = arrival.row
+            if came is not None and came.execution_id in held and came.attempts < self._max_attempts and _is_plain(arrival):
+                same = arrivals.get(came.execution_id)
+                if same is not None:  # one more of many, for an execution that takes them
+                    same.append(arrival)
+                    continue
             if claims.newer and self._stays_behind_newer(arrival):
                 continue
             try:
@@ -134,7 +141,6 @@ class _Routing:
             if timer.execution_id in self._newer:
                 continue
             self._add(timer.org, timer.execution_id, Arrival(make_due_envelope(timer)))
-        held, starts, arrivals, orgs = claims.held, self._starts, self._arrivals, self._orgs
         for request in requests:
             if type(request) is Request and (execution_id := request.execution_id) in held and request.key is None:
                 # The usual case, by far: a result of this node's own.
@@ -317,6 +323,7 @@ class _Routing:
             arrivals = self._arrivals[row.execution_id]
             arrivals.insert(0, arrivals.pop())  # signals may have come before it
             if type(arrival.envelope) is InternalContinue:
+                arrivals[1:1] = map(Arrival, arrival.envelope.signals)
                 self._runs_before[row.execution_id] = arrival.envelope.runs
 
     # --- starts ---
@@ -506,6 +513,11 @@ class _Routing:
         # Who comes next with the key gets the answer of the first of all: if that was another, this one leads to nothing.
         self._first[key_id] = execution_id if known is None else known.execution_id
         return known is not None
+
+
+def _is_plain(arrival: Arrival) -> bool:
+    """Whether an arrival is a signal without a key, which need not be looked up."""
+    return type(arrival.envelope) is Signal and arrival.envelope.request is None
 
 
 def _behind_newer(workflow_id: str, verb: str) -> NewerFormat:

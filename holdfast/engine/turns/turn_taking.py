@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import logging
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from time import monotonic  # the guard puts a slower one into the module
 from typing import TYPE_CHECKING, Final
 
@@ -37,10 +37,13 @@ if TYPE_CHECKING:
 
 log = logging.getLogger("holdfast.engine")
 
-MOST_RUNS_PER_BATCH: Final = 50
+RUNS_PER_BATCH: Final = 200
 """How often an execution may continue within one transaction; then its next run begins from its inbox."""
+SIGNALS_PER_RUN: Final = 16
+"""It may continue more often where many signals wait: once for as many of them. Each transaction touches all that wait, so
+what one signal costs in all does not depend on how many there are."""
 SPARE_RUNS: Final = 1_000
-"""How often an execution may continue without coming to rest beyond once for each signal that it carries along."""
+"""How often an execution may continue without coming to rest and without taking a signal, beyond `max_signals`."""
 MOST_SECONDS: Final = 0.5
 """How long the turns of one batch may compute together: a transaction must not hold its locks for long."""
 MOST_BYTES: Final = 32 * 1024 * 1024
@@ -129,17 +132,27 @@ class TurnTaker:
             pending.live = None
         self._effects.put_off(pending)
 
-    def _put_off_rest(self, pending: PendingTurn, handled: int) -> None:
-        """Let what a turn had no time or no room for wait for the next batch: in the inbox, due, or as a request."""
+    def _put_off_rest(self, pending: PendingTurn, handled: int) -> bool:
+        """Let what a turn had no time or no room for wait for the next batch: in the inbox, due, or as a request.
+
+        Whether the turn stands. That of a next run does not: it begins from its inbox, and is taken in several turns.
+        """
+        if pending.follows and pending.waiting:
+            self.leave_to_inbox(pending)
+            return False
+        pending.take_waiting()
         rest = pending.arrivals[handled:]
+        if not rest:
+            return True
         del pending.arrivals[handled:]
         self._effects.unfinished += [arrival.request for arrival in rest if arrival.request is not None]
         self._effects.has_put_off = True
+        return True
 
     def leave_to_inbox(self, pending: PendingTurn) -> None:
         """Make a child, or the next run of what continued, without its first turn: that it takes from its inbox."""
         pending.unload()
-        make = register_next_run if pending.is_next_run else register
+        make = register_next_run if pending.follows else register
         self._effects.taken.append(make(pending, self._clock.now(), self._limits))
 
     def _take(self, pending: PendingTurn, live: LiveExecution) -> None:
@@ -156,7 +169,12 @@ class TurnTaker:
             if held:
                 self._hold(pending, live, held)
                 return
-        if len(arrivals) == 1:
+        pending.let_signals_wait()
+        arrived: Iterable[AnyEnvelope]
+        if pending.waiting is not None:
+            arrived = pending.give_in_order()
+            may_go_on = _Budget(pending, self._max_bytes // 2, self._until or 0.0)
+        elif len(arrivals) == 1:
             arrived = [arrivals[0].envelope]
         else:
             arrived = pending.envelopes
@@ -164,7 +182,7 @@ class TurnTaker:
                 self.leave_to_inbox(pending)  # from there it is taken in several turns
                 return
             if pending.start is None and not pending.retaken and not any(type(one) is Terminate for one in arrived):
-                may_go_on = _Budget(arrivals, self._max_bytes // 2, self._until or 0.0)
+                may_go_on = _Budget(pending, self._max_bytes // 2, self._until or 0.0)
         turn = take_turn(
             live.execution,
             live.program,
@@ -174,10 +192,11 @@ class TurnTaker:
             hold_signals=pending.retaken,
             may_go_on=may_go_on,
         )
-        if turn.handled is not None:
-            self._put_off_rest(pending, turn.handled)
+        if turn.handled is not None and not self._put_off_rest(pending, turn.handled):
+            return
         if turn.unseen_signals and not pending.retaken:
             live.program.close()
+            pending.take_waiting()
             pending.live, pending.retaken = None, True
             self._following.append(pending)
         elif turn.blocked is None:
@@ -241,7 +260,8 @@ class TurnTaker:
 
     def _continue(self, following: PendingTurn) -> None:
         """The next run takes its first turn in this batch, unless there were too many before it."""
-        if following.runs_before % MOST_RUNS_PER_BATCH:
+        signals = 0 if following.waiting is None else len(following.waiting)
+        if following.runs_in_batch < max(RUNS_PER_BATCH, signals // SIGNALS_PER_RUN):
             self._following.append(following)
         else:
             self._effects.taken.append(register_next_run(following, self._clock.now(), self._limits))
@@ -252,6 +272,7 @@ class TurnTaker:
         """Block an execution whose turn cannot be taken: nothing of it is kept, and what has arrived waits in its inbox."""
         live = pending.live
         assert live is not None  # noqa: S101 - only loaded ones are blocked
+        pending.take_waiting()
         live.program.close()
         if live.row is None or live.row.sequence == 0:
             # Its first turn is what cannot be taken. It fails instead of leaving nothing behind.
@@ -289,7 +310,7 @@ class TurnTaker:
 
         The next run of what continued is made, and begins from its inbox: whoever continued is closed already.
         """
-        if pending.is_next_run:
+        if pending.follows:
             log.error(
                 "execution %s cannot take its first turn, which waits in its inbox", pending.execution_id, exc_info=error
             )
@@ -318,6 +339,7 @@ class TurnTaker:
 
     def _fail_new(self, pending: PendingTurn, error: Failure) -> None:
         """Close an execution as failed that did not survive its first turn."""
+        pending.take_waiting()
         row = pending.live.row if pending.live is not None else None
         if row is None:
             assert pending.start is not None  # noqa: S101 - one without a row is new
@@ -335,12 +357,13 @@ class TurnTaker:
         """
         live = pending.live
         assert live is not None  # noqa: S101 - only loaded ones take turns
+        pending.take_waiting()
         log.error(
             "a turn of execution %s failed unexpectedly; it is tried again, or the execution blocked: see `holdfast show`",
             pending.execution_id,
             exc_info=error,
         )
-        if not any(arrival.row is not None for arrival in pending.arrivals):
+        if pending.follows or not any(arrival.row is not None for arrival in pending.arrivals):
             try:
                 self.block(pending, describe_exception(error))
             except Exception as second:  # noqa: BLE001 - what cannot be written at all is nobody's but the caller's
@@ -368,17 +391,20 @@ def _value_size(envelope: AnyEnvelope) -> int:
 class _Budget:
     """Says whether a turn goes on to the next of several arrivals: not once it took long, or recorded much already."""
 
-    __slots__ = ("_arrivals", "_bytes", "_most_bytes", "_until")
+    __slots__ = ("_bytes", "_most_bytes", "_pending", "_until")
 
-    def __init__(self, arrivals: Sequence[Arrival], most_bytes: int, until: float) -> None:
-        self._arrivals = arrivals
+    def __init__(self, pending: PendingTurn, most_bytes: int, until: float) -> None:
+        self._pending = pending
         self._most_bytes = most_bytes
         self._until = until
         self._bytes = 0
 
     def __call__(self, handled: int) -> bool:
-        self._bytes += _value_size(self._arrivals[handled - 1].envelope)
-        return self._bytes <= self._most_bytes and monotonic() <= self._until
+        self._bytes += _value_size(self._pending.arrivals[handled - 1].envelope)
+        if self._bytes <= self._most_bytes and monotonic() <= self._until:
+            return True
+        following = self._pending.find_following(handled)
+        return following is not None and following.came_with_start and not self._pending.follows
 
 
 def find_held(pending: PendingTurn, live: LiveExecution, most_bytes: int, max_signals: int) -> list[Arrival]:

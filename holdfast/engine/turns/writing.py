@@ -103,6 +103,9 @@ def note_arrivals(write: TurnWrite, pending: PendingTurn, turn: Turn) -> None:
     consumed, rows = [], []
     for index, arrival in enumerate(pending.arrivals):
         envelope, request = arrival.envelope, arrival.request
+        answer = turn.answers.get(index)
+        if type(answer) is CarriedOver:
+            continue  # it is the next run's to take
         if arrival.row is not None:
             consumed.append(arrival.row.id)
         if request is not None:
@@ -113,8 +116,7 @@ def note_arrivals(write: TurnWrite, pending: PendingTurn, turn: Turn) -> None:
             key = envelope.request if type(envelope) is Signal or type(envelope) is Start else None
         if key is None:
             continue
-        answer = turn.answers.get(index)
-        if not isinstance(answer, Refused | CarriedOver):
+        if type(answer) is not Refused:
             sequence = answer.sequence if type(answer) is SignalRecorded else None
             rows.append(make_request_row(pending.org, key, pending.execution_id, sequence))
     write.consumed, write.requests = consumed, rows
