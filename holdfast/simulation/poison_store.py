@@ -78,6 +78,9 @@ class PoisonedTransaction:
     async def read_rows(self, execution_ids: Collection[str]) -> dict[str, ExecutionRow]:
         return await self._do(lambda: self.inner.read_rows(execution_ids))
 
+    async def count_waiting(self, execution_ids: Collection[str], limit: int) -> dict[str, int]:
+        return await self._do(lambda: self.inner.count_waiting(execution_ids, limit))
+
     async def read_latest(self, org: str, workflow_id: str) -> ExecutionRow | None:
         return await self._do(lambda: self.inner.read_latest(org, workflow_id))
 
