@@ -255,6 +255,9 @@ class BatchRunner:
         untried = outcome.lost | busy
         again = trial.keep(untried)
         if again is not None:  # another transaction was faster, or looks at it: that was no try
+            # A request by workflow id may have been taken all the same, by the run that follows the one that was wanted.
+            still_open = {*outcome.retries, *(one.request for one in outcome.forwards)}
+            again.replace_requests(still_open.intersection)
             kept = set(again.requests)
             outcome.retries = [request for request in outcome.retries if request not in kept]
             outcome.forwards = [one for one in outcome.forwards if one.request not in kept]
