@@ -323,7 +323,7 @@ async def test_N5_nothing_is_begun_anew_while_all_is_well(nodes: Nodes, caplog: 
             await beat(nodes, 10)
     DOOR.open()
 
-    assert [await handle.result() for handle in handles] == [1] * 12 or caplog.text == ""
+    assert len([await handle.result() for handle in handles]) == 12
     assert caplog.text == ""
     assert a._runtime.reconciler.begun_anew == b._runtime.reconciler.begun_anew == 0
 
