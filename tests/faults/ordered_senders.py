@@ -20,7 +20,7 @@ from holdfast.code.definitions import Workflow
 from holdfast.core.events import SignalReceived
 from holdfast.core.payloads import decode
 from holdfast.engine.use_cases.transactional_outbox import TransactionWork
-from holdfast.errors import ExecutionClosed, ExecutionNotFound
+from holdfast.errors import ExecutionClosed, ExecutionNotFound, OutcomeUnknown, StoreUnavailable
 
 WAYS: Final = ("workflow id", "execution id", "start", "transaction", "transaction with start", "other workflow")
 PATIENCE: Final = 300.0
@@ -82,6 +82,17 @@ class Sender:
         self._random = random.Random(seed)
         self._execution_id = ""
 
+    async def send_until_stored(self, number: int) -> None:
+        """Send one signal, again if the store was too busy: nothing was stored then. It is no fault of the order."""
+        while True:
+            try:
+                await self.send(number)
+                return
+            except OutcomeUnknown:
+                raise
+            except StoreUnavailable:
+                await asyncio.sleep(0.1)
+
     async def send(self, number: int) -> None:
         """Send one signal, by the next node; returns when it is answered."""
         way = self._random.choice(WAYS)
@@ -139,7 +150,7 @@ async def run_stress(url: str, stress: Stress) -> tuple[int, list[str]]:
         async def send_all(target: str, name: str) -> None:
             sender = Sender(engines, name, target, arguments, f"{stress.seed} {target} {name}")
             for number in range(stress.signals):
-                await sender.send(number)
+                await sender.send_until_stored(number)
 
         sending = [send_all(target, f"s{number}") for target in targets for number in range(stress.senders)]
         disturbing = asyncio.ensure_future(_block_and_retry(engines, targets, stress.seed))
