@@ -15,7 +15,6 @@ from holdfast.core.instants import Instant
 from holdfast.core.options import TimeoutKind
 from holdfast.core.payloads import Payload
 from holdfast.core.retry import may_retry, retry_delay
-from holdfast.core.work_keys import digest_work
 
 Ending: TypeAlias = (
     events.ActivityCompleted
@@ -177,7 +176,7 @@ def is_about_present(turn: Turn, envelope: AboutAttempt) -> bool:
 def is_about_work(execution: Execution, envelope: AboutAttempt) -> bool:
     """Whether the activity is open that an envelope is about: not another one, which got its number in another past."""
     activity = execution.activities.get(envelope.number)
-    return activity is not None and envelope.work in ("", digest_work(activity.event))
+    return activity is not None and envelope.work in ("", activity.work)
 
 
 def _give_up_present(turn: Turn, number: int) -> None:

@@ -8,13 +8,14 @@ from typing import Final, TypeAlias
 
 import msgspec
 
+from holdfast.core.behaviours import WORK_KEYS
 from holdfast.core.envelopes import AnyEnvelope, Start
 from holdfast.core.events import ActivityScheduled, AnyEvent
 from holdfast.core.execution import Execution
 from holdfast.core.failures import Failure
 from holdfast.core.instants import Instant, Micros
 from holdfast.core.payloads import Payload
-from holdfast.core.work_keys import find_work, make_idempotency_key
+from holdfast.core.work_keys import make_idempotency_key
 from holdfast.errors import HoldfastError
 
 
@@ -208,5 +209,5 @@ def make_task(execution: Execution, number: int, route: str = "") -> ActivityTas
         attempt.lost,
         route,
         attempt.offered,
-        find_work(execution.behaviours, activity.event),
+        activity.work if WORK_KEYS in execution.behaviours else "",
     )

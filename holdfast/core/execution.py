@@ -10,6 +10,7 @@ from holdfast.core.failures import Failure
 from holdfast.core.instants import Instant
 from holdfast.core.lifecycle import Operation, Status, next_status
 from holdfast.core.payloads import Payload
+from holdfast.core.work_keys import digest_work
 
 
 class AttemptState(msgspec.Struct, frozen=True, omit_defaults=True, gc=False, forbid_unknown_fields=True):
@@ -36,11 +37,19 @@ class AttemptState(msgspec.Struct, frozen=True, omit_defaults=True, gc=False, fo
 FIRST_ATTEMPT = AttemptState()
 
 
-class OpenActivity(msgspec.Struct, frozen=True, gc=False):
+class OpenActivity(msgspec.Struct, gc=False):
     """An activity whose end is not recorded yet."""
 
     event: ActivityScheduled
     scheduled_at: Instant
+    _work: str = ""
+
+    @property
+    def work(self) -> str:
+        """The digest of what is asked (`core.work_keys`), which is made once."""
+        if not self._work:
+            self._work = digest_work(self.event)
+        return self._work
 
 
 class Waiting(msgspec.Struct, frozen=True, omit_defaults=True, gc=False, forbid_unknown_fields=True):

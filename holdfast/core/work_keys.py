@@ -10,10 +10,8 @@ key would be done again by a service that knows the old one.
 from __future__ import annotations
 
 import hashlib
-from collections.abc import Collection
 from typing import Final
 
-from holdfast.core.behaviours import WORK_KEYS
 from holdfast.core.events import ActivityScheduled
 
 DIGEST_BYTES: Final = 8
@@ -25,11 +23,6 @@ def digest_work(event: ActivityScheduled) -> str:
     work = hashlib.blake2b(f"{event.name}\0{given.encoding}\0{given.key}\0".encode(), digest_size=DIGEST_BYTES)
     work.update(given.data)
     return work.hexdigest()
-
-
-def find_work(behaviours: Collection[str], event: ActivityScheduled) -> str:
-    """The digest of an activity's work, where its execution recorded that keys have one; else empty."""
-    return digest_work(event) if WORK_KEYS in behaviours else ""
 
 
 def make_idempotency_key(execution_id: str, number: int, work: str) -> str:
