@@ -40,6 +40,8 @@ class SignalFuture(WorkflowFuture[Any]):
         self.name = name
         self.hint = hint
         self.race = race
+        self.ticket = 0
+        """Its place among those who wait; 0 if it does not have to."""
 
     def cancel(self, msg: Any | None = None) -> bool:
         """End the wait: the next signal is not for it."""
@@ -61,14 +63,15 @@ class SignalQueues:
     def __init__(self, issuer: CommandIssuer) -> None:
         self._issuer = issuer
         self._buffers: dict[str, deque[Payload]] = {}
-        self._waiters: dict[str, OrderedDict[SignalFuture, None]] = {}
-        """Who waits for the signals of each name, in the order in which they began to."""
+        self._waiters: dict[str, OrderedDict[int, SignalFuture]] = {}
+        """Who waits for the signals of each name, by ticket, in the order in which they began to."""
+        self._tickets = 0
 
     def receive(self, name: str, value: Payload) -> None:
         """A signal arrived: the first who waits gets it, else it is buffered."""
         waiters = self._waiters.get(name)
         while waiters:
-            future = next(iter(waiters))
+            future = next(iter(waiters.values()))
             if future.done() or (future.race is not None and future.race.winner.done()):
                 self.forget(future)
                 continue
@@ -88,7 +91,8 @@ class SignalQueues:
         if value is not _NOTHING:
             future.set_result(value)
             return future
-        self._waiters.setdefault(name, OrderedDict())[future] = None
+        self._tickets = future.ticket = self._tickets + 1
+        self._waiters.setdefault(name, OrderedDict())[future.ticket] = future
         if timeout is not None:
             handle = self._issuer.loop.call_at((self._issuer.loop.now + timeout) / 1_000_000, future.expire)
             future.add_done_callback(lambda _: handle.cancel())
@@ -98,7 +102,7 @@ class SignalQueues:
         """A wait has ended: nothing is kept of it."""
         waiters = self._waiters.get(future.name)
         if waiters is not None:
-            waiters.pop(future, None)
+            waiters.pop(future.ticket, None)
             if not waiters:
                 del self._waiters[future.name]
 
@@ -132,7 +136,9 @@ class SignalQueues:
 
     def waiting(self) -> tuple[str, ...]:
         """The names of the signals that workflow code waits for."""
-        return tuple(name for name, waiters in self._waiters.items() if any(not future.done() for future in waiters))
+        return tuple(
+            name for name, waiters in self._waiters.items() if any(not future.done() for future in waiters.values())
+        )
 
     def release(self) -> None:
         """Let go of the program, which is closed."""

@@ -160,7 +160,7 @@ def take_turn(
     With `hold_signals`, the signals among `arrived` come first and are all in their queues before the program runs again:
     for a turn that has to be taken again because the program ended before it was given them.
     """
-    listed = arrived if isinstance(arrived, Sequence) else None
+    listed = arrived if isinstance(arrived, list | tuple) else None
     now = find_time(execution, listed or (), clock)
     turn = Turn(execution, now, limits, now - clock)
     last_held = -1
@@ -221,7 +221,7 @@ def find_time(execution: Execution, arrived: Sequence[AnyEnvelope], clock: Insta
     That is the time of its last turn, and when a timer fires the time for which that was set. Without it, code that waits
     until some time by `ctx.now()` would wait again and again after the clock was set back.
     """
-    now = max(clock, execution.updated_at)
+    now = max(execution.updated_at, clock)
     if execution.timers:
         for one in arrived:
             if type(one) is envelopes.TimerDue:

@@ -20,7 +20,6 @@ import asyncio
 import functools
 import sys
 import time
-from abc import ABC, abstractmethod
 from collections.abc import Callable
 from typing import Final, Protocol
 
@@ -70,12 +69,12 @@ read_steady_clock: Final = _find_steady_clock()
 """Nanoseconds since some moment, by a clock that is never set."""
 
 
-class LoopClock(ABC):
+class LoopClock:
     """A wall clock with alarms in the running loop. It may be set at any time; see the module."""
 
-    @abstractmethod
     def now(self) -> Instant:
-        """The present, in microseconds since the epoch."""
+        """The present, in microseconds since the epoch: by the machine's clock, unless a subclass knows better."""
+        return time.time_ns() // 1000
 
     def steady(self) -> Micros:
         """Microseconds since some moment; never set, never going back."""
@@ -125,10 +124,6 @@ class _LoopAlarm:
 
 class SystemClock(LoopClock):
     """The machine's wall clock, with alarms in the running loop."""
-
-    def now(self) -> Instant:
-        """The machine's time, in microseconds since the epoch."""
-        return time.time_ns() // 1000
 
 
 class StoreClock(LoopClock):

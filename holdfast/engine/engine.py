@@ -556,7 +556,8 @@ class Engine:
             raise EngineClosed(
                 "Expected the engine to be open, but it is not. Use `async with Engine(...)`, or await open()."
             )
-        self._check_loop()
+        if asyncio._get_running_loop() is not self._loop:
+            self._check_loop()
 
     def _check_loop(self) -> None:
         """Raises WrongEventLoop unless the loop runs in which the engine was opened: in any other, awaiting would hang."""

@@ -13,7 +13,6 @@ import logging
 from collections.abc import Awaitable, Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, Final
-from weakref import WeakValueDictionary
 
 import msgspec
 
@@ -26,9 +25,10 @@ from holdfast.core.options import TimeoutKind
 from holdfast.core.payloads import Payload
 from holdfast.engine.activities.attempt import ActivityAttempt, current
 from holdfast.engine.activities.limits import ActivitySlots, WaitingAttempt
+from holdfast.engine.activities.outcomes_in_transit import OutcomesInTransit
 from holdfast.engine.activities.processes import ProcessPool, RaisedElsewhere
 from holdfast.engine.activities.running import AttemptTimeouts, BegunAttempts, RunningAttempt
-from holdfast.engine.activities.stale_attempts import AttemptKey, key_of
+from holdfast.engine.activities.stale_attempts import key_of
 from holdfast.engine.activities.threads import ActivityThreads
 from holdfast.engine.clock import call_after
 from holdfast.engine.requests import Answer, Handled, Request
@@ -100,8 +100,7 @@ class ActivityRunner:
         self._processes = ProcessPool(config.max_processes)
         self._rate_alarm: Alarm | None = None
         self._is_closing = False
-        self.outcomes: WeakValueDictionary[AttemptKey, Request] = WeakValueDictionary()
-        """Outcomes that are on their way to their executions: each is there as long as a queue or a batch has it."""
+        self.outcomes = OutcomesInTransit()
         self.started = 0
         """How many attempts were given to this node to run."""
         self.unfinished: list[ActivityTask] = []
@@ -322,7 +321,7 @@ class ActivityRunner:
         self, task: ActivityTask, envelope: envelopes.AnyEnvelope, future: asyncio.Future[Answer] | None = None
     ) -> None:
         request = Request(task.org, envelope, task.execution_id, future=future)
-        self.outcomes[key_of(task)] = request
+        self.outcomes.add(key_of(task), request)
         self._send_outcome(task, request)
 
     # --- timeouts and heartbeats ---

@@ -95,7 +95,7 @@ class StaleAttempts:
 
 def find_present(runner: ActivityRunner) -> set[AttemptKey]:
     """The attempts that run on a node, wait there for a slot, or have an outcome that is on its way to their execution."""
-    return {key_of(task) for task in runner.tasks}.union(runner.outcomes)
+    return {key_of(task) for task in runner.tasks}.union(runner.outcomes.keys())
 
 
 def key_of(task: ActivityTask) -> AttemptKey:

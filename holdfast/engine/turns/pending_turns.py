@@ -92,7 +92,7 @@ class PendingTurn(msgspec.Struct, eq=False, gc=False):
 
     def let_signals_wait(self) -> None:
         """Let a run that begins from its inbox take what it has to see, one by one, if nothing but signals came for it."""
-        if len(self.arrivals) < 2 or self.retaken or type(self.arrivals[0].envelope) is not InternalContinue:
+        if self.retaken or type(self.arrivals[0].envelope) is not InternalContinue:
             return
         if all(type(arrival.envelope) is Signal for arrival in islice(self.arrivals, 1, None)):
             self.waiting = deque(islice(self.arrivals, 1, None))

@@ -169,7 +169,8 @@ class TurnTaker:
             if held:
                 self._hold(pending, live, held)
                 return
-        pending.let_signals_wait()
+        if len(arrivals) > 1:
+            pending.let_signals_wait()
         arrived: Iterable[AnyEnvelope]
         if pending.waiting is not None:
             arrived = pending.give_in_order()

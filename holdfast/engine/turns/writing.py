@@ -101,9 +101,10 @@ def _dead_letter_rows(execution: Execution, turn: Turn, node: str) -> Sequence[D
 def note_arrivals(write: TurnWrite, pending: PendingTurn, turn: Turn) -> None:
     """Note in what a turn writes which inbox rows it took, and what is remembered of the requests with keys among them."""
     consumed, rows = [], []
+    answers = turn.answers
     for index, arrival in enumerate(pending.arrivals):
         envelope, request = arrival.envelope, arrival.request
-        answer = turn.answers.get(index)
+        answer = answers.get(index) if answers else None
         if type(answer) is CarriedOver:
             continue  # it is the next run's to take
         if arrival.row is not None:
