@@ -490,8 +490,8 @@ class Store(Reader, Nodes, Offers, Protocol):
         """Remove dead letters; how many there were. May raise OutcomeUnknown; doing it again does no harm."""
         ...
 
-    async def requeue_dead_letters(self, org: str, ids: Collection[int]) -> int:
-        """Move dead letters back into the inbox, as one step; how many there were.
+    async def requeue_dead_letters(self, org: str, ids: Collection[int], at: Instant = 0) -> int:
+        """Move dead letters back into the inbox, as one step, as accepted `at`; how many there were.
 
         Each starts anew: with 0 attempts, and for anybody. May raise OutcomeUnknown; doing it again does no harm.
         """

@@ -99,6 +99,8 @@ class InboxRow(msgspec.Struct, frozen=True, gc=False):
     attempts: int = 0
     route: Route = ""
     """That of the receiver, where the sender knows it. `Store.deliver` fills it in."""
+    at: Instant = 0
+    """When it was accepted, for people; 0 if that is unknown: a node of an earlier version put it."""
 
 
 class DeadLetterRow(msgspec.Struct, frozen=True, gc=False):

@@ -11,18 +11,20 @@ import pytest
 
 STORES: Final = Path(__file__).parents[2] / "holdfast" / "store"
 SCHEMAS: Final = {
-    ("postgres", 4): "f51e58ae83f04894",
-    ("sqlite", 4): "3513ca4e18f3478a",
+    ("postgres", 5): "ac67b2dd9ecefe85",
+    ("sqlite", 5): "24c46ac0f8c47d1f",
 }
 """Of each store the number of its newest migration, and the digest of `schema.sql` at that number."""
 MIGRATIONS: Final = {
     "postgres/0002_initial.sql": "5998e825401be42a",
     "postgres/0003_timer_kinds_node_lists.sql": "296a9b52fda5e038",
     "postgres/0004_open_executions_index.sql": "d10bb4ec4f03da83",
+    "postgres/0005_arrival_times.sql": "d3cef017e03d7aeb",
     "sqlite/0001_initial.sql": "1e0a7376dbd51f1c",
     "sqlite/0002_routes_offers_retention.sql": "be1085f5c8343c5c",
     "sqlite/0003_timer_kinds_node_lists.sql": "3da50210c76e72dc",
     "sqlite/0004_open_executions_index.sql": "2226323cbb61f8a1",
+    "sqlite/0005_arrival_times.sql": "c0d96a790b6e4f88",
 }
 
 

@@ -109,10 +109,12 @@ class MemoryStore:
     async def discard_dead_letters(self, org: str, ids: Collection[int]) -> int:
         return len(await self._take_dead_letters(org, ids))
 
-    async def requeue_dead_letters(self, org: str, ids: Collection[int]) -> int:
-        return len(await self._take_dead_letters(org, ids, requeue=True))
+    async def requeue_dead_letters(self, org: str, ids: Collection[int], at: Instant = 0) -> int:
+        return len(await self._take_dead_letters(org, ids, requeued_at=at))
 
-    async def _take_dead_letters(self, org: str, ids: Collection[int], *, requeue: bool = False) -> list[DeadLetterRow]:
+    async def _take_dead_letters(
+        self, org: str, ids: Collection[int], requeued_at: Instant | None = None
+    ) -> list[DeadLetterRow]:
         """DELETE ... RETURNING: who comes second waits for the first and finds nothing."""
         session, stored = Session(self._connection), self.database.tables.dead_letters
         with session.statement():
@@ -121,8 +123,10 @@ class MemoryStore:
                 await session.wait_until(partial(session.locks.try_key, session, ("dead letter", row_id)))
             taken = [stored[row_id] for row_id in sorted(set(ids)) if row_id in stored and stored[row_id].org == org]
             session.changes.discarded.update(row.id for row in taken)
-            if requeue:
-                session.put_inbox(InboxRow(row.org, row.execution_id, row.workflow_id, row.body) for row in taken)
+            if requeued_at is not None:
+                session.put_inbox(
+                    InboxRow(row.org, row.execution_id, row.workflow_id, row.body, at=requeued_at) for row in taken
+                )
         await session.finish(Point.UPDATE, Point.UPDATED)
         return taken
 

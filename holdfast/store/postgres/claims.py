@@ -233,11 +233,11 @@ class _Taker:
             self._claim.due_until,
             *(zip(*named, strict=True) if named else ((), (), ())),
         )
-        for org, execution_id, workflow_id, body, order, attempts, route, number, kind in rows:
+        for org, execution_id, workflow_id, body, order, attempts, route, at, number, kind in rows:
             if execution_id and (org, execution_id) not in self._addressed and (org, execution_id, workflow_id) not in named:
                 continue
             if body is not None:
-                claimed.inbox.append(InboxRow(org, execution_id, workflow_id, body, order, attempts, route))
+                claimed.inbox.append(InboxRow(org, execution_id, workflow_id, body, order, attempts, route, at))
             else:
                 claimed.due.append(to_timer_row((org, execution_id, number, order, kind, attempts, route)))
         if claimed.due:

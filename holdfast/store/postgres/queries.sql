@@ -119,18 +119,18 @@ UNION ALL
 -- name: read_waiting
 -- What waits for executions, what is due for those that are open ($2), and what waits for workflow ids ($4 to $6: each with
 -- either nothing for an execution id, or with itself); timers come with NULL for a body.
-SELECT org, execution_id, workflow_id, body, id, attempts, route, 0 AS number, '' AS kind
+SELECT org, execution_id, workflow_id, body, id, attempts, route, at, 0 AS number, '' AS kind
 FROM holdfast.inbox
 WHERE execution_id = ANY ($1::text[])
 UNION ALL
-SELECT org, execution_id, '', NULL, due, attempt, route, number, kind
+SELECT org, execution_id, '', NULL, due, attempt, route, 0, number, kind
 FROM holdfast.timers
 WHERE execution_id = ANY ($2::text[]) AND due <= $3
 UNION ALL
-SELECT mine.org, asked.execution_id, mine.workflow_id, mine.body, mine.id, mine.attempts, mine.route, 0, ''
+SELECT mine.org, asked.execution_id, mine.workflow_id, mine.body, mine.id, mine.attempts, mine.route, mine.at, 0, ''
 FROM unnest($4::text[], $5::text[], $6::text[]) AS asked (org, execution_id, workflow_id)
 CROSS JOIN LATERAL (
-    SELECT inbox.org, inbox.workflow_id, inbox.body, inbox.id, inbox.attempts, inbox.route
+    SELECT inbox.org, inbox.workflow_id, inbox.body, inbox.id, inbox.attempts, inbox.route, inbox.at
     FROM holdfast.inbox
     WHERE inbox.execution_id = asked.execution_id AND inbox.workflow_id = asked.workflow_id AND inbox.org = asked.org
     OFFSET 0  -- one walk for each: the planner must not turn them into one through all that wait under workflow ids
@@ -139,10 +139,10 @@ CROSS JOIN LATERAL (
 -- name: read_withheld
 -- Of what waits for executions that take no turns ($1): what does not go by their route ($2; NULL: whichever does), and short rows
 -- that begin as orders do. Of a long body only the length is looked at.
-SELECT mine.org, mine.execution_id, mine.workflow_id, mine.body, mine.id, mine.attempts, mine.route
+SELECT mine.org, mine.execution_id, mine.workflow_id, mine.body, mine.id, mine.attempts, mine.route, mine.at
 FROM unnest($1::text[], $2::text[]) AS asked (execution_id, route)
 CROSS JOIN LATERAL (
-    SELECT inbox.org, inbox.execution_id, inbox.workflow_id, inbox.body, inbox.id, inbox.attempts, inbox.route
+    SELECT inbox.org, inbox.execution_id, inbox.workflow_id, inbox.body, inbox.id, inbox.attempts, inbox.route, inbox.at
     FROM holdfast.inbox
     WHERE inbox.execution_id = asked.execution_id
         AND (
@@ -300,11 +300,11 @@ ORDER BY execution_id
 LIMIT $1;
 
 -- name: list_inbox
-SELECT org, execution_id, workflow_id, body, id, attempts, route
+SELECT org, execution_id, workflow_id, body, id, attempts, route, at
 FROM holdfast.inbox
 WHERE org = $1 AND execution_id = $2
 UNION ALL
-SELECT org, execution_id, workflow_id, body, id, attempts, route
+SELECT org, execution_id, workflow_id, body, id, attempts, route, at
 FROM holdfast.inbox
 WHERE org = $1 AND execution_id = '' AND workflow_id = $3
 ORDER BY id

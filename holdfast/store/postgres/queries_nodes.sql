@@ -93,10 +93,10 @@ FOR NO KEY UPDATE;
 -- name: enlist
 -- On a user's own connection. The wake-up rides on the user's commit: there is no other moment at which it could be sent.
 WITH put AS (
-    INSERT INTO holdfast.inbox (org, execution_id, workflow_id, body, attempts, route)
-    VALUES ($1, $2, $3, $4, $5, $6)
+    INSERT INTO holdfast.inbox (org, execution_id, workflow_id, body, attempts, route, at)
+    VALUES ($1, $2, $3, $4, $5, $6, $7)
 )
-SELECT pg_notify($7, '');
+SELECT pg_notify($8, '');
 
 -- name: notify
 SELECT pg_notify($1, '');

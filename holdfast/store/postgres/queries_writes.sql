@@ -149,8 +149,8 @@ SET execution_id = $1, workflow_id = '', route = $2
 WHERE id = ANY ($3::bigint[]);
 
 -- name: put_inbox
-INSERT INTO holdfast.inbox (org, execution_id, workflow_id, body, attempts, route)
-SELECT * FROM unnest($1::text[], $2::text[], $3::text[], $4::bytea[], $5::integer[], $6::text[]);
+INSERT INTO holdfast.inbox (org, execution_id, workflow_id, body, attempts, route, at)
+SELECT * FROM unnest($1::text[], $2::text[], $3::text[], $4::bytea[], $5::integer[], $6::text[], $7::bigint[]);
 
 -- name: put_dead_letters
 INSERT INTO holdfast.dead_letters (org, execution_id, workflow_id, body, reason, node, at, attempts)

@@ -94,7 +94,7 @@ async def write_envelopes(
 
 
 async def put_inbox(connection: Connection, sql: Sql, rows: Iterable[InboxRow]) -> None:
-    values = [(row.org, row.execution_id, row.workflow_id, row.body, row.attempts, row.route) for row in rows]
+    values = [(row.org, row.execution_id, row.workflow_id, row.body, row.attempts, row.route, row.at) for row in rows]
     await _run(connection, sql["put_inbox"], values)
 
 

@@ -212,6 +212,7 @@ class PostgresStore(Reads, PostgresNodes):
                     row.body,
                     attempts=row.attempts,
                     route=routes[row.org, row.execution_id],
+                    at=row.at,
                 )
                 for row, is_open in zip(rows, accepted, strict=True)
                 if is_open
@@ -226,13 +227,14 @@ class PostgresStore(Reads, PostgresNodes):
     async def discard_dead_letters(self, org: str, ids: Collection[int]) -> int:
         return len(await self._connections.fetch("discard dead letters in", "take_dead_letters", org, list(ids)))
 
-    async def requeue_dead_letters(self, org: str, ids: Collection[int]) -> int:
+    async def requeue_dead_letters(self, org: str, ids: Collection[int], at: Instant = 0) -> int:
         sql = self._connections.sql
 
         async def work(connection: Connection) -> int:
             taken = sorted(await connection.fetch(sql["take_dead_letters"], org, list(ids)))
             if taken:
-                await put_inbox(connection, sql, [InboxRow(*row[1:]) for row in taken])
+                rows = [InboxRow(owner, target, workflow_id, body, at=at) for _, owner, target, workflow_id, body in taken]
+                await put_inbox(connection, sql, rows)
             return len(taken)
 
         count: int = await self._write("requeue dead letters in", work)

@@ -33,7 +33,7 @@ async def enlist(connection: Any, address: DatabaseAddress, rows: Sequence[Inbox
     statement = statements_for(address.schema)["enlist"]
     channel = name_channel(address.schema, WakeReason.WORK)
     for row in rows:
-        values = (row.org, row.execution_id, row.workflow_id, row.body, row.attempts, row.route, channel)
+        values = (row.org, row.execution_id, row.workflow_id, row.body, row.attempts, row.route, row.at, channel)
         try:
             await run(connection, statement, values)
         except InvalidArguments:

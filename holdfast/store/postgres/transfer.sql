@@ -70,7 +70,7 @@ ORDER BY execution_id, number
 LIMIT $3;
 
 -- name: page_inbox
-SELECT id, org, execution_id, workflow_id, body, id, attempts, route
+SELECT id, org, execution_id, workflow_id, body, id, attempts, route, at
 FROM (
     SELECT *, sum(octet_length(body)) OVER (ORDER BY id) - octet_length(body) AS size_before
     FROM (SELECT * FROM holdfast.inbox WHERE id > $1 ORDER BY id LIMIT $2) AS page
@@ -128,7 +128,8 @@ ORDER BY execution_id, number;
 
 -- name: copy_inbox
 -- By execution id; or, of an open execution, by workflow id. With the execution each is for.
-SELECT executions.execution_id, inbox.org, inbox.execution_id, inbox.workflow_id, inbox.body, inbox.id, inbox.attempts, inbox.route
+SELECT executions.execution_id, inbox.org, inbox.execution_id, inbox.workflow_id, inbox.body, inbox.id, inbox.attempts, inbox.route,
+       inbox.at
 FROM holdfast.executions
 JOIN holdfast.inbox
     ON inbox.org = executions.org

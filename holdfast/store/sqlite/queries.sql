@@ -113,11 +113,11 @@ WHERE due <= :due_until
 ORDER BY due;
 
 -- name: read_inbox
-SELECT org, execution_id, workflow_id, body, id, attempts, route
+SELECT org, execution_id, workflow_id, body, id, attempts, route, at
 FROM inbox
 WHERE execution_id IN (SELECT value FROM json_each(:execution_ids)) AND execution_id <> ''
 UNION ALL
-SELECT org, execution_id, workflow_id, body, id, attempts, route
+SELECT org, execution_id, workflow_id, body, id, attempts, route, at
 FROM inbox
 WHERE execution_id = ''
     AND workflow_id IN (SELECT json_extract(value, '$[1]') FROM json_each(:workflow_ids))
@@ -127,7 +127,7 @@ ORDER BY id;
 -- name: read_withheld
 -- Of what waits for executions that take no turns, asked for as {execution id: route, or null}: what does not go by that route, and
 -- short rows that begin as orders do. Of a long body only the length is looked at, and `route`, which lies behind it, only if asked for.
-SELECT inbox.org, inbox.execution_id, inbox.workflow_id, inbox.body, inbox.id, inbox.attempts, inbox.route
+SELECT inbox.org, inbox.execution_id, inbox.workflow_id, inbox.body, inbox.id, inbox.attempts, inbox.route, inbox.at
 FROM json_each(:routes) AS asked
 CROSS JOIN inbox ON inbox.execution_id = asked.key
 WHERE (asked.value IS NOT NULL AND inbox.route <> asked.value)
@@ -309,11 +309,11 @@ ORDER BY execution_id
 LIMIT :limit;
 
 -- name: list_inbox
-SELECT org, execution_id, workflow_id, body, id, attempts, route
+SELECT org, execution_id, workflow_id, body, id, attempts, route, at
 FROM inbox
 WHERE org = :org AND execution_id = :execution_id
 UNION ALL
-SELECT org, execution_id, workflow_id, body, id, attempts, route
+SELECT org, execution_id, workflow_id, body, id, attempts, route, at
 FROM inbox
 WHERE org = :org AND execution_id = '' AND workflow_id = :workflow_id
 ORDER BY id

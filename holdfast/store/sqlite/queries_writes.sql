@@ -113,8 +113,8 @@ SET execution_id = ?, workflow_id = '', route = ?
 WHERE id IN (SELECT value FROM json_each(?));
 
 -- name: put_inbox
-INSERT INTO inbox (org, execution_id, workflow_id, body, attempts, route)
-VALUES (?, ?, ?, ?, ?, ?);
+INSERT INTO inbox (org, execution_id, workflow_id, body, attempts, route, at)
+VALUES (?, ?, ?, ?, ?, ?, ?);
 
 -- name: put_dead_letters
 INSERT INTO dead_letters (org, execution_id, workflow_id, body, reason, node, at, attempts)

@@ -88,7 +88,7 @@ def take_inbox(connection: sqlite3.Connection, changes: Changes, ids: Sequence[i
 def put_inbox(connection: sqlite3.Connection, changes: Changes, rows: Iterable[InboxRow]) -> None:
     values: list[Any] = []
     for row in rows:
-        values += (row.org, row.execution_id, row.workflow_id, bytearray(row.body), row.attempts, row.route)
+        values += (row.org, row.execution_id, row.workflow_id, bytearray(row.body), row.attempts, row.route, row.at)
     if not values:
         return
     changes.inbox_rows += _PUT_INBOX.run(connection, values)

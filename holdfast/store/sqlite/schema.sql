@@ -6,7 +6,7 @@
 -- Ours: "hold" in ASCII. A file without it is never touched.
 PRAGMA application_id = 1752132708;
 -- The number of the last migration.
-PRAGMA user_version = 4;
+PRAGMA user_version = 5;
 
 -- One row per execution. `id` counts arrivals: of two executions with one workflow id, the greater is the newer.
 -- Columns that tell an execution from others never change; `details` is JSON that no query looks into. `nodes` is a JSON list of
@@ -70,7 +70,8 @@ CREATE TABLE timers (
 
 CREATE INDEX timers_by_due ON timers (due);
 
--- AUTOINCREMENT: an id says when a row arrived among all that ever did, so none is used again.
+-- AUTOINCREMENT: an id says when a row arrived among all that ever did, so none is used again. `at` is when it was accepted, for
+-- people; 0 if that is unknown.
 CREATE TABLE inbox (
     id           INTEGER PRIMARY KEY AUTOINCREMENT,
     org          TEXT    NOT NULL,
@@ -78,7 +79,8 @@ CREATE TABLE inbox (
     workflow_id  TEXT    NOT NULL,
     body         BLOB    NOT NULL,
     attempts     INTEGER NOT NULL,
-    route        TEXT    NOT NULL DEFAULT ''
+    route        TEXT    NOT NULL DEFAULT '',
+    at           INTEGER NOT NULL DEFAULT 0
 ) STRICT;
 
 CREATE INDEX inbox_by_address ON inbox (execution_id, workflow_id);

@@ -195,10 +195,10 @@ class SqliteStore:
     async def discard_dead_letters(self, org: str, ids: Collection[int]) -> int:
         return await self._write("discard dead letters in", lambda db, _: len(_take_dead_letters(db, org, ids)))
 
-    async def requeue_dead_letters(self, org: str, ids: Collection[int]) -> int:
+    async def requeue_dead_letters(self, org: str, ids: Collection[int], at: Instant = 0) -> int:
         def work(connection: sqlite3.Connection, changes: Changes) -> int:
             taken = _take_dead_letters(connection, org, ids)
-            put_inbox(connection, changes, taken)
+            put_inbox(connection, changes, [replace(row, at=at) for row in taken])
             return len(taken)
 
         return await self._write("requeue dead letters in", work)

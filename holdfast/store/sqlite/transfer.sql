@@ -53,7 +53,7 @@ ORDER BY execution_id, number
 LIMIT ?;
 
 -- name: page_inbox
-SELECT id, org, execution_id, workflow_id, body, id, attempts, route
+SELECT id, org, execution_id, workflow_id, body, id, attempts, route, at
 FROM inbox
 WHERE id > ?
 ORDER BY id
@@ -97,11 +97,11 @@ ORDER BY number;
 
 -- name: copy_inbox
 -- By execution id; or, of an open execution, by workflow id.
-SELECT org, execution_id, workflow_id, body, id, attempts, route
+SELECT org, execution_id, workflow_id, body, id, attempts, route, at
 FROM inbox
 WHERE execution_id = :execution_id AND org = :org
 UNION ALL
-SELECT org, execution_id, workflow_id, body, id, attempts, route
+SELECT org, execution_id, workflow_id, body, id, attempts, route, at
 FROM inbox
 WHERE :is_open AND execution_id = '' AND workflow_id = :workflow_id AND org = :org
 ORDER BY id;
@@ -146,8 +146,8 @@ INSERT INTO timers (org, execution_id, number, due, kind, attempt, route)
 VALUES (?, ?, ?, ?, ?, ?, ?);
 
 -- name: move_inbox
-INSERT INTO inbox (org, execution_id, workflow_id, body, id, attempts, route)
-VALUES (?, ?, ?, ?, ?, ?, ?);
+INSERT INTO inbox (org, execution_id, workflow_id, body, id, attempts, route, at)
+VALUES (?, ?, ?, ?, ?, ?, ?, ?);
 
 -- name: move_dead_letters
 INSERT INTO dead_letters (org, execution_id, workflow_id, body, reason, node, at, attempts, id)
