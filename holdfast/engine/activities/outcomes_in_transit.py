@@ -16,8 +16,8 @@ FIRST_PURGE: Final = 1_024
 class OutcomesInTransit:
     """Knows which attempts have an outcome in a queue or a batch of this process.
 
-    An outcome has arrived when nobody holds its request any more. That is looked up when somebody asks: outcomes are sent all
-    the time, and seldom asked for.
+    An outcome has arrived when nobody holds its request any more. That is looked up when somebody asks: outcomes are sent
+    all the time, and seldom asked for.
     """
 
     def __init__(self) -> None:
