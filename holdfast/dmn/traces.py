@@ -7,11 +7,10 @@ from dataclasses import dataclass
 from datetime import datetime
 from typing import Any, Final
 
-from holdfast.errors import FeelError
-from holdfast.feel.json_values import to_json
+from holdfast.feel.json_values import JsonWriter, look_to_shown_json
 from holdfast.feel.running import MOST_BYTES, MOST_STEPS, FeelWarning, Run
 from holdfast.feel.spots import Spot
-from holdfast.feel.values import Function, Value
+from holdfast.feel.values import Value
 
 MOST_TRACED: Final = 1_000
 """Decisions, and tables of one decision, that are kept. The others are counted."""
@@ -30,12 +29,7 @@ class TracedRule:
 
     def to_json(self) -> dict[str, Any]:
         """The rule in JSON types; outputs and annotations are lists of objects with a `name`."""
-        return {
-            "number": self.number,
-            "id": self.id,
-            "outputs": [{"name": name, "value": _to_json(value)} for name, value in self.outputs],
-            "annotations": [{"name": name, "text": text} for name, text in self.annotations],
-        }
+        return _write_rule(self, _start())
 
 
 @dataclass(frozen=True, slots=True)
@@ -51,13 +45,7 @@ class TracedTable:
 
     def to_json(self) -> dict[str, Any]:
         """The table in JSON types, with its inputs and with the rules that matched."""
-        return {
-            "name": self.name,
-            "hit_policy": self.hit_policy,
-            "inputs": [{"name": name, "value": _to_json(value)} for name, value in self.inputs],
-            "rules": [rule.to_json() for rule in self.rules],
-            "value": _to_json(self.value),
-        }
+        return _write_table(self, _start())
 
 
 @dataclass(frozen=True, slots=True)
@@ -71,8 +59,7 @@ class TracedDecision:
 
     def to_json(self) -> dict[str, Any]:
         """The decision in JSON types, with the tables that led to its value."""
-        tables = [table.to_json() for table in self.tables]
-        return {"name": self.name, "id": self.id, "value": _to_json(self.value), "tables": tables}
+        return _write_decision(self, _start())
 
 
 @dataclass(frozen=True, slots=True)
@@ -93,8 +80,12 @@ class Trace:
         return self.decisions[index]
 
     def to_json(self) -> list[dict[str, Any]]:
-        """As JSON: dates and durations are texts, functions and ranges are shown."""
-        return [decision.to_json() for decision in self.decisions]
+        """As JSON: values are as `feel.to_json` has them, and functions are shown.
+
+        Raises FeelLimitExceeded if that is too much.
+        """
+        writer = _start()
+        return [_write_decision(decision, writer) for decision in self.decisions]
 
 
 class DecisionRun(Run):
@@ -138,19 +129,36 @@ class DecisionRun(Run):
             self.left_out += 1
 
 
-def _to_json(value: Value) -> Any:
-    """As `to_json`; functions, which JSON has no form for, are shown."""
-    try:
-        return to_json(value)
-    except FeelError:
-        return to_json(_show_functions(value))
+# --- as JSON ---
 
 
-def _show_functions(value: Value) -> Value:
-    if isinstance(value, Function):
-        return f"function({', '.join(value.parameters)})"
-    if isinstance(value, list):
-        return [_show_functions(item) for item in value]
-    if isinstance(value, dict):
-        return {key: _show_functions(inner) for key, inner in value.items()}
-    return value
+def _start() -> JsonWriter:
+    return JsonWriter(look_to_shown_json)
+
+
+def _write_pairs(pairs: tuple[tuple[str, Value], ...], writer: JsonWriter) -> list[dict[str, Any]]:
+    return [{"name": name, "value": writer.write(value)} for name, value in pairs]
+
+
+def _write_rule(rule: TracedRule, writer: JsonWriter) -> dict[str, Any]:
+    return {
+        "number": rule.number,
+        "id": rule.id,
+        "outputs": _write_pairs(rule.outputs, writer),
+        "annotations": [{"name": name, "text": text} for name, text in rule.annotations],
+    }
+
+
+def _write_table(table: TracedTable, writer: JsonWriter) -> dict[str, Any]:
+    return {
+        "name": table.name,
+        "hit_policy": table.hit_policy,
+        "inputs": _write_pairs(table.inputs, writer),
+        "rules": [_write_rule(rule, writer) for rule in table.rules],
+        "value": writer.write(table.value),
+    }
+
+
+def _write_decision(decision: TracedDecision, writer: JsonWriter) -> dict[str, Any]:
+    tables = [_write_table(table, writer) for table in decision.tables]
+    return {"name": decision.name, "id": decision.id, "value": writer.write(decision.value), "tables": tables}

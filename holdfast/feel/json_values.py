@@ -41,12 +41,32 @@ def to_json(value: Value) -> object:
 
     Raises FeelError if there is a function in it, or if it is too much once it is written out.
     """
-    made = rebuild(value, _look_to_json)
-    if _count_parts(made) > MOST_ITEMS:
-        raise FeelLimitExceeded(
-            f"Expected at most {MOST_ITEMS:,} values to be written as JSON, but there are more. Ask for a part."
-        )
-    return made
+    return JsonWriter(_look_to_json).write(value)
+
+
+class JsonWriter:
+    """Writes values as JSON, as many as may be written out together."""
+
+    def __init__(self, look: Callable[[Value], Value]) -> None:
+        self._look = look
+        self._left = MOST_ITEMS
+
+    def write(self, value: Value) -> object:
+        """One more of them. Raises FeelError for what `look` refuses, or if it is too much with those before it."""
+        made = rebuild(value, self._look)
+        self._left -= _count_parts(made)
+        if self._left < 0:
+            raise FeelLimitExceeded(
+                f"Expected at most {MOST_ITEMS:,} values to be written as JSON, but there are more. Ask for a part."
+            )
+        return made
+
+
+def look_to_shown_json(value: Value) -> Value:
+    """For a JsonWriter: functions, which JSON has no form for, are shown."""
+    if type(value) is Function:
+        return f"function({', '.join(value.parameters)})"
+    return _look_to_json(value)
 
 
 def _count_parts(data: object) -> int:

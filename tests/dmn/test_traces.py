@@ -9,6 +9,7 @@ from decimal import Decimal
 import pytest
 
 from holdfast import dmn
+from holdfast.feel import FeelLimitExceeded
 from tests.dmn.models import data, decision, knowledge, make_xml, table
 
 TABLE = table(
@@ -54,6 +55,27 @@ def test_trace_of_any_value_turns_into_json() -> None:
     values = '[@"2024-01-01", @"P1D", [1..2], {f: function(a) a}, 0.1, null, true]'
 
     json.dumps(dmn.load(make_xml(decision("D", values))).evaluate("D", {}).trace.to_json())
+
+
+def test_value_that_is_too_much_for_json_is_refused_at_once() -> None:
+    steps = ", ".join(f"v{number}: [{', '.join([f'v{number - 1}'] * 10)}]" for number in range(1, 9))
+    result = dmn.load(make_xml(decision("D", f"{{v0: 1, {steps}}}.v8"))).evaluate("D", {})
+
+    with pytest.raises(FeelLimitExceeded, match="at most 1,000,000 values"):
+        result.trace.to_json()
+
+
+def test_values_that_are_too_much_for_json_together_are_refused() -> None:
+    xml = make_xml(
+        data("Items"),
+        knowledge("K", ["x"], table(["x"], ["o"], [["-", "1"]])),
+        decision("D", "for i in 1..20 return K(Items)", inputs=["Items"], knowledge=["K"]),
+    )
+    result = dmn.load(xml).evaluate("D", {"Items": [1] * 60_000})
+
+    with pytest.raises(FeelLimitExceeded, match="at most 1,000,000 values"):
+        result.trace.to_json()
+    assert len(result.trace[0].tables[0].to_json()["inputs"][0]["value"]) == 60_000
 
 
 def test_trace_cannot_be_changed() -> None:
