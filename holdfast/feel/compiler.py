@@ -146,11 +146,11 @@ class Compiler:
 
     def _logic(self, node: syntax.Logic, scope: Scope) -> Evaluate:
         make = operators.make_conjunction if node.operator == "and" else operators.make_disjunction
-        return make([self.compile(one, scope) for one in node.operands])
+        return make([self.compile(one, scope) for one in node.operands], self.spot(node))
 
     def _if(self, node: syntax.If, scope: Scope) -> Evaluate:
-        parts = (self.compile(one, scope) for one in (node.condition, node.then, node.otherwise))
-        return operators.make_condition(*parts)
+        condition, then, otherwise = (self.compile(one, scope) for one in (node.condition, node.then, node.otherwise))
+        return operators.make_condition(condition, then, otherwise, self.spot(node.condition))
 
     def _instance_of(self, node: syntax.InstanceOf, scope: Scope) -> Evaluate:
         operand, wanted, types, spot = self.compile(node.operand, scope), node.type, self.types, self.spot(node)

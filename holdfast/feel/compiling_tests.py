@@ -40,7 +40,7 @@ def compile_test(compiler: NodeCompiler, node: syntax.Node, scope: Scope, place:
         used.add(place)
     if is_cell:
         return membership.make_cell_test(value, place, asks=asks, is_literal=isinstance(node, syntax.Literal))
-    return membership.make_value_test(value, place, asks=asks)
+    return membership.make_value_test(value, place, compiler.spot(node), asks=asks)
 
 
 def _join_tests(compiler: NodeCompiler, node: syntax.Logic, scope: Scope, place: int) -> Evaluate:
@@ -50,7 +50,8 @@ def _join_tests(compiler: NodeCompiler, node: syntax.Logic, scope: Scope, place:
         [
             compile_test(compiler, one, scope, place) if is_test(one) else compiler.compile(one, scope)
             for one in node.operands
-        ]
+        ],
+        compiler.spot(node),
     )
 
 

@@ -8,7 +8,7 @@ from decimal import Decimal
 from typing import Final, TypeAlias
 
 from holdfast.feel.comparing import compare
-from holdfast.feel.operators import Evaluate
+from holdfast.feel.operators import Evaluate, warn_of_no_boolean
 from holdfast.feel.running import Fail, Run
 from holdfast.feel.scopes import RUN, Frame
 from holdfast.feel.spots import Spot
@@ -162,6 +162,7 @@ def make_quantified(sources: Sequence[Source], condition: Evaluate, spot: Spot, 
                 result = not is_every
                 return False
             if value is not is_every:
+                warn_of_no_boolean(frame[RUN], value, "behind 'satisfies' stands", spot)
                 result = None
             return True
 
@@ -193,18 +194,25 @@ def make_filter(
             return None
         else:
             items = [value]
+        chosen: list[Value] = []
+        rest = iter(items)
         if not is_boolean:
-            frame[place] = items[0] if items else None
-            position = condition(frame)
-            if type(position) is Decimal:
-                return take_at(run, items, position, spot)
+            first = frame[place] = next(rest, None)
+            answer = condition(frame)
+            if type(answer) is Decimal:
+                return take_at(run, items, answer, spot)
+            warn_of_no_boolean(run, answer, "in a filter stands a position or", spot)
+            if answer is True and items:
+                chosen.append(first)
         count = len(items)
         run.spend(count + count * turn.steps, count * turn.size)
-        chosen = []
-        for item in items:
+        for item in rest:
             frame[place] = item
-            if condition(frame) is True:
+            answer = condition(frame)
+            if answer is True:
                 chosen.append(item)
+            elif answer is not False:
+                warn_of_no_boolean(run, answer, "in a filter stands", spot)
         return chosen
 
     return choose

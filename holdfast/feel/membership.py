@@ -44,7 +44,7 @@ def make_comparison_test(operator: str, operand: Evaluate, place: int, spot: Spo
     return lambda frame: compare_by(frame[RUN], holds, frame[place], operand(frame), spot)
 
 
-def make_value_test(value: Evaluate, place: int, *, asks: bool) -> Evaluate:
+def make_value_test(value: Evaluate, place: int, spot: Spot, *, asks: bool) -> Evaluate:
     """Whether what stands at the place equals a value, or is in it. An expression that `asks` about `?` answers itself.
 
     DMN 10.3.2.14: such a one is met if it is true. Null is no answer, also where null is tested: `contains(?, "a")`.
@@ -56,7 +56,10 @@ def make_value_test(value: Evaluate, place: int, *, asks: bool) -> Evaluate:
             return found
         if asks and tested is None and type(found) is list:
             found = _leave_out_nulls(found)
-        return is_in(tested, found, frame[RUN])
+        answer = is_in(tested, found, frame[RUN])
+        if answer is None:
+            frame[RUN].warn(f"whether a {name_type(tested)} is in a {name_type(found)} cannot be told", spot)
+        return answer
 
     return value_test
 

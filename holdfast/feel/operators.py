@@ -214,7 +214,13 @@ def conjoin(one: bool | None, other: bool | None) -> bool | None:
     return True if one is True and other is True else None
 
 
-def make_conjunction(operands: Sequence[Evaluate]) -> Evaluate:
+def warn_of_no_boolean(run: Run, value: Value, what: str, spot: Spot) -> None:
+    """Tell that a value which was asked for true or false is of another type; null is no answer, and none of these."""
+    if value is not None and type(value) is not bool:
+        run.warn(f"{what} a boolean, not a {name_type(value)}", spot)
+
+
+def make_conjunction(operands: Sequence[Evaluate], spot: Spot) -> Evaluate:
     """`a and b …`: false if one is, true if all are; else null. What follows a false is not looked at."""
 
     def conjunction(frame: Frame) -> bool | None:
@@ -224,13 +230,14 @@ def make_conjunction(operands: Sequence[Evaluate]) -> Evaluate:
             if value is False:
                 return False
             if value is not True:
+                warn_of_no_boolean(frame[RUN], value, "beside 'and' stands", spot)
                 result = None
         return result
 
     return conjunction
 
 
-def make_disjunction(operands: Sequence[Evaluate]) -> Evaluate:
+def make_disjunction(operands: Sequence[Evaluate], spot: Spot) -> Evaluate:
     """`a or b …`: true if one is, false if all are; else null. What follows a true is not looked at."""
 
     def disjunction(frame: Frame) -> bool | None:
@@ -240,16 +247,22 @@ def make_disjunction(operands: Sequence[Evaluate]) -> Evaluate:
             if value is True:
                 return True
             if value is not False:
+                warn_of_no_boolean(frame[RUN], value, "beside 'or' stands", spot)
                 result = None
         return result
 
     return disjunction
 
 
-def make_condition(condition: Evaluate, then: Evaluate, otherwise: Evaluate) -> Evaluate:
+def make_condition(condition: Evaluate, then: Evaluate, otherwise: Evaluate, spot: Spot) -> Evaluate:
     """`if condition then … else …`: what is not true is else."""
 
     def choose(frame: Frame) -> Value:
-        return then(frame) if condition(frame) is True else otherwise(frame)
+        value = condition(frame)
+        if value is True:
+            return then(frame)
+        if value is not False:
+            warn_of_no_boolean(frame[RUN], value, "behind 'if' stands", spot)
+        return otherwise(frame)
 
     return choose

@@ -45,6 +45,14 @@ from tests.dmn import models
         ("[1, 5(1)]", "5(1)"),
         ("[1, sort([abs(2), 1], function(x) x)]", "sort("),
         ("[1, sort([2, true], function(x, y) x < y)]", "x < y"),
+        ("[1, true and 2]", "true and"),
+        ("[1, 2 or false]", "2 or"),
+        ("[1, if 5 then 1 else 2]", "5 then"),
+        ("[1, some x in [false, 2] satisfies x]", "some x"),
+        ("[1, every x in [true, 3] satisfies x]", "every x"),
+        ('[1, [1, 2]["x"]]', '[1, 2]["x"]'),
+        ("[1, [1, 2][if item = 1 then true else 5]]", "[1, 2][if"),
+        ('[1, 5 in "a"]', '"a"'),
         ("= 1 + missing", "missing"),
     ],
 )
@@ -55,6 +63,43 @@ def test_warning_has_the_offset_of_its_part(text: str, part: str) -> None:
 
     assert warnings[0].offset == text.index(part)
     assert (warnings[0].line, warnings[0].column) == (1, text.index(part) + 1)
+
+
+@pytest.mark.parametrize(
+    ("text", "warning"),
+    [
+        ("true and 2", "beside 'and' stands a boolean, not a number"),
+        ('if "x" then 1 else 2', "behind 'if' stands a boolean, not a string"),
+        ("[1, 2][{}]", "in a filter stands a position or a boolean, not a context"),
+        ('5 in "a"', "whether a number is in a string cannot be told"),
+    ],
+)
+def test_what_should_be_true_or_false_and_is_neither_is_told(text: str, warning: str) -> None:
+    warnings: list[feel.FeelWarning] = []
+
+    feel.evaluate(text, warnings=warnings)
+
+    assert str(warnings[0]) == warning
+
+
+@pytest.mark.parametrize("text", ["true and null", "if null then 1 else 2", "[1, 2][null]", "some x in [null] satisfies x"])
+def test_null_is_no_wrong_answer(text: str) -> None:
+    warnings: list[feel.FeelWarning] = []
+
+    feel.evaluate(text, warnings=warnings)
+
+    assert warnings == []
+
+
+def test_filter_asks_about_each_item_once() -> None:
+    asked: list[object] = []
+
+    def is_asked(item: object) -> bool:
+        asked.append(item)
+        return item != 2
+
+    assert feel.evaluate("[1, 2, 3][is asked(item)]", {"is asked": is_asked}) == [1, 3]
+    assert asked == [1, 2, 3]
 
 
 def test_warning_has_line_and_column() -> None:
