@@ -1,18 +1,24 @@
 """Activities that run in worker processes: arguments and results travel as JSON, exceptions as failures.
 
 A thread waits for the answer of each process. Other than a thread, a process can be ended: so it is, as soon as nobody waits
-for its function any more.
+for its function any more. It ends itself when the engine's process has ended, however that did.
+
+That a process has ended is told by the system, not by its pipes: processes that its function has forked hold those open.
 """
 
 from __future__ import annotations
 
 import atexit
 import importlib
+import os
 import signal
+import sys
+import threading
 import weakref
 from concurrent.futures.process import BrokenProcessPool
 from functools import partial
-from multiprocessing import get_context
+from multiprocessing import get_context, parent_process
+from multiprocessing.connection import wait
 from typing import TYPE_CHECKING, Any, Final, NamedTuple
 
 import msgspec
@@ -71,23 +77,45 @@ class WorkerProcess:
         self._process = context.Process(target=serve, args=(theirs,), name="holdfast-activity")
         self._process.start()
         theirs.close()
+        end = _open_end(self._process.pid)
+        self._end: int = self._process.sentinel if end is None else end
+        """What is ready when the process has ended."""
+        if end is not None:
+            weakref.finalize(self, os.close, end)
         _alive.add(self)
+
+    @property
+    def is_alive(self) -> bool:
+        """Whether the process can be asked: something else may have ended it while it was idle."""
+        return self._process.is_alive()
 
     def ask(self, path: FunctionPath, arguments: bytes, limit: int) -> bytes:
         """Let the process call a function, and wait for its answer. Raises BrokenProcessPool if the process dies."""
         try:
             self._connection.send((path, arguments, limit))
-            return self._connection.recv_bytes()
+            wait([self._connection, self._end])
+            if self._connection.poll():
+                return self._connection.recv_bytes()
         except (EOFError, OSError):
-            self._process.join(REAPING_SECONDS)
-            raise BrokenProcessPool(
-                f"Expected activity '{path.activity}' to end in its process, but the process ended first."
-            ) from None
+            pass
+        wait([self._end], REAPING_SECONDS)
+        self._process.is_alive()  # asks the system, and so removes the last of it
+        raise BrokenProcessPool(f"Expected activity '{path.activity}' to end in its process, but the process ended first.")
 
     def kill(self) -> None:
         """End the process at once, whatever it does."""
         _alive.discard(self)
         self._process.kill()
+
+
+def _open_end(pid: int | None) -> int | None:
+    """A descriptor that is ready when a process has ended; None where the system has none of those."""
+    if sys.platform != "linux" or pid is None:
+        return None
+    try:
+        return os.pidfd_open(pid)
+    except OSError:  # not allowed in this container, or the process has ended already
+        return None
 
 
 _alive: weakref.WeakSet[WorkerProcess] = weakref.WeakSet()
@@ -116,7 +144,7 @@ class ProcessPool:
         """
         function = activity.function
         path = FunctionPath(function.__module__, function.__qualname__, activity.name)
-        worker = self._idle.pop() if self._idle else await self._threads.call(WorkerProcess)
+        worker = self._take_idle() or await self._threads.call(WorkerProcess)
         try:
             answer = await self._threads.call(partial(worker.ask, path, bytes(arguments.data), limit))
         except BaseException:
@@ -130,6 +158,14 @@ class ProcessPool:
         if isinstance(outcome, ProcessRaised):
             raise RaisedElsewhere(outcome.failure)
         return outcome.result
+
+    def _take_idle(self) -> WorkerProcess | None:
+        while self._idle:
+            worker = self._idle.pop()
+            if worker.is_alive:
+                return worker
+            worker.kill()
+        return None
 
     def close(self) -> None:
         """End the idle processes; the others end when their calls do, or are cancelled."""
@@ -145,12 +181,21 @@ class ProcessPool:
 def serve(connection: Connection) -> None:
     """Call functions as the engine asks, until that has ended. Ctrl-C is for the engine, which then ends its processes."""
     signal.signal(signal.SIGINT, _ignore)
+    threading.Thread(target=_end_with_engine, name="holdfast-parent", daemon=True).start()
     while True:
         try:
             path, arguments, limit = connection.recv()
             connection.send_bytes(run_in_worker(path, arguments, limit))
         except (EOFError, OSError):
             return
+
+
+def _end_with_engine() -> None:
+    """End this process when that of the engine is gone, whatever the function does: nobody hears of it any more."""
+    engine = parent_process()
+    if engine is not None:
+        engine.join()
+        os._exit(1)
 
 
 def _ignore(_number: int, _frame: object) -> None:

@@ -82,6 +82,19 @@ def die_once(marker: str) -> str:
     os._exit(9)
 
 
+@activity(executor="process", retry=Retry(max_attempts=3, initial=0))
+def fork_and_die_once(marker: str) -> str:
+    """Takes its process down the first time, and leaves one behind that holds all its pipes open."""
+    if Path(marker).exists():
+        return "lived"
+    child = os.fork()
+    if child == 0:
+        time.sleep(60)
+    else:
+        Path(marker).write_text(str(child))
+    os._exit(9)
+
+
 def undecorated(number: int) -> int:
     return number + 1
 

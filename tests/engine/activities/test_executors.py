@@ -4,10 +4,13 @@ from __future__ import annotations
 
 import asyncio
 import os
+import signal
+import sys
 import threading
 from pathlib import Path
 from typing import Any
 
+import psutil
 import pytest
 
 from holdfast import (
@@ -148,6 +151,36 @@ async def test_A4_process_that_dies_is_replaced(open_engine: OpenEngine, tmp_pat
     engine = await open_engine(order, process_activities.die_once, store="memory://")
 
     assert await (await engine.start(order)).result() == "lived"
+
+
+@pytest.mark.skipif(sys.platform != "linux", reason="elsewhere the pipes of a process tell that it has ended")
+async def test_A4_process_that_dies_is_replaced_though_one_that_it_forked_lives(
+    open_engine: OpenEngine, tmp_path: Path
+) -> None:
+    marker = tmp_path / "marker"
+
+    @workflow
+    async def order(ctx: Context) -> str:
+        return await ctx.run(process_activities.fork_and_die_once, str(marker))
+
+    engine = await open_engine(order, process_activities.fork_and_die_once, store="memory://")
+    try:
+        assert await asyncio.wait_for((await engine.start(order)).result(), 25) == "lived"
+    finally:
+        os.kill(int(marker.read_text()), signal.SIGKILL)
+
+
+async def test_A4_process_that_dies_while_it_is_idle_fails_no_attempt(open_engine: OpenEngine) -> None:
+    @workflow
+    async def order(ctx: Context) -> list[int]:
+        return await ctx.run(process_activities.compute, process_activities.Job(1))
+
+    engine = await open_engine(order, process_activities.compute, store="memory://", max_processes=1)
+    pid, _ = await (await engine.start(order)).result()
+    os.kill(pid, signal.SIGKILL)
+    await eventually(lambda: not psutil.pid_exists(pid) or psutil.Process(pid).status() == psutil.STATUS_ZOMBIE)
+
+    assert (await (await engine.start(order)).result())[0] != pid
 
 
 async def test_A4_function_that_was_decorated_elsewhere_runs_in_a_process(open_engine: OpenEngine) -> None:

@@ -21,7 +21,7 @@ from tests.engine import hooks
 from tests.engine.activities.process_activities import Job, compute, sleep_in_process
 from tests.engine.conftest import OpenEngine
 from tests.engine.support.cluster import Cluster
-from tests.eventually import eventually
+from tests.eventually import eventually, eventually_blocking
 
 ROOT: Final = Path(__file__).parents[3]
 ONCE: Final = Retry(max_attempts=1)
@@ -169,6 +169,25 @@ def test_A5_process_ends_though_its_activities_do_not(tmp_path: Path) -> None:
     assert not psutil.pid_exists(int(marker.read_text())), "the process of an activity ended too"
 
 
+def test_A5_processes_of_activities_end_with_an_engine_that_is_killed(tmp_path: Path) -> None:
+    marker = tmp_path / "marker"
+    module, url = "tests.engine.support.hung_process", f"sqlite:///{tmp_path / 'app.db'}"
+    command = [sys.executable, "-m", module, url, str(marker), "stay"]
+    engine = subprocess.Popen(command, cwd=ROOT, env=os.environ | {"PYTHONPATH": str(ROOT)})
+    try:
+        eventually_blocking(lambda: marker.exists() and marker.read_text(), "the activity to run in its process", 60)
+    finally:
+        engine.kill()
+        engine.wait()
+
+    eventually_blocking(lambda: has_ended(int(marker.read_text())), "the process of the activity to end", 25)
+
+
+def has_ended(pid: int) -> bool:
+    """Whether a process has ended, also if nobody has asked for its exit code."""
+    return not psutil.pid_exists(pid) or psutil.Process(pid).status() == psutil.STATUS_ZOMBIE
+
+
 # --- others go on ---
 
 
@@ -304,7 +323,7 @@ async def test_A4_process_of_an_activity_that_timed_out_is_ended(open_engine: Op
     await engine.clock.advance(61)
 
     assert (await asyncio.wait_for(handle.result(), 25))[1] == 8
-    await eventually(lambda: not psutil.pid_exists(int(marker.read_text())))
+    await eventually(lambda: has_ended(int(marker.read_text())))
 
 
 # --- what waits for a place ---

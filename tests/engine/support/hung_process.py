@@ -1,4 +1,4 @@
-"""A process whose activities never end. It shuts its engine down, and is to end nevertheless."""
+"""A process whose activities never end. It shuts its engine down, and is to end nevertheless; told to `stay`, it waits."""
 
 from __future__ import annotations
 
@@ -46,7 +46,7 @@ async def run_all(ctx: Context, marker: str) -> None:
     )
 
 
-async def main(url: str, marker: str) -> None:
+async def main(url: str, marker: str, then: str = "end") -> None:
     engine = Engine(
         url,
         workflows=[run_all],
@@ -57,9 +57,11 @@ async def main(url: str, marker: str) -> None:
     await engine.start(run_all, marker, workflow_id="w")
     await eventually(lambda: len(RUNNING) == 3)
     await eventually(Path(marker).exists)
+    if then == "stay":
+        await asyncio.sleep(60)
     await engine.shutdown()
     print("closed", flush=True)
 
 
 if __name__ == "__main__":
-    asyncio.run(main(sys.argv[1], sys.argv[2]))
+    asyncio.run(main(*sys.argv[1:]))
