@@ -24,6 +24,7 @@ from holdfast.core.instants import SECOND
 from holdfast.core.options import TimeoutKind
 from holdfast.core.payloads import Payload
 from holdfast.engine.activities.attempt import ActivityAttempt, current
+from holdfast.engine.activities.left_behind import leave_behind
 from holdfast.engine.activities.limits import ActivitySlots, WaitingAttempt
 from holdfast.engine.activities.outcomes_in_transit import OutcomesInTransit
 from holdfast.engine.activities.processes import ProcessPool, RaisedElsewhere
@@ -456,17 +457,11 @@ class ActivityRunner:
                 task.workflow_id,
                 UNWINDING_SECONDS,
             )
-            _disown(future)
+            leave_behind(future)
 
 
 def _find_tasks(attempts: Iterable[RunningAttempt]) -> list[asyncio.Task[None]]:
     return [one.future for one in attempts if one.future is not None]
-
-
-def _disown(task: asyncio.Task[None]) -> None:
-    """Let nobody wait for a task: at the end of a loop, asyncio cancels all and waits until they have ended."""
-    asyncio.tasks._unregister_task(task)
-    task._log_destroy_pending = False  # type: ignore[attr-defined]  # it is in the log already
 
 
 def make_lost_failure(task: ActivityTask) -> Failure:

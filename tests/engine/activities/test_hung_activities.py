@@ -169,6 +169,16 @@ def test_A5_process_ends_though_its_activities_do_not(tmp_path: Path) -> None:
     assert not psutil.pid_exists(int(marker.read_text())), "the process of an activity ended too"
 
 
+def test_A5_process_ends_though_its_activities_swallow_everything(tmp_path: Path) -> None:
+    module, url = "tests.engine.support.hung_process", f"sqlite:///{tmp_path / 'app.db'}"
+    command = [sys.executable, "-m", module, url, "", "swallow"]
+    env = os.environ | {"PYTHONPATH": str(ROOT)}
+
+    ended = subprocess.run(command, cwd=ROOT, env=env, capture_output=True, text=True, timeout=60, check=False)
+
+    assert (ended.returncode, ended.stdout) == (0, "closed\n"), ended.stderr
+
+
 def test_A5_processes_of_activities_end_with_an_engine_that_is_killed(tmp_path: Path) -> None:
     marker = tmp_path / "marker"
     module, url = "tests.engine.support.hung_process", f"sqlite:///{tmp_path / 'app.db'}"

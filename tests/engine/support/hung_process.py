@@ -46,17 +46,26 @@ async def run_all(ctx: Context, marker: str) -> None:
     )
 
 
+@workflow
+async def run_swallowers(ctx: Context) -> None:
+    await asyncio.gather(*(ctx.run(swallow) for _ in range(3)))
+
+
 async def main(url: str, marker: str, then: str = "end") -> None:
     engine = Engine(
         url,
-        workflows=[run_all],
+        workflows=[run_all, run_swallowers],
         activities=[swallow, clean_up_slowly, hang, sleep_in_process],
         shutdown_grace=0.05,
     )
     await engine.open()
-    await engine.start(run_all, marker, workflow_id="w")
-    await eventually(lambda: len(RUNNING) == 3)
-    await eventually(Path(marker).exists)
+    if then == "swallow":
+        await engine.start(run_swallowers)
+        await eventually(lambda: RUNNING)
+    else:
+        await engine.start(run_all, marker, workflow_id="w")
+        await eventually(lambda: len(RUNNING) == 3)
+        await eventually(Path(marker).exists)
     if then == "stay":
         await asyncio.sleep(60)
     await engine.shutdown()
