@@ -25,7 +25,7 @@ class OutcomesInTransit:
         self._purge_at = FIRST_PURGE
 
     def add(self, key: AttemptKey, request: Request) -> None:
-        """An outcome is sent."""
+        """Note that the outcome of an attempt is sent."""
         self._sent[key] = ref(request)
         if len(self._sent) >= self._purge_at:
             self._purge_at = max(FIRST_PURGE, 2 * len(self.keys()))
