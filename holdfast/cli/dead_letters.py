@@ -73,9 +73,11 @@ def requeue(database: Database, ids: tuple[int, ...], everything: bool, org: str
     """
 
     async def work(store: Store) -> int:
+        from holdfast.engine.clock import SystemClock
         from holdfast.store.contract import WakeReason
 
-        requeued = await store.requeue_dead_letters(org, await choose_ids(store, org, ids, everything))
+        chosen = await choose_ids(store, org, ids, everything)
+        requeued = await store.requeue_dead_letters(org, chosen, SystemClock().now())
         await store.wake(WakeReason.WORK)
         return requeued
 

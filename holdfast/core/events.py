@@ -20,6 +20,9 @@ from holdfast.core.payloads import NULL, Payload
 class Event(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True, tag_field="type", gc=False):
     """The root of all events. They hold no cycles, so the collector need not look at them."""
 
+    arrived_at: Instant | None = None
+    """When what it tells of arrived, if that was well before its turn: see `core.event_times`. For people alone."""
+
 
 class Parent(msgspec.Struct, frozen=True, omit_defaults=True, forbid_unknown_fields=True):
     """Who started an execution as a child, and as which of its commands."""
@@ -297,7 +300,7 @@ RECORDED: frozenset[type[Event]] = frozenset(Recorded.__args__)
 
 
 class HistoryTurn(msgspec.Struct, frozen=True):
-    """The events of one turn: one row of history. All of them happened at `at`; the first is number `first`."""
+    """The events of one turn: one row of history. Programs take all of them at `at`; the first is number `first`."""
 
     first: int
     at: Instant

@@ -13,6 +13,7 @@ import msgspec
 from holdfast.core import activities, behaviours, children, closing, commands, envelopes, events, placing, signals, timers
 from holdfast.core.effects import CARRIED_OVER, NOT_DONE, Limits, Refused, SignalRecorded, Turn
 from holdfast.core.envelopes import AnyEnvelope
+from holdfast.core.event_times import place_arrival
 from holdfast.core.events import AnyEvent, HistoryTurn
 from holdfast.core.execution import Execution
 from holdfast.core.failures import describe_exception
@@ -148,6 +149,7 @@ def take_turn(
     *,
     hold_signals: bool = False,
     may_go_on: Callable[[int], bool] | None = None,
+    time_of: Callable[[int], Instant] | None = None,
 ) -> Turn:
     """Take one turn. Changes `execution` and `program`, which are provisional until what comes out is committed.
 
@@ -159,7 +161,10 @@ def take_turn(
 
     With `hold_signals`, the signals among `arrived` come first and are all in their queues before the program runs again:
     for a turn that has to be taken again because the program ended before it was given them.
+
+    `time_of` says of each place in `arrived` when that arrived, if one of them has waited: their events tell it.
     """
+    shown = execution.updated_at if execution.sequence else 0
     listed = arrived if isinstance(arrived, list | tuple) else None
     now = find_time(execution, listed or (), clock)
     turn = Turn(execution, now, limits, now - clock)
@@ -179,6 +184,8 @@ def take_turn(
                 event = msgspec.structs.replace(event, held=True)
             if kind in _BEGINNING and len(in_order) > 1:
                 event = _begin_or_end(event, [type(one) for _, one in in_order[count:]])
+            if time_of is not None and (shown := place_arrival(time_of(index), shown, now)) < now:
+                event = msgspec.structs.replace(event, arrived_at=shown)
             _record(turn, event)
             if kind is envelopes.Signal:
                 turn.answer(SignalRecorded(execution.sequence + len(turn.events)))
@@ -198,9 +205,16 @@ def take_turn(
 
 
 def hold_signals(
-    execution: Execution, program: Program, arrived: Sequence[envelopes.Signal], clock: Instant, limits: Limits = NO_LIMITS
+    execution: Execution,
+    program: Program,
+    arrived: Sequence[envelopes.Signal],
+    clock: Instant,
+    limits: Limits = NO_LIMITS,
+    *,
+    time_of: Callable[[int], Instant] | None = None,
 ) -> Turn:
     """Take a turn that only puts signals into their queues: the program runs with the next event, of the turn after it."""
+    shown = execution.updated_at
     now = find_time(execution, arrived, clock)
     turn = Turn(execution, now, limits, now - clock)
     for index, envelope in enumerate(arrived):
@@ -208,6 +222,8 @@ def hold_signals(
         event = signals.decide_signal(turn, envelope)
         if event is not None:
             event = msgspec.structs.replace(event, held=True)
+            if time_of is not None and (shown := place_arrival(time_of(index), shown, now)) < now:
+                event = msgspec.structs.replace(event, arrived_at=shown)
             _record(turn, event)
             turn.answer(SignalRecorded(execution.sequence + len(turn.events)))
             _carry_out(turn, program.advance(event, turn.now))

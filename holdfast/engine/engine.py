@@ -278,7 +278,7 @@ class Engine:
         )
         start, hint = prepared.start, prepared.result_hint
         if connection is not None:
-            await self.store.enlist(connection, [make_start_row(org, prepared)])
+            await self.store.enlist(connection, [make_start_row(org, prepared, at=self.clock.now())])
             return WorkflowHandle(self, org, start.workflow_id, start.execution_id, created=None, hint=hint)
         opened = await self._delivery.start(org, prepared)
         found = workflow_id or opened.execution_id
@@ -320,7 +320,7 @@ class Engine:
             has_signal=True,
         )
         if connection is not None:
-            await self.store.enlist(connection, [make_start_row(org, prepared, signal)])
+            await self.store.enlist(connection, [make_start_row(org, prepared, signal, at=self.clock.now())])
             return SignalWithStartResponse(prepared.start.execution_id, None, None)
         opened = await self._delivery.start(org, prepared, signal)
         return SignalWithStartResponse(opened.execution_id, opened.created, opened.signal_sequence)
@@ -357,7 +357,8 @@ class Engine:
         """
         self._check_open()
         if connection is not None:
-            await self.store.enlist(connection, [make_envelope_row(org, target, self._delivery.make_cancel(reason))])
+            row = make_envelope_row(org, target, self._delivery.make_cancel(reason), at=self.clock.now())
+            await self.store.enlist(connection, [row])
             return True
         return await self._delivery.cancel(org, target, reason)
 
@@ -514,7 +515,7 @@ class Engine:
     async def requeue_dead_letters(self, ids: Collection[int], *, org: str = DEFAULT_ORG) -> int:
         """Put dead letters back into their inboxes. Returns how many of the ids there were."""
         self._check_open()
-        count = await self.store.requeue_dead_letters(org, ids)
+        count = await self.store.requeue_dead_letters(org, ids, self.clock.now())
         self._runtime.pump.look()
         return count
 

@@ -8,6 +8,7 @@ from typing import Final, TypeAlias
 import msgspec
 
 from holdfast.core.envelopes import AnyEnvelope, Cancel, RequestKey, Signal, Start, Terminate
+from holdfast.core.instants import Instant
 from holdfast.errors import HoldfastError
 
 _VERBS: Final = {Cancel: "cancel", Signal: "signal", Start: "start", Terminate: "terminate"}
@@ -55,6 +56,8 @@ class Request(msgspec.Struct, eq=False, weakref=True):
     """Who waits for the answer; None for what the engine sends to itself."""
     attempts: int = 0
     """How many batches with it failed because the store was out of reach."""
+    at: Instant = 0
+    """When it was handed in."""
 
     def resolve(self, answer: Answer) -> None:
         """Answer the caller, if there is one who still waits."""

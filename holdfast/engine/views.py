@@ -10,6 +10,7 @@ import msgspec
 
 from holdfast.core import codec, payloads
 from holdfast.core.effects import ActivityTask
+from holdfast.core.event_times import list_times
 from holdfast.core.events import AnyEvent, HistoryTurn
 from holdfast.core.execution import Details
 from holdfast.core.failures import describe_exception
@@ -72,7 +73,11 @@ class RecordedEvent(msgspec.Struct, frozen=True):
 
     sequence: int
     at: datetime
+    """When what it tells of happened: a signal that waited, for instance, was accepted then. What follows from an event in
+    the same turn has its time."""
     event: AnyEvent
+    taken_at: datetime
+    """The time of its turn: what `ctx.now()` showed to the code. Later than `at` if what arrived had to wait."""
 
     @property
     def kind(self) -> str:
@@ -92,9 +97,9 @@ class History(msgspec.Struct, frozen=True):
     def events(self) -> list[RecordedEvent]:
         """The events of all turns, in order."""
         return [
-            RecordedEvent(turn.first + offset, to_datetime(turn.at), event)
+            RecordedEvent(turn.first + offset, to_datetime(at), event, to_datetime(turn.at))
             for turn in self.turns
-            for offset, event in enumerate(turn.events)
+            for offset, (event, at) in enumerate(zip(turn.events, list_times(turn), strict=True))
         ]
 
     @property

@@ -10,7 +10,7 @@ from typing import Any, Final, TypeAlias
 from holdfast.core.events import CLOSING, GIVEN, RECORDED, Event, WorkflowStarted
 from holdfast.engine.views import RecordedEvent
 from holdfast.errors import InvalidArguments
-from holdfast.testing.histories import HistorySource, format_history, load_history, read_fields
+from holdfast.testing.histories import HistorySource, format_history, list_fields, load_history, read_fields
 
 EventKind: TypeAlias = str | type[Event]
 """The kind of an event: its class, or its name, such as "TimerFired" or, as in files, "timer_fired"."""
@@ -179,7 +179,7 @@ def _find_kind(kind: EventKind) -> type[Event]:
 
 
 def _check_fields(kind: type[Event], fields: Mapping[str, Any]) -> None:
-    known = (*kind.__struct_fields__, *_POSITION_FIELDS)
+    known = (*list_fields(kind), *_POSITION_FIELDS)
     for name in fields:
         if name not in known:
             raise InvalidArguments(f"Expected a field of {kind.__name__}, but '{name}' is none. It has: {', '.join(known)}.")

@@ -73,8 +73,13 @@ def format_history(history: HistorySource, mark: int | None = None) -> str:
 
 
 def read_fields(event: Event) -> dict[str, Any]:
-    """An event's fields as plain values: payloads decoded, due times as date-times."""
-    return {field: _to_plain(field, getattr(event, field)) for field in event.__struct_fields__}
+    """An event's fields as plain values: payloads decoded, due times as date-times. Its time is not among them."""
+    return {field: _to_plain(field, getattr(event, field)) for field in list_fields(type(event))}
+
+
+def list_fields(kind: type[Event]) -> list[str]:
+    """The names of the fields of a kind of event, without its time, which belongs to its place in a history."""
+    return [field for field in kind.__struct_fields__ if field != "arrived_at"]
 
 
 def _to_plain(field: str, value: Any) -> Any:

@@ -97,8 +97,10 @@ async def test_timers_that_came_due_while_it_was_down_fire_at_once_in_due_order(
     await still.settle()
 
     assert flows.notes == ["slept 1 days", "slept 2 days", "slept 3 days"]
-    for handle in handles:
-        assert count_events(await handle.history(), "TimerFired", at=start + timedelta(days=10)) == 1
+    for handle, days in zip(handles, (3, 1, 2), strict=True):
+        history = await handle.history()
+        assert count_events(history, "TimerFired", at=start + timedelta(days=days)) == 1
+        assert history.events[-1].taken_at == start + timedelta(days=10)
 
 
 async def test_who_asks_a_crashed_engine_is_refused(still: TestEngine) -> None:

@@ -166,12 +166,12 @@ def check_timers(evidence: Evidence) -> Check:
         for recorded in told.history.events:
             if isinstance(recorded.event, events.TimerStarted):
                 started += 1
-                armed[recorded.event.number] = recorded.at, recorded.event.due
+                armed[recorded.event.number] = recorded.taken_at, recorded.event.due
             elif isinstance(recorded.event, events.TimerFired):
                 fired += 1
                 begun, due = armed[recorded.event.number]
-                outlived += begun < evidence.killed_at < recorded.at
-                lateness.append(from_datetime(recorded.at) - due)
+                outlived += begun < evidence.killed_at < recorded.taken_at
+                lateness.append(from_datetime(recorded.taken_at) - due)
     holds = started == fired == outlived > 0 and min(lateness) >= 0
     late = f", {max(lateness) / 1000:.0f} ms late" if lateness else ""
     return Check("the timer outlived the kill, fired once", holds, f"{started} started, {fired} fired{late}")

@@ -83,7 +83,7 @@ class Screen:
 
     def show_histories(self, evidence: Evidence) -> None:
         """What happened in each execution, before and after the kill."""
-        begun = min(told.history.events[0].at for told in evidence.executions)
+        begun = min(told.history.events[0].taken_at for told in evidence.executions)
         tables = [make_history(told, begun, evidence.killed_at) for told in evidence.executions]
         self.console.print(Columns(tables, padding=(1, 2)))
 
@@ -117,10 +117,10 @@ def make_history(told: StoredExecution, begun: datetime, killed_at: datetime) ->
     table = make_table("#", "+ s", "event", title=f"{told.info.workflow_id}: {told.info.status}")
     is_after = False
     for recorded in told.history.events:
-        if not is_after and recorded.at > killed_at and recorded.sequence > 1:
+        if not is_after and recorded.taken_at > killed_at and recorded.sequence > 1:
             table.add_row("", f"{(killed_at - begun).total_seconds():.3f}", "= kill -9 =", style="bold red")
-        is_after = recorded.at > killed_at
-        since = f"{(recorded.at - begun).total_seconds():.3f}"
+        is_after = recorded.taken_at > killed_at
+        since = f"{(recorded.taken_at - begun).total_seconds():.3f}"
         table.add_row(str(recorded.sequence), since, describe(recorded.event), style=style_of(recorded.event))
     return table
 

@@ -321,7 +321,7 @@ class ActivityRunner:
     def _send(
         self, task: ActivityTask, envelope: envelopes.AnyEnvelope, future: asyncio.Future[Answer] | None = None
     ) -> None:
-        request = Request(task.org, envelope, task.execution_id, future=future)
+        request = Request(task.org, envelope, task.execution_id, future=future, at=self._clock.now())
         self.outcomes.add(key_of(task), request)
         self._send_outcome(task, request)
 

@@ -65,7 +65,7 @@ class TransactionRunner:
         once = Once(request, task.sequence, functools.partial(_is_wanted, task.event.number))
         pause, cuts = FIRST_PAUSE, 0
         while True:
-            call = _Call(activity, attempt, args, self._payload_limit)
+            call = _Call(activity, attempt, args, self._payload_limit, self._clock)
             try:
                 await self._store.transact(call.as_work(), once)
             except AlreadyDone as error:
@@ -115,12 +115,18 @@ class _Call:
     """One call of a transaction activity's function within a transaction of the store."""
 
     def __init__(
-        self, activity: TransactionActivity[..., Any], attempt: ActivityAttempt, args: Sequence[Any], payload_limit: int
+        self,
+        activity: TransactionActivity[..., Any],
+        attempt: ActivityAttempt,
+        args: Sequence[Any],
+        payload_limit: int,
+        clock: Clock,
     ) -> None:
         self._activity = activity
         self._attempt = attempt
         self._args = args
         self._payload_limit = payload_limit
+        self._clock = clock
         self.has_begun = False
         """Whether the function was called."""
         self.error: BaseException | None = None
@@ -155,7 +161,8 @@ class _Call:
         encoded = payloads.encode(result, what, self._payload_limit)
         number, attempt = task.event.number, task.attempt
         envelope = ActivityReturned(number=number, attempt=attempt, work=task.work, result=encoded, committed=True)
-        return InboxRow(task.org, task.execution_id, "", codec.encode(envelope), route=task.route)
+        body = codec.encode(envelope)
+        return InboxRow(task.org, task.execution_id, "", body, route=task.route, at=self._clock.now())
 
 
 def _is_wanted(number: int, history: Sequence[HistoryRow]) -> bool:

@@ -257,7 +257,8 @@ class Membership:
         try:
             has_successors = self.peers.has_any or self._is_replaced
             if unfinished and has_successors:
-                await self._store.deliver(list(map(_to_inbox_row, dict.fromkeys(map(self._to_orphan, unfinished)))))
+                now, orphans = self._clock.now(), dict.fromkeys(map(self._to_orphan, unfinished))
+                await self._store.deliver([_to_inbox_row(one, now) for one in orphans])
             if not self._is_replaced:  # else the name belongs to another process
                 await self._store.leave(self._node)
             await self._store.forget_processes([self._token])  # nothing is in flight here any more
@@ -292,5 +293,5 @@ class Membership:
             await self._heartbeat.stop()
 
 
-def _to_inbox_row(orphan: Orphan) -> InboxRow:
-    return InboxRow(orphan.org, orphan.execution_id, "", codec.encode(orphan.to_envelope()))
+def _to_inbox_row(orphan: Orphan, now: Instant) -> InboxRow:
+    return InboxRow(orphan.org, orphan.execution_id, "", codec.encode(orphan.to_envelope()), at=now)

@@ -74,7 +74,7 @@ class TimerFields(_StrictStruct, frozen=True, kw_only=True):
     route: Text
 
 
-class EnvelopeFields(_StrictStruct, frozen=True, kw_only=True):
+class EnvelopeFields(_StrictStruct, frozen=True, kw_only=True, omit_defaults=True):
     """An envelope in the inbox, addressed to the execution or to its workflow id."""
 
     execution_id: Text
@@ -83,6 +83,8 @@ class EnvelopeFields(_StrictStruct, frozen=True, kw_only=True):
     route: Text
     body: Raw
     """The envelope; an unreadable one as its bytes in base64."""
+    at: Time | None = None
+    """When it was accepted; absent where that is unknown."""
 
 
 class ActivityFields(_StrictStruct, frozen=True, kw_only=True):
@@ -159,6 +161,7 @@ def write_line(copy: ExecutionCopy) -> bytes:
                 attempts=one.attempts,
                 route=one.route,
                 body=_write_body(one.body, codec.decode_envelope),
+                at=to_datetime(one.at) if one.at else None,
             )
             for one in copy.inbox
         ],
@@ -233,7 +236,15 @@ def read_line(text: bytes) -> ExecutionCopy:
             for one in line.timers
         ],
         inbox=[
-            InboxRow(org, one.execution_id, one.workflow_id, _read_body(one.body), 0, one.attempts, one.route)
+            InboxRow(
+                org,
+                one.execution_id,
+                one.workflow_id,
+                _read_body(one.body),
+                attempts=one.attempts,
+                route=one.route,
+                at=0 if one.at is None else from_datetime(one.at),
+            )
             for one in line.inbox
         ],
         activities=[

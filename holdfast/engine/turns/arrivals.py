@@ -2,10 +2,14 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable, Sequence
+
 import msgspec
 
 from holdfast.core.effects import TimerKind
 from holdfast.core.envelopes import AnyEnvelope, OfferDue, RetryDue, Signal, TimerDue
+from holdfast.core.event_times import TOLERANCE
+from holdfast.core.instants import Instant
 from holdfast.engine.requests import Request
 from holdfast.store.rows import InboxRow, TimerRow
 
@@ -19,6 +23,15 @@ class Arrival(msgspec.Struct, frozen=True, gc=False):
     envelope: AnyEnvelope
     request: Request | None = None
     row: InboxRow | None = None
+    since: Instant = 0
+    """When it arrived, where neither a request nor a row tells; 0 if with the turn itself."""
+
+    @property
+    def at(self) -> Instant:
+        """When it arrived: was handed in, was accepted into the inbox, or came due. 0 if that is not known."""
+        if self.request is not None:
+            return self.request.at
+        return self.since if self.row is None else self.row.at
 
     @property
     def came_with_start(self) -> bool:
@@ -35,3 +48,14 @@ def make_due_envelope(timer: TimerRow) -> AnyEnvelope:
             return RetryDue(number=timer.number, attempt=timer.attempt)
         case TimerKind.OFFER:
             return OfferDue(number=timer.number, attempt=timer.attempt)
+
+
+def find_late(arrivals: Sequence[Arrival], clock: Instant) -> Callable[[int], Instant] | None:
+    """Says of each place when that arrived, if one of them has waited for so long that its event has to tell it.
+
+    More may join them while the turn is taken, behind a start: nothing is shown before that, so they need not be looked at.
+    """
+    for arrival in arrivals:
+        if 0 < arrival.at < clock - TOLERANCE:
+            return lambda place: arrivals[place].at
+    return None

@@ -29,7 +29,8 @@ class Forwarder:
     async def forward(self, forwards: Sequence[Forward]) -> None:
         """Put envelopes into the inboxes of executions that other nodes hold, and answer who sent them."""
         rows = [
-            InboxRow(one.request.org, one.execution_id, "", codec.encode(one.request.keyed_envelope)) for one in forwards
+            InboxRow(one.request.org, one.execution_id, "", codec.encode(one.request.keyed_envelope), at=one.request.at)
+            for one in forwards
         ]
         try:
             delivered = await self._store.deliver(rows)

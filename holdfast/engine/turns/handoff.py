@@ -46,7 +46,7 @@ def keep_requests(turn: PendingTurn, route: Route, unrouted: UnroutedWrites) -> 
         if request is None:
             continue
         envelope = request.keyed_envelope if type(arrival.envelope) is Signal else arrival.envelope
-        unrouted.send(turn.org, turn.execution_id, envelope, route)
+        unrouted.send(turn.org, turn.execution_id, envelope, route, arrival.at)
         if isinstance(arrival.envelope, Cancel | Terminate):
             answers.append(AnswerRequest(request, Handled()))
         elif request.is_start:
@@ -102,8 +102,9 @@ def register_next_run(turn: PendingTurn, now: Instant, limits: Limits) -> TakenT
     has_much = bool(rows) and rest[0].came_with_start
     is_rewritten = has_much and any(arrival.row is not None and is_carried(arrival.envelope) for arrival in rest)
     if is_rewritten:
-        rest = [Arrival(arrival.envelope, arrival.request) for arrival in rest]
-    begin = Arrival(InternalContinue(start=turn.start, runs=turn.runs_before, signals=given), first.request, first.row)
+        rest = [Arrival(arrival.envelope, arrival.request, since=arrival.at) for arrival in rest]
+    envelope = InternalContinue(start=turn.start, runs=turn.runs_before, signals=given)
+    begin = Arrival(envelope, first.request, first.row, first.since)
     taken = _register(turn, Execution.register(turn.org, turn.start, now), now, limits, [begin, *rest])
     if is_rewritten and taken.write is not None:
         taken.write.consumed = rows
@@ -148,7 +149,8 @@ def _register(
             continue
         if pending.follows and arrival.request is None and isinstance(envelope, Signal | Cancel):
             envelope = msgspec.structs.replace(envelope, carried=True)
-        sent.append(InboxRow(pending.org, pending.execution_id, "", codec.encode(envelope), route=row.route))
+        body = codec.encode(envelope)
+        sent.append(InboxRow(pending.org, pending.execution_id, "", body, route=row.route, at=arrival.at or now))
     write.consumed, write.adopted, write.readdressed, write.outgoing = (), adopted, moved, sent
     return TakenTurn(pending, LiveExecution(execution, NoProgram(), None, 0), turn, write)
 

@@ -49,6 +49,7 @@ from typing import TYPE_CHECKING, Final
 from holdfast.core.instants import SECOND, Instant
 from holdfast.core.safe_texts import name_type
 from holdfast.engine.clock import call_after
+from holdfast.engine.requests import Request
 from holdfast.engine.turns.batch_runner import BatchRunner
 from holdfast.engine.turns.work_watch import WorkWatch
 from holdfast.engine.turns.workers import BatchWorker, BatchWorkers
@@ -90,6 +91,8 @@ class Pump:
         if self._runner.is_stopping:
             request.resolve(EngineClosed("Expected the engine to be open, but it is shut down. Open a new one."))
             return
+        if type(request) is Request and not request.at:
+            request.at = self._clock.now()
         self._runner.queue.append(request)
         self._workers.wake()
 

@@ -140,7 +140,7 @@ class _Routing:
         for timer in claims.due:
             if timer.execution_id in self._newer:
                 continue
-            self._add(timer.org, timer.execution_id, Arrival(make_due_envelope(timer)))
+            self._add(timer.org, timer.execution_id, Arrival(make_due_envelope(timer), since=timer.due))
         for request in requests:
             if type(request) is Request and (execution_id := request.execution_id) in held and request.key is None:
                 # The usual case, by far: a result of this node's own.
@@ -323,7 +323,7 @@ class _Routing:
             arrivals = self._arrivals[row.execution_id]
             arrivals.insert(0, arrivals.pop())  # signals may have come before it
             if type(arrival.envelope) is InternalContinue:
-                arrivals[1:1] = map(Arrival, arrival.envelope.signals)
+                arrivals[1:1] = [Arrival(one, since=arrival.at) for one in arrival.envelope.signals]
                 self._runs_before[row.execution_id] = arrival.envelope.runs
 
     # --- starts ---
@@ -355,7 +355,7 @@ class _Routing:
                 if request is not None:
                     self._retries.append(request)
                 return
-            self._add(org, existing, Arrival(Terminate(reason="another was started in its place")))
+            self._add(org, existing, Arrival(Terminate(reason="another was started in its place"), since=arrival.at))
         elif start.on_closed is not OnClosed.ALLOW:
             latest = self._facts.find_latest(key)
             if latest is not None and not (
@@ -380,7 +380,8 @@ class _Routing:
         if signal is None:
             self._arrivals[execution_id] = [arrival]
         else:  # the row is the signal's, which keeps its place in the order of arrival; a start always comes first
-            self._arrivals[execution_id] = [Arrival(start, request), Arrival(signal, request, arrival.row)]
+            begin = Arrival(start, request, since=arrival.at)
+            self._arrivals[execution_id] = [begin, Arrival(signal, request, arrival.row)]
         self._open[org, start.workflow_id] = execution_id
 
     def _use_existing(self, org: str, start: Start, arrival: Arrival, existing: str) -> None:

@@ -16,7 +16,7 @@ from holdfast.core.placing import MayKeep, place_activities
 from holdfast.core.turn import hold_signals, take_turn
 from holdfast.engine.quarantine import clear_note
 from holdfast.engine.rows import from_row, to_row
-from holdfast.engine.turns.arrivals import Arrival
+from holdfast.engine.turns.arrivals import Arrival, find_late
 from holdfast.engine.turns.handoff import register, register_next_run
 from holdfast.engine.turns.inline_children import InlineChildren, make_next_run
 from holdfast.engine.turns.null_programs import FailingProgram, NoProgram
@@ -184,14 +184,16 @@ class TurnTaker:
                 return
             if pending.start is None and not pending.retaken and not any(type(one) is Terminate for one in arrived):
                 may_go_on = _Budget(pending, self._max_bytes // 2, self._until or 0.0)
+        clock = self._clock.now()
         turn = take_turn(
             live.execution,
             live.program,
             arrived,
-            self._clock.now(),
+            clock,
             self._limits,
             hold_signals=pending.retaken,
             may_go_on=may_go_on,
+            time_of=find_late(arrivals, clock),
         )
         if turn.handled is not None and not self._put_off_rest(pending, turn.handled):
             return
@@ -215,7 +217,9 @@ class TurnTaker:
         self._effects.has_put_off = True
         pending.arrivals = held
         signals = [arrival.envelope for arrival in held if type(arrival.envelope) is Signal]
-        turn = hold_signals(live.execution, live.program, signals, self._clock.now(), self._limits)
+        clock = self._clock.now()
+        time_of = find_late(held, clock)
+        turn = hold_signals(live.execution, live.program, signals, clock, self._limits, time_of=time_of)
         if turn.blocked is None:
             self._finish(pending, live, turn)
         else:
@@ -332,7 +336,7 @@ class TurnTaker:
             if request is not None and request.future is not None:
                 effects.answers.append(AnswerRequest(request, as_answer(error)))
             elif request is not None:
-                effects.unrouted.send(pending.org, pending.execution_id, arrival.envelope)
+                effects.unrouted.send(pending.org, pending.execution_id, arrival.envelope, arrived_at=arrival.at)
         pending.clear()
 
     def _park(self, pending: PendingTurn, live: LiveExecution) -> None:
@@ -348,7 +352,9 @@ class TurnTaker:
         else:
             execution = from_row(row)
         program = FailingProgram(error)
-        turn = take_turn(execution, program, pending.envelopes, self._clock.now(), self._limits, hold_signals=True)
+        clock = self._clock.now()
+        time_of = find_late(pending.arrivals, clock)
+        turn = take_turn(execution, program, pending.envelopes, clock, self._limits, hold_signals=True, time_of=time_of)
         self._finish(pending, LiveExecution(execution, program, row, 0), turn)
 
     def _handle_failure(self, pending: PendingTurn, error: Exception) -> None:

@@ -45,9 +45,10 @@ class UnroutedWrites:
         if arrival.row is not None:
             self.write.consumed.append(arrival.row.id)
 
-    def send(self, org: str, execution_id: str, envelope: AnyEnvelope, route: Route = "") -> None:
-        """Put an envelope into the inbox of an execution."""
-        self.write.outgoing.append(InboxRow(org, execution_id, "", codec.encode(envelope), route=route))
+    def send(self, org: str, execution_id: str, envelope: AnyEnvelope, route: Route = "", arrived_at: Instant = 0) -> None:
+        """Put an envelope into the inbox of an execution: one that is made now, unless it arrived earlier."""
+        at = arrived_at or self._rules.now
+        self.write.outgoing.append(InboxRow(org, execution_id, "", codec.encode(envelope), route=route, at=at))
 
     def remember(self, request: RequestRow) -> None:
         """Remember what a request with a key led to."""

@@ -8,6 +8,7 @@ from holdfast.core import codec
 from holdfast.core.effects import CarriedOver, DeadLetter, Outgoing, Refused, SignalRecorded, Turn, make_task
 from holdfast.core.envelopes import Signal, Start
 from holdfast.core.execution import Execution
+from holdfast.core.instants import Instant
 from holdfast.engine.routes import make_route
 from holdfast.engine.rows import to_row
 from holdfast.engine.turns.pending_turns import PendingTurn
@@ -40,7 +41,7 @@ def make_write(
         ]
         write.ended_timers = turn.ended_timers
     if turn.outgoing:
-        write.outgoing = [_outgoing_row(execution.org, one) for one in turn.outgoing]
+        write.outgoing = [_outgoing_row(execution.org, one, turn.clock) for one in turn.outgoing]
     if turn.offered or turn.withdrawn:
         write.offered = [_offer_row(execution, number, row.route) for number in turn.offered]
         write.withdrawn = turn.withdrawn
@@ -61,13 +62,13 @@ def dead_letter_refused(pending: PendingTurn, turn: Turn) -> None:
             turn.dead_letters.append(DeadLetter(envelope, answer.error.message))
 
 
-def _outgoing_row(org: str, sent: Outgoing) -> InboxRow:
+def _outgoing_row(org: str, sent: Outgoing, at: Instant) -> InboxRow:
     """Of all that goes to others, only where a start goes is known."""
     envelope = sent.envelope
     if type(envelope) is Start:
         route = make_route(envelope.queue, envelope.workflow)
-        return InboxRow(org, "", sent.workflow_id, codec.encode(envelope), route=route)
-    return InboxRow(org, sent.execution_id, sent.workflow_id, codec.encode(envelope))
+        return InboxRow(org, "", sent.workflow_id, codec.encode(envelope), route=route, at=at)
+    return InboxRow(org, sent.execution_id, sent.workflow_id, codec.encode(envelope), at=at)
 
 
 def _offer_row(execution: Execution, number: int, route: Route) -> ActivityRow:

@@ -61,6 +61,11 @@ class Delivery:
         self._submit = submit
         self._entropy = entropy
 
+    @property
+    def now(self) -> Instant:
+        """The present, by the engine's clock."""
+        return self._clock.now()
+
     # --- starting ---
 
     async def start(self, org: str, prepared: PreparedStart, signal: Signal | None = None) -> Opened:

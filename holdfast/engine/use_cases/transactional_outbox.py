@@ -15,7 +15,7 @@ import msgspec
 from holdfast.core import codec
 from holdfast.core.envelopes import AnyEnvelope, Signal
 from holdfast.core.ids import DEFAULT_ORG, check_identifier
-from holdfast.core.instants import Duration
+from holdfast.core.instants import Duration, Instant
 from holdfast.core.options import OnClosed, OnOpen
 from holdfast.core.routes import find_start_route
 from holdfast.engine.handles import ExecutionVerbs, SignalWithStartResponse, WorkflowHandle
@@ -31,21 +31,21 @@ R = TypeVar("R")
 T = TypeVar("T")
 
 
-def make_start_row(org: str, prepared: PreparedStart, signal: Signal | None = None) -> InboxRow:
+def make_start_row(org: str, prepared: PreparedStart, signal: Signal | None = None, *, at: Instant = 0) -> InboxRow:
     """A start for whoever takes its workflow; with a signal, which goes to the one that is open, if one is."""
     start, key = prepared.start, prepared.key
     if signal is None:
         start = msgspec.structs.replace(start, request=key)
     else:
         start = msgspec.structs.replace(start, signal=msgspec.structs.replace(signal, request=key))
-    return InboxRow(org, "", start.workflow_id, codec.encode(start), route=find_start_route(start))
+    return InboxRow(org, "", start.workflow_id, codec.encode(start), route=find_start_route(start), at=at)
 
 
-def make_envelope_row(org: str, target: str, envelope: AnyEnvelope) -> InboxRow:
+def make_envelope_row(org: str, target: str, envelope: AnyEnvelope, *, at: Instant = 0) -> InboxRow:
     """An envelope for an execution by its id or its workflow id: which of the two it is shows when it is taken."""
     check_identifier(org, "the org")
     check_identifier(target, "the id of an execution")
-    return InboxRow(org, target if may_be_execution_id(target) else "", target, codec.encode(envelope))
+    return InboxRow(org, target if may_be_execution_id(target) else "", target, codec.encode(envelope), at=at)
 
 
 class TransactionWork:
@@ -88,7 +88,7 @@ class TransactionWork:
             version=version,
         )
         start, hint = prepared.start, prepared.result_hint
-        self._put(make_start_row(org, prepared))
+        self._put(make_start_row(org, prepared, at=self._delivery.now))
         return WorkflowHandle(self._engine, org, start.workflow_id, start.execution_id, created=None, hint=hint)
 
     def signal_with_start(
@@ -117,7 +117,7 @@ class TransactionWork:
             version=version,
             has_signal=True,
         )
-        self._put(make_start_row(org, prepared, signal))
+        self._put(make_start_row(org, prepared, signal, at=self._delivery.now))
         return SignalWithStartResponse(prepared.start.execution_id, None, None)
 
     def signal(
@@ -132,11 +132,11 @@ class TransactionWork:
         """Signal an execution, by workflow id or execution id."""
         signal = self._delivery.make_signal(signal_name, signal_value)
         key = self._delivery.make_signal_key(request_id, target)
-        self._put(make_envelope_row(org, target, msgspec.structs.replace(signal, request=key)))
+        self._put(make_envelope_row(org, target, msgspec.structs.replace(signal, request=key), at=self._delivery.now))
 
     def cancel(self, target: str, reason: str = "", *, org: str = DEFAULT_ORG) -> None:
         """Ask an execution to cancel once the transaction is committed."""
-        self._put(make_envelope_row(org, target, self._delivery.make_cancel(reason)))
+        self._put(make_envelope_row(org, target, self._delivery.make_cancel(reason), at=self._delivery.now))
 
 
 def wrap_user_function(

@@ -272,7 +272,7 @@ async def test_a_line_holds_all_of_an_execution(source: Engine) -> None:
 
 def test_what_cannot_be_read_in_an_inbox_is_kept_as_it_came() -> None:
     poison = InboxRow("default", id_of(1), "", b"\x00 no JSON \xff")
-    inbox = [poison, make_signal("x")]
+    inbox = [poison, make_signal("x"), replace(make_signal("y"), at=1_700_000_000_123_456)]
 
     line = write_line(ExecutionCopy(make_row(1), [make_history(id_of(1))], inbox=inbox, activities=[make_offer(1)]))
 

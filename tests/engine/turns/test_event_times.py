@@ -60,5 +60,5 @@ async def test_turns_of_one_batch_have_times_of_their_own(tmp_path: Path) -> Non
         await asyncio.gather(*(handle.signal("go") for handle in handles))
         histories = [await handle.history() for handle in handles]
 
-    ends = sorted(history.events[-1].at for history in histories)
+    ends = sorted(history.events[-1].taken_at for history in histories)
     assert [later - earlier >= timedelta(seconds=0.05) for earlier, later in pairwise(ends)] == [True, True]
