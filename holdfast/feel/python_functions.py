@@ -20,6 +20,8 @@ from holdfast.feel.values import Function, Value
 
 _CURRENT: Final[ContextVar[Run | None]] = ContextVar("feel_run", default=None)
 """The evaluation that is calling a Python function just now."""
+_LONGEST_TOLD: Final = 200
+"""Characters of what an exception says."""
 
 
 # --- from Python to FEEL ---
@@ -60,7 +62,7 @@ def _call(run: Run, callable_: Callable[..., Any], arguments: Sequence[Value], n
     except (FeelLimitExceeded, DeterminismError, RecursionError, MemoryError):
         raise
     except Exception as error:
-        raise Fail(f"it raised {type(error).__name__}: {str(error)[:200]}") from error
+        raise Fail(f"it raised {type(error).__name__}: {_tell(error)}") from error
     finally:
         _CURRENT.reset(token)
     if inspect.iscoroutine(result):
@@ -73,6 +75,15 @@ def _call(run: Run, callable_: Callable[..., Any], arguments: Sequence[Value], n
         raise
     except FeelError as error:
         raise Fail(f"its result cannot be used: {error.message}") from error
+
+
+def _tell(error: Exception) -> str:
+    """What an exception says, in one line of characters that can be written; one that cannot even say it says nothing."""
+    try:
+        text = str(error)[:_LONGEST_TOLD]
+    except Exception:  # noqa: BLE001 - code of the user, as what raised it
+        return ""
+    return " ".join(text.split()).encode("utf-8", "replace").decode()
 
 
 def _read_signature(callable_: Callable[..., Any]) -> inspect.Signature | None:

@@ -202,6 +202,28 @@ def test_python_function_that_raises_gives_null_with_a_warning() -> None:
     assert evaluate("[f(1), 2]", f=lambda n: 1 / 0 + n) == [None, 2]
 
 
+class Mute(Exception):
+    """An exception that fails when it is asked what it says."""
+
+    def __str__(self) -> str:
+        raise RuntimeError("never to be seen")
+
+
+@pytest.mark.parametrize(
+    ("error", "told"),
+    [
+        (Mute(), "it raised Mute: "),
+        (ValueError("one\nline"), "it raised ValueError: one line"),
+        (ValueError("half \ud83d"), "it raised ValueError: half ?"),
+    ],
+)
+def test_exception_that_cannot_be_told_is_a_warning_still(error: Exception, told: str) -> None:
+    def fail(n: object) -> object:
+        raise error
+
+    assert warn("f(1)", f=fail).endswith(told)
+
+
 def add_untyped(first, second=10):  # type: ignore[no-untyped-def]  # noqa: ANN001, ANN201
     return first + second
 
