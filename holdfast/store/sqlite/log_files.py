@@ -24,12 +24,12 @@ class LogFile:
     """The write-ahead log that lies beside a database file."""
 
     def __init__(self, database: Path) -> None:
-        self._path = database.with_name(f"{database.name}-wal")
+        self.path = database.with_name(f"{database.name}-wal")
 
     def read_size(self) -> int:
         """How many bytes the file has; 0 if there is none."""
         try:
-            return os.stat(self._path).st_size  # noqa: PTH116 - after each commit: a Path costs as much again
+            return os.stat(self.path).st_size  # noqa: PTH116 - after each commit: a Path costs as much again
         except OSError:
             return 0
 
@@ -37,11 +37,11 @@ class LogFile:
         """Give back what lies behind the last commit. Only while nobody can write: the caller holds SQLite's own lock."""
         end = self._find_end()
         if end < self.read_size():
-            os.truncate(self._path, end)
+            os.truncate(self.path, end)
 
     def _find_end(self) -> int:
         """Where the last commit ends, or a later place. Checksums are not looked at: what a commit began counts as one."""
-        with self._path.open("rb", buffering=0) as file:
+        with self.path.open("rb", buffering=0) as file:
             header = file.read(_HEADER)
             if len(header) < _HEADER:
                 return 0

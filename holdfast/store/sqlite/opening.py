@@ -10,8 +10,9 @@ from importlib.resources import files
 from pathlib import Path
 from typing import Final, TypeAlias
 
-from holdfast.errors import NewerDatabase, NotOurDatabase, OlderDatabase, StoreUnavailable
+from holdfast.errors import CorruptStore, NewerDatabase, NotOurDatabase, OlderDatabase, StoreUnavailable
 from holdfast.store.sqlite.failures import translate_os
+from holdfast.store.sqlite.log_files import LogFile
 from holdfast.store.sqlite.statements import SQL
 
 APPLICATION_ID: Final = 0x686F6C64
@@ -62,6 +63,7 @@ def prepare_file(path: Path) -> None:
     except OSError as error:
         raise translate_os(error, "read the database", path) from error
     if not head:
+        _refuse_lone_log(path)
         _create(path)
     elif not head.startswith(_HEADER):
         raise _not_ours(path, "no SQLite database at all")
@@ -81,6 +83,16 @@ def _not_ours(path: Path, what: str) -> NotOurDatabase:
     return NotOurDatabase(
         f"Expected '{path}' to be a Holdfast database, but it is {what}. Name another file; this one was left as it is."
     )
+
+
+def _refuse_lone_log(path: Path) -> None:
+    """A log without its database: SQLite would add what it holds to the new one."""
+    log_file = LogFile(path)
+    if log_file.read_size():
+        raise CorruptStore(
+            f"Expected to create the database '{path}', but the log '{log_file.path.name}' of an earlier one is there, "
+            "which did not end cleanly. Put that one back; or remove the log, with all that it holds."
+        )
 
 
 def _create(path: Path) -> None:

@@ -155,6 +155,27 @@ async def test_a_database_of_another_application_stays_untouched(path: Path, mod
         await refuse(path, NotOurDatabase, "of another application")
 
 
+@pytest.mark.parametrize("left", ["nothing", "an empty file"])
+async def test_a_log_without_its_database_is_refused_and_stays(path: Path, left: str) -> None:
+    store = SqliteStore(path)
+    await store.open()
+    await commit(store, make_start(make_row(1)))
+    log_file = path.with_name(f"{path.name}-wal")
+    log = log_file.read_bytes()
+    await store.close()
+    path.unlink()
+    log_file.write_bytes(log)
+    if left == "an empty file":
+        path.touch()
+
+    with pytest.raises(CorruptStore, match=re.escape("the log 'app.db-wal' of an earlier one is there")):
+        await SqliteStore(path).open()
+
+    assert log_file.read_bytes() == log
+    log_file.unlink()
+    await open_and_close(path)
+
+
 async def test_a_folder_is_no_database(path: Path) -> None:
     path.mkdir()
 
