@@ -51,7 +51,7 @@ def collect_runs(evidence: Evidence) -> list[ActivityRuns]:
     """Every activity of the story, in the order in which its function first ran."""
     runs: dict[str, ActivityRuns] = {}
     for entry in evidence.ledger:
-        run = runs.setdefault(entry.key, ActivityRuns(entry.activity, entry.subject))
+        run = runs.setdefault(_name_activity(entry.key), ActivityRuns(entry.activity, entry.subject))
         _count(run, entry)
     for info, event in evidence.walk():
         if isinstance(event, events.ActivityCompleted):
@@ -60,6 +60,11 @@ def collect_runs(evidence: Evidence) -> list[ActivityRuns]:
             run.results += 1
             run.attempt = event.attempt
     return list(runs.values())
+
+
+def _name_activity(idempotency_key: str) -> str:
+    """The execution and the number of the activity that a key is for, without the digest of what is asked."""
+    return "/".join(idempotency_key.split("/")[:2])
 
 
 def _count(run: ActivityRuns, entry: Entry) -> None:
