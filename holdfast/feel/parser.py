@@ -27,13 +27,15 @@ DEEPEST: Final = 100
 _OR: Final = 1
 _AND: Final = 2
 _COMPARISON: Final = 3
-_ADDITION: Final = 4
-_MULTIPLICATION: Final = 5
-_POWER: Final = 6
+_INSTANCE: Final = 4
+_ADDITION: Final = 5
+_MULTIPLICATION: Final = 6
+_POWER: Final = 7
 _BINDING: Final[Mapping[str, int]] = {
     "or": _OR,
     "and": _AND,
     **dict.fromkeys(("=", "!=", "<", "<=", ">", ">=", "between", "in"), _COMPARISON),
+    "instance": _INSTANCE,
     "+": _ADDITION,
     "-": _ADDITION,
     "*": _MULTIPLICATION,
@@ -143,21 +145,24 @@ class _Parser(TokenReader):
                 operands.append(self._operation(binding + 1))
             return syntax.Logic(left.at, operator, tuple(operands))
         if operator == "between":
-            low = self._operation(_ADDITION)
+            low = self._operation(_INSTANCE)
             self.expect("and", " of between … and …")
-            return syntax.Between(left.at, left, low, self._operation(_ADDITION))
+            return syntax.Between(left.at, left, low, self._operation(_INSTANCE))
         if operator == "in":
             return syntax.In(left.at, left, self._in_tests())
+        if operator == "instance":
+            self.expect("of", " of instance of")
+            return syntax.InstanceOf(left.at, left, parse_type(self.lexer))
         right = self._operation(binding + 1)
         if operator in _COMPARISONS:
             return syntax.Comparison(left.at, operator, left, right)
         return syntax.Arithmetic(left.at, operator, left, right)
 
     def _unary(self) -> Node:
-        """Negation, which binds more strongly than powers, then `instance of`."""
+        """Negation, which binds more strongly than powers."""
         minus = self.take("-")
         if minus is not None and self.lexer.peek().kind is Kind.NUMBER:  # the sign is part of a number
-            return self._postfix(syntax.Literal(minus.at, NUMBERS.minus(self.lexer.next().value)))  # type: ignore[arg-type]
+            return self._steps(syntax.Literal(minus.at, NUMBERS.minus(self.lexer.next().value)))  # type: ignore[arg-type]
         if minus is not None:
             self._depth += 1
             if self._depth > DEEPEST:
@@ -165,17 +170,10 @@ class _Parser(TokenReader):
             operand = self._unary()
             self._depth -= 1
             return syntax.Negation(minus.at, operand)
-        return self._postfix(self._primary())
-
-    def _postfix(self, node: Node) -> Node:
-        """Paths, filters and invocations; then `instance of`."""
-        node = self._steps(node)
-        while self.take("instance"):
-            self.expect("of", " of instance of")
-            node = syntax.InstanceOf(node.at, node, parse_type(self.lexer))
-        return node
+        return self._steps(self._primary())
 
     def _steps(self, node: Node) -> Node:
+        """Paths, filters and invocations."""
         count = 0
         while True:
             count += 1
@@ -254,7 +252,7 @@ class _Parser(TokenReader):
     def _comparison_test(self, token: Token) -> Node:
         """`< 5`: all numbers below 5, as a range; in tests, a test of `?`."""
         self._check_comparison(token)
-        return syntax.ComparisonTest(token.at, token.text, self._operation(_ADDITION))
+        return syntax.ComparisonTest(token.at, token.text, self._operation(_INSTANCE))
 
     # --- mistakes ---
 
@@ -283,7 +281,7 @@ class _Parser(TokenReader):
         """One test, or several in parentheses."""
         begin = self.take("(")
         if begin is None:
-            return (self._compare_input(self._operation(_ADDITION)),)
+            return (self._compare_input(self._operation(_INSTANCE)),)
         tests = [self.expression()]
         if self.take(".."):
             return (self._go_on(parse_range_end(self, begin, tests[0], start_included=False)),)
@@ -294,7 +292,7 @@ class _Parser(TokenReader):
 
     def _go_on(self, node: Node) -> Node:
         """A test of which the first part is in hand: `(1) + 2`, `(1..2)`."""
-        return self._compare_input(self._operate(self._postfix(node), _ADDITION))
+        return self._compare_input(self._operate(self._steps(node), _INSTANCE))
 
     def _compare_input(self, node: Node) -> Node:
         """`5 in ? < 10`: a comparison with `?` is the test; one with anything else has the `in` on its left side."""

@@ -156,6 +156,13 @@ sort([3,1,2], function(x,y) x < y) | [1,2,3]
 {f: function(x) x * 2, r: f(2)}.r | 4
 {f: function(x: number) x, r: f("a")}.r | null
 1 instance of number | true
+2 * 3 instance of number | true
+"a" + "b" instance of string | true
+-(1) instance of number | true
+@"2024-01-02" - @"2024-01-01" instance of days and time duration | true
+true = 1 instance of number | true
+1 instance of number and 1 + 1 instance of string | false
+1 instance of number instance of boolean | true
 null instance of number | false
 [1,"a"] instance of list<number> | false
 [1,null] instance of list<number> | true
