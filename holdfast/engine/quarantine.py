@@ -101,18 +101,21 @@ class Quarantine:
         details = None if row is None else _read_note(row)
         if details is None:
             return Verdict.NOTE_FIRST if was_in_flight else Verdict.CLEAR
-        if details.tries and details.trying in self._living.processes:
+        if details.tries and self._living.is_alive(details.trying):
             return Verdict.TRIED_ELSEWHERE
         if details.tries >= self._max_tries:
             return Verdict.BLOCK
         return Verdict.NOTE_FIRST
 
     def _judge_tried(self, execution_id: str, row: ExecutionRow | None) -> Verdict:
-        """Who is on trial takes its turn; but not one that is not noted here, and that another process has noted since."""
-        if row is None or execution_id in self._noted or (details := _read_note(row)) is None:
+        """Who is on trial takes its turn, once that is noted: one that is only kept apart may be a suspect by now."""
+        if row is None or execution_id in self._noted or (details := _read_note(row)) is None or not details.tries:
             return Verdict.CLEAR
-        is_elsewhere = details.tries and details.trying in self._living.processes
-        return Verdict.TRIED_ELSEWHERE if is_elsewhere else Verdict.CLEAR
+        if not details.trying:
+            return Verdict.CLEAR  # it failed alone: that it fails again is counted then
+        if self._living.is_alive(details.trying):
+            return Verdict.TRIED_ELSEWHERE
+        return Verdict.BLOCK if details.tries >= self._max_tries else Verdict.NOTE_FIRST
 
     def may_note(self, tries: int, noted: Sequence[int]) -> bool:
         """Whether a suspect may be noted for this try, beside those that the batch has noted, each for which try.

@@ -186,7 +186,6 @@ BAD: dict[str, tuple[Callable[[Any], None], str]] = {
     "a turn that begins elsewhere": (put(2, "history", 0, "turn"), "`$.history`"),
     "the start of another": (put("other", "history", 0, "workflow_id"), "`$.history[0]`"),
     "a timer too few": (put([], "timers"), "`$.timers`"),
-    "a timer due at another time": (put("2026-01-01T00:00:00Z", "timers", 0, "due"), "`$.timers`"),
     "an envelope that is half there": (put([{"body": {}}], "inbox"), "`$.inbox[0]`"),
     "an envelope for another": (
         put([{"execution_id": "x", "workflow_id": "", "attempts": 0, "route": "", "body": {}}], "inbox"),

@@ -128,6 +128,8 @@ class Membership:
         rows = await self._store.list_nodes()
         before = {row.node: row.has_left for row in rows}
         self._started_at = self._clock.now()
+        earlier = [read_details(row).token for row in rows if row.node == self._node]
+        self._living.join(earlier, is_exclusive=self._store.exclusive)
         if not before.get(self._node, True):
             self._living.note_lost(self._started_at)
         announcement = self._announcement = NodeAnnouncement(self._make_row, list_routes, offers)
@@ -218,9 +220,9 @@ class Membership:
         ended = self._take_over.find_ended(beat)
         alive = [row for row in beat.reply.nodes if row.node not in ended and not row.has_left and row.node != self._node]
         left = (read_details(row).token for row in beat.reply.nodes if row.has_left)
-        self._living.update((read_details(row).token for row in alive), left, beat.reply.now)
+        had_guessed = self._living.update((read_details(row).token for row in alive), left, beat.reply.now)
         self._refresh()
-        if ended:
+        if ended or had_guessed:
             self._on_nodes_ended()
         # Living nodes are back in the list after a lease, also those that joined after the state to which it went back.
         if ended or (self._may_have_unknown and beat.is_steady):

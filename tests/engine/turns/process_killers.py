@@ -104,6 +104,8 @@ async def main(url: str, path: str, how: str) -> None:
         else:
             await engine.start(dies_by_code, path, workflow_id="doomed", idempotency_key="doomed")
             if how == "call":
+                for other in others:  # else they would be lost with each process, and be suspects too
+                    await other.result()
                 await engine.signal_workflow("doomed", "go", request_id="go")
             else:
                 await engine.start(sends, workflow_id="sends", idempotency_key="sends")
