@@ -169,3 +169,19 @@ async def test_T6_retries_and_timeouts_pass_after_the_clock_was_set_back(engine:
 
     async with soon():
         assert await handle.result() == "timed out after 3 attempts"
+
+
+async def test_T6_what_closes_after_the_clock_was_set_back_is_kept_no_longer(
+    tmp_path: Path, wall: WallClock, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(clock_module, "RECHECK", SECOND // 10)
+    url = f"sqlite:///{tmp_path}/app.db"
+    async with Engine(url, workflows=[nap], clock=MachineClock(wall), retention=0.5) as engine:
+        await (await engine.start(nap, 0.0, workflow_id="before")).result()
+        wall.ahead = -HOUR
+        await (await engine.start(nap, 0.0, workflow_id="after")).result()
+
+        async def is_only_the_first_kept() -> bool:
+            return [found.workflow_id for found in await engine.list()] == ["before"]
+
+        await eventually(is_only_the_first_kept)

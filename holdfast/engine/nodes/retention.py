@@ -81,6 +81,8 @@ class Retention:
         self._longest_rest = max(window, LOCK_TIME)
         """How long ago the last look may be when a heartbeat comes."""
         self._alarm: Alarm | None = None
+        self._wake_at: Instant = 0
+        """For when the alarm is armed."""
         self._looked_at: Instant = 0
         self._batch = BATCH
         """How many one transaction removes: fewer if the store has no room for more."""
@@ -101,10 +103,14 @@ class Retention:
         self._disarm()
 
     def note(self, at: Instant) -> None:
-        """Note that there is something new since then, on this node or another: arms the alarm for it if none is armed."""
+        """Note that there is something new since then, on this node or another: arms the alarm for it if none is armed.
+
+        Nor does an alarm count that would ring later: the clock was set back since it was armed.
+        """
         if self._is_busy:
             self._noted_meanwhile = at
-        elif self._alarm is None:
+        elif self._alarm is None or self._wake_at > at + max(self._window, LOCK_TIME) + 1:
+            self._disarm()
             self._arm(at + self._window + 1)
 
     def note_went_back(self) -> None:
@@ -118,6 +124,7 @@ class Retention:
 
     def _arm(self, when: Instant) -> None:
         if self._is_started:
+            self._wake_at = when
             self._alarm = self._clock.call_at(when, self._look)
 
     def _disarm(self) -> None:
