@@ -133,7 +133,8 @@ class Reconciler:
             self._seen_starts, self._passes = self._runner.started, PASSES
         if self._swept_at == 0:
             self._swept_at = now  # the first pass comes one interval after the node
-        if self._after is None and self._passes and now - self._swept_at >= SWEEP_INTERVAL:
+        is_recent = 0 <= now - self._swept_at < SWEEP_INTERVAL  # else the clock may have been set back
+        if self._after is None and self._passes and not is_recent:
             self._after, self._swept_at, self._passes = "", now, self._passes - 1
         return not self._is_busy and (self._rounds > 0 or bool(self._missing) or self._after is not None)
 

@@ -315,6 +315,17 @@ async def test_N5_restore_that_no_heartbeat_shows_is_found_within_a_minute(
     assert "activity 1 of execution" in caplog.text
 
 
+async def test_N5_passes_go_on_after_the_clock_of_the_store_was_set_back(nodes: Nodes) -> None:
+    a = await open_node(nodes, "a")
+    await a.start(order, workflow_id="o")
+    await eventually(lambda: ATTEMPTS)
+    await beat(nodes)
+    reconciler, now = a._runtime.reconciler, nodes.clock.now()
+
+    assert not reconciler.is_due(now)
+    assert reconciler.is_due(now - 3600 * SECOND)
+
+
 async def test_N5_nothing_is_begun_anew_while_all_is_well(nodes: Nodes, caplog: pytest.LogCaptureFixture) -> None:
     a, b = await open_node(nodes, "a", max_activities=2), await open_node(nodes, "b", max_activities=2)
     handles = [await (a if number % 2 else b).start(order, workflow_id=f"o{number}") for number in range(12)]
