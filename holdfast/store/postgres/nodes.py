@@ -84,7 +84,8 @@ class PostgresHeartbeatConnection(PostgresNodes):
             if connection is self._told_timeline and not self._connections.address.is_pooled:
                 return None
             try:
-                timeline: str = await connection.fetchval(self._connections.sql["find_timeline"])
+                async with connection.transaction(isolation="read_committed"):  # for poolers: see `Connections.fetch`
+                    timeline: str = await connection.fetchval(self._connections.sql["find_timeline"])
             except asyncpg.PostgresError as error:
                 if connection.is_closed():
                     raise
