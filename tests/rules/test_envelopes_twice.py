@@ -78,7 +78,7 @@ VALUES = (str, int, bool, type(None), Payload, Failure, TimeoutKind, OnOpen, OnC
 def flatten(kind: Any) -> list[Any]:
     """The types inside a type, structs of ours opened up."""
     if get_args(kind):
-        return [inner for part in get_args(kind) for inner in flatten(part)]
+        return [inner for part in get_args(kind) if part is not ... for inner in flatten(part)]
     if isinstance(kind, type) and issubclass(kind, msgspec.Struct) and kind not in VALUES:
         return [inner for field in msgspec.structs.fields(kind) for inner in flatten(field.type)]
     return [kind]
