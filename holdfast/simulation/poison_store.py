@@ -9,7 +9,7 @@ from holdfast.core.instants import Instant
 from holdfast.errors import OutcomeUnknown, StoreError, StoreFault, StoreUnavailable
 from holdfast.simulation.plans import PoisonKind
 from holdfast.store.contract import Claim, Claimed, Store, Transaction, TurnWrite, UnroutedWrite
-from holdfast.store.rows import ExecutionRow, HistoryRow, RequestRow
+from holdfast.store.rows import ExecutionRow, HistoryRow, RequestKeyId, RequestRow
 
 T = TypeVar("T")
 
@@ -84,8 +84,8 @@ class PoisonedTransaction:
     async def read_latest(self, org: str, workflow_id: str) -> ExecutionRow | None:
         return await self._do(lambda: self.inner.read_latest(org, workflow_id))
 
-    async def read_request(self, org: str, kind: str, key: str, now: Instant) -> RequestRow | None:
-        return await self._do(lambda: self.inner.read_request(org, kind, key, now))
+    async def read_requests(self, keys: Collection[RequestKeyId], now: Instant) -> dict[RequestKeyId, RequestRow]:
+        return await self._do(lambda: self.inner.read_requests(keys, now))
 
     async def mark_in_flight(self, process: str, slot: int, versions: Mapping[str, int]) -> dict[str, str]:
         return await self._do(lambda: self.inner.mark_in_flight(process, slot, versions))

@@ -14,7 +14,7 @@ from holdfast.core.instants import SECOND, Instant
 from holdfast.errors import OutcomeUnknown, StoreUnavailable
 from holdfast.simulation.monitor import Monitor
 from holdfast.store.contract import Claim, Claimed, Store, Transaction, TurnWrite, UnroutedWrite
-from holdfast.store.rows import ExecutionRow, HistoryRow, InboxRow, RequestRow
+from holdfast.store.rows import ExecutionRow, HistoryRow, InboxRow, RequestKeyId, RequestRow
 from holdfast.store.sqlite.store import SqliteStore
 
 if TYPE_CHECKING:
@@ -244,8 +244,8 @@ class FaultInjectingTransaction:
     async def read_latest(self, org: str, workflow_id: str) -> ExecutionRow | None:
         return await self._transaction.read_latest(org, workflow_id)
 
-    async def read_request(self, org: str, kind: str, key: str, now: Instant) -> RequestRow | None:
-        return await self._transaction.read_request(org, kind, key, now)
+    async def read_requests(self, keys: Collection[RequestKeyId], now: Instant) -> dict[RequestKeyId, RequestRow]:
+        return await self._transaction.read_requests(keys, now)
 
     async def mark_in_flight(self, process: str, slot: int, versions: Mapping[str, int]) -> dict[str, str]:
         return await self._transaction.mark_in_flight(process, slot, versions)

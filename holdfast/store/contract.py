@@ -257,8 +257,8 @@ class Transaction(Protocol):
         """The newest execution of a workflow id, open or closed: the one that was inserted last."""
         ...
 
-    async def read_request(self, org: str, kind: str, key: str, now: Instant) -> RequestRow | None:
-        """What was answered to a keyed request that has not expired."""
+    async def read_requests(self, keys: Collection[RequestKeyId], now: Instant) -> dict[RequestKeyId, RequestRow]:
+        """What was answered to those of these keyed requests that have not expired."""
         ...
 
     async def mark_in_flight(self, process: str, slot: int, versions: Mapping[str, int]) -> dict[str, str]:

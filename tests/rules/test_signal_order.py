@@ -11,12 +11,14 @@ import pytest
 
 from holdfast import Context, workflow
 from holdfast.core import codec
-from holdfast.core.envelopes import Signal, Start
+from holdfast.core.envelopes import RequestKey, Signal, Start
 from holdfast.core.events import SignalReceived
 from holdfast.core.ids import DEFAULT_ORG, make_execution_id
+from holdfast.core.instants import SECOND
 from holdfast.core.payloads import decode, encode
 from holdfast.engine.use_cases.transactional_outbox import make_envelope_row
 from holdfast.store.contract import UnroutedWrite, WakeReason
+from holdfast.store.memory.faults import FaultAction, Point
 from holdfast.store.rows import InboxRow
 from holdfast.testing import TestEngine
 from tests.rules.world import Nodes, hear_nothing
@@ -173,3 +175,23 @@ async def test_S1_what_was_sent_to_a_run_that_continued_comes_before_later_calls
     await nodes.clock.settle()
 
     assert await read_values(one, "w") == [1, 2]
+
+
+async def test_S1_request_ids_of_waiting_signals_are_looked_up_together(nodes: Nodes) -> None:
+    """One by one, thousands of them would take longer than a transaction may, and their execution be blocked."""
+    engine = await nodes.open("one", [collects])
+    handle = await engine.start(collects, 50, workflow_id="w")
+    reads: list[str] = []
+
+    def note(point: str, _node: str) -> FaultAction:
+        reads.append(point)
+        return FaultAction.NONE
+
+    nodes.faults["one"] = note
+    keys = [RequestKey("signal", f"w\n{number}", nodes.clock.now() + SECOND) for number in range(50)]
+    signals = [Signal(name="x", value=encode(number, "x"), request=key) for number, key in enumerate(keys)]
+
+    await nodes.put_row(*(InboxRow(DEFAULT_ORG, str(handle.execution_id), "", codec.encode(one)) for one in signals * 2))
+
+    assert await handle.result() == [*range(50)]
+    assert reads.count(Point.READ) < 50

@@ -153,6 +153,12 @@ async def look(store: Store, claim: Claim) -> Claimed:
     return claimed
 
 
+async def read_request(transaction: Transaction, org: str, kind: str, key: str, now: Instant) -> RequestRow | None:
+    """What a transaction finds under one key."""
+    found = await transaction.read_requests([(org, kind, key)], now)
+    return found.get((org, kind, key))
+
+
 async def begin_with(store: Store, claim: Claim) -> tuple[Transaction, Claimed]:
     """A transaction that has claimed something and stays open."""
     transaction = await store.begin()

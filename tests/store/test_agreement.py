@@ -49,6 +49,7 @@ from tests.store.builders import (
     make_start,
     make_timer,
     make_turn,
+    read_request,
 )
 from tests.store.conftest import BACKENDS, Backend, Place
 
@@ -186,7 +187,7 @@ async def see(store: Store) -> dict[str, object]:
     pairs = [(org, workflow_id) for org in (ORG, OTHER) for workflow_id in WORKFLOW_IDS]
     everything = await look(store, Claim(workflow_ids=pairs, limit=1000, due_until=NOW * 2))
     transaction = await store.begin()
-    requests = [await transaction.read_request(ORG, "start", key, NOW + 1003 * SECOND) for key in "xy"]
+    requests = [await read_request(transaction, ORG, "start", key, NOW + 1003 * SECOND) for key in "xy"]
     latest = [await transaction.read_latest(*pair) for pair in pairs]
     await transaction.rollback()
     skip = [id_of(1), id_of(2)]

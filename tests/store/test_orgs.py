@@ -23,6 +23,7 @@ from tests.store.builders import (
     make_timer,
     make_turn,
     names_of,
+    read_request,
     read_row,
     want,
 )
@@ -104,7 +105,7 @@ async def test_an_envelope_under_the_wrong_org_is_for_nobody(twins: Store) -> No
 
 async def test_keyed_requests_are_those_of_the_org(twins: Store) -> None:
     transaction = await twins.begin()
-    read = [await transaction.read_request(org, "start", "key", NOW) for org in (ORG, OTHER, "third")]
+    read = [await read_request(transaction, org, "start", "key", NOW) for org in (ORG, OTHER, "third")]
     await transaction.rollback()
 
     assert read == [make_request("key", expires=10), make_request("key", org=OTHER), None]

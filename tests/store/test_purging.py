@@ -26,6 +26,7 @@ from tests.store.builders import (
     make_start,
     names_of,
     read_inbox,
+    read_request,
     want,
 )
 
@@ -103,7 +104,7 @@ async def test_the_requests_that_they_answered_are_removed_and_no_others(store: 
     await store.purge(NOW * 2, 10)
 
     transaction = await store.begin()
-    left = [await transaction.read_request(row.org, row.kind, row.key, NOW - 2 * SECOND) for row in requests]
+    left = [await read_request(transaction, row.org, row.kind, row.key, NOW - 2 * SECOND) for row in requests]
     await transaction.rollback()
     assert left == [None, None, *requests[2:]]
 

@@ -3,7 +3,19 @@
 from __future__ import annotations
 
 from holdfast.store.contract import Claim, Store, UnroutedWrite
-from tests.store.builders import NOW, ORG, OTHER, begin_with, commit, look, make_request, make_row, make_start, want
+from tests.store.builders import (
+    NOW,
+    ORG,
+    OTHER,
+    begin_with,
+    commit,
+    look,
+    make_request,
+    make_row,
+    make_start,
+    read_request,
+    want,
+)
 
 KEY = (ORG, "start", "k")
 CLAIM = Claim(request_keys=[KEY])
@@ -65,7 +77,7 @@ async def test_who_gets_a_key_sees_what_the_last_holder_remembered_under_it(left
     await transaction.commit()
 
     following, claimed = await begin_with(right, CLAIM)
-    known = await following.read_request(*KEY, NOW)
+    known = await read_request(following, *KEY, NOW)
     await following.rollback()
 
     assert claimed.held_keys == {KEY}

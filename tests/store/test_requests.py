@@ -18,12 +18,13 @@ from tests.store.builders import (
     make_row,
     make_start,
     make_turn,
+    read_request,
 )
 
 
 async def read(store: Store, key: str, *, org: str = ORG, kind: str = "start", now: Instant = NOW) -> RequestRow | None:
     transaction = await store.begin()
-    row = await transaction.read_request(org, kind, key, now)
+    row = await read_request(transaction, org, kind, key, now)
     await transaction.rollback()
     return row
 

@@ -24,6 +24,7 @@ from tests.store.builders import (
     make_turn,
     names_of,
     read_inbox,
+    read_request,
     read_row,
 )
 
@@ -56,7 +57,7 @@ async def test_a_start_writes_everything_its_first_turn_asked_for(store: Store) 
     assert claimed.due == [make_timer(1, due=5)]
     assert names_of(await store.list_dead_letters(ORG)) == ["bad"]
     transaction = await store.begin()
-    assert await transaction.read_request(ORG, "start", "key", NOW) == make_request("key")
+    assert await read_request(transaction, ORG, "start", "key", NOW) == make_request("key")
     await transaction.rollback()
 
 
@@ -82,7 +83,7 @@ async def test_a_start_is_lost_while_its_workflow_id_is_open(store: Store) -> No
     assert await read_inbox(store) == []
     assert await store.list_dead_letters(ORG) == []
     transaction = await store.begin()
-    assert await transaction.read_request(ORG, "start", "key", NOW) is None
+    assert await read_request(transaction, ORG, "start", "key", NOW) is None
     await transaction.rollback()
     assert await read_row(store, 3) == make_row(3)
 

@@ -25,6 +25,7 @@ from tests.store.builders import (
     make_turn,
     names_of,
     read_inbox,
+    read_request,
     read_row,
 )
 
@@ -92,7 +93,7 @@ async def test_a_turn_at_another_version_changes_nothing_and_the_rest_of_the_bat
     assert claimed.due == [make_timer(1, due=5)]
     assert await store.list_dead_letters(ORG) == []
     transaction = await store.begin()
-    assert await transaction.read_request(ORG, "start", "never", NOW) is None
+    assert await read_request(transaction, ORG, "start", "never", NOW) is None
     await transaction.rollback()
 
 

@@ -267,8 +267,9 @@ class Claimer:
             claims.waiting.update({execution_id: counted.get(execution_id, 0) for execution_id in lookups.waiting})
         for key in lookups.latest:
             claims.latest[key] = await self._transaction.read_latest(*key)
-        for key_id in lookups.remembered:
-            claims.remembered[key_id] = await self._transaction.read_request(*key_id, self._now)
+        if lookups.remembered:
+            known = await self._transaction.read_requests(lookups.remembered, self._now)
+            claims.remembered.update({key_id: known.get(key_id) for key_id in lookups.remembered})
 
     async def _hold(self, claims: Claims, claim: Claim) -> Claimed:
         """Lock and read what a claim asks for, and add it to what the batch holds."""

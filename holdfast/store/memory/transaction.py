@@ -213,11 +213,11 @@ class MemoryTransaction:
             await self._session.reach(Point.READ)
             return self._view.latest((org, workflow_id))
 
-    async def read_request(self, org: str, kind: str, key: str, now: Instant) -> RequestRow | None:
+    async def read_requests(self, keys: Collection[RequestKeyId], now: Instant) -> dict[RequestKeyId, RequestRow]:
         with self._session.statement():
             await self._session.reach(Point.READ)
-            row = self._view.request((org, kind, key))
-            return row if row is not None and row.expires_at > now else None
+            rows = ((key, self._view.request(key)) for key in keys)
+            return {key: row for key, row in rows if row is not None and row.expires_at > now}
 
     # --- marking ---
 

@@ -207,6 +207,16 @@ SELECT org, kind, key, execution_id, sequence, expires_at
 FROM holdfast.requests
 WHERE org = $1 AND kind = $2 AND key = $3 AND expires_at > $4;
 
+-- name: read_requests
+SELECT found.org, found.kind, found.key, found.execution_id, found.sequence, found.expires_at
+FROM unnest($1::text[], $2::text[], $3::text[]) AS asked (org, kind, key)
+CROSS JOIN LATERAL (
+    SELECT *
+    FROM holdfast.requests
+    WHERE requests.org = asked.org AND requests.kind = asked.kind AND requests.key = asked.key AND requests.expires_at > $4
+    OFFSET 0  -- one walk for each, as in read_waiting
+) AS found;
+
 -- name: find_execution
 SELECT org, execution_id, workflow_id, workflow, code_version, queue, status, state_version, sequence, nodes, parent_id,
        created_at, updated_at, closed_at, details, route

@@ -52,7 +52,7 @@ from holdfast.store.postgres.outcomes import Ask, CommitEvidence, choose_turn, f
 from holdfast.store.postgres.queues import put_requests
 from holdfast.store.postgres.reads import to_histories
 from holdfast.store.postgres.writes import BatchWriter
-from holdfast.store.rows import ExecutionRow, HistoryRow, RequestRow
+from holdfast.store.rows import ExecutionRow, HistoryRow, RequestKeyId, RequestRow
 
 if TYPE_CHECKING:
     from holdfast.store.postgres.connections import Connections
@@ -135,10 +135,10 @@ class PostgresTransaction:
             row = await connection.fetchrow(self._sql["read_latest"], org, workflow_id)
             return None if row is None else to_execution_row(row)
 
-    async def read_request(self, org: str, kind: str, key: str, now: Instant) -> RequestRow | None:
+    async def read_requests(self, keys: Collection[RequestKeyId], now: Instant) -> dict[RequestKeyId, RequestRow]:
         async with self.statements("read") as connection:
-            row = await connection.fetchrow(self._sql["read_request"], org, kind, key, now)
-            return None if row is None else RequestRow(*row)
+            rows = await connection.fetch(self._sql["read_requests"], *zip(*keys, strict=True), now)
+            return {(row[0], row[1], row[2]): RequestRow(*row) for row in rows}
 
     async def mark_in_flight(self, process: str, slot: int, versions: Mapping[str, int]) -> dict[str, str]:
         doing = "mark executions as in flight in"

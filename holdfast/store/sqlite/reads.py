@@ -10,7 +10,7 @@ from holdfast.core.instants import Instant
 from holdfast.core.lifecycle import CLOSED
 from holdfast.store.columns import to_execution_row
 from holdfast.store.contract import Counts, ExecutionFilter
-from holdfast.store.rows import DeadLetterRow, ExecutionRow, HistoryRow, InboxRow, RequestRow, Route
+from holdfast.store.rows import DeadLetterRow, ExecutionRow, HistoryRow, InboxRow, RequestKeyId, RequestRow, Route
 from holdfast.store.sqlite.statements import SQL, as_json
 
 _BEHIND_ALL: Final = "\U0010ffff"
@@ -36,9 +36,11 @@ def find_latest(connection: sqlite3.Connection, org: str, workflow_id: str) -> E
     return None if row is None else to_execution_row(row)
 
 
-def find_request(connection: sqlite3.Connection, org: str, kind: str, key: str, now: Instant) -> RequestRow | None:
-    row = connection.execute(SQL["read_request"], (org, kind, key, now)).fetchone()
-    return None if row is None else RequestRow(*row)
+def find_requests(
+    connection: sqlite3.Connection, keys: Collection[RequestKeyId], now: Instant
+) -> dict[RequestKeyId, RequestRow]:
+    found = ((key, connection.execute(SQL["read_request"], (*key, now)).fetchone()) for key in keys)
+    return {key: RequestRow(*row) for key, row in found if row is not None}
 
 
 def find_next_due(connection: sqlite3.Connection, skip: Collection[str], routes: Collection[Route] | None) -> Instant | None:

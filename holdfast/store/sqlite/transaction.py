@@ -11,7 +11,7 @@ from typing import TypeVar
 from holdfast.core.instants import Instant
 from holdfast.errors import OutcomeUnknown, StoreError, StoreFault
 from holdfast.store.contract import Claim, Claimed, TurnWrite, UnroutedWrite
-from holdfast.store.rows import ExecutionRow, HistoryRow, RequestRow
+from holdfast.store.rows import ExecutionRow, HistoryRow, RequestKeyId, RequestRow
 from holdfast.store.sqlite import reads
 from holdfast.store.sqlite.claims import read_executions, take_claim
 from holdfast.store.sqlite.failures import CERTAINLY_NOT_COMMITTED, primary_code, translate
@@ -78,8 +78,8 @@ class SqliteTransaction:
     async def read_latest(self, org: str, workflow_id: str) -> ExecutionRow | None:
         return self.run("read", lambda db, _: reads.find_latest(db, org, workflow_id))
 
-    async def read_request(self, org: str, kind: str, key: str, now: Instant) -> RequestRow | None:
-        return self.run("read", lambda db, _: reads.find_request(db, org, kind, key, now))
+    async def read_requests(self, keys: Collection[RequestKeyId], now: Instant) -> dict[RequestKeyId, RequestRow]:
+        return self.run("read", lambda db, _: reads.find_requests(db, keys, now))
 
     async def mark_in_flight(self, process: str, slot: int, versions: Mapping[str, int]) -> dict[str, str]:
         if self._state is not State.OPEN:

@@ -63,6 +63,7 @@ BATCH: Final[dict[str, tuple[Any, ...]]] = {
     "read_events": (IDS, [0] * SIZE),
     "read_latest": ("default", "w77"),
     "read_request": ("default", "start", "k5", 0),
+    "read_requests": (ORGS, ["start"] * SIZE, [f"k{number}" for number in NUMBERS], 0),
     "escalate": (IDS,),
     "update_executions": (
         IDS, ORGS, [1] * SIZE, ["suspended"] * SIZE, [2] * SIZE, [2] * SIZE, [None] * SIZE, NUMBERS, [None, 5] * (SIZE // 2),

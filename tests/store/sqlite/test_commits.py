@@ -189,7 +189,7 @@ async def test_an_ended_transaction_can_do_nothing_more(store: SqliteStore) -> N
     transaction = await store.begin()
     await transaction.commit()
 
-    for call in (transaction.commit(), transaction.read_request("org", "start", "key", NOW)):
+    for call in (transaction.commit(), transaction.read_requests([("org", "start", "key")], NOW)):
         with pytest.raises(StoreError, match="it has ended"):
             await call
     await transaction.rollback()
