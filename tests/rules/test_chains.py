@@ -187,3 +187,22 @@ async def test_S7_a_chain_loses_nothing_where_its_beginning_is_lost_to_a_deliver
     await nodes.clock.settle()
 
     assert await two.query_result("w") == [LONG, [], [7]]
+
+
+@pytest.mark.parametrize("replaces", [False, True])
+async def test_C5_a_chain_under_way_is_terminated_at_once(world: World, *, replaces: bool) -> None:
+    engine = await world.open(ALL)
+    await engine.start(one_each, 0, 2 * LONG, workflow_id="w")
+    await send(engine, *range(2 * LONG))
+    await engine.signal_workflow("w", "go")
+
+    if replaces:
+        await engine.start(on_ticks, 1, workflow_id="w", on_open="terminate_existing")
+    else:
+        assert await engine.terminate("w")
+    await engine.settle()
+
+    runs = await engine.list(workflow_id="w", limit=2 * LONG)
+    ends = [run.status for run in runs if run.status is not Status.CONTINUED]
+    assert sorted(ends) == sorted([Status.TERMINATED, *[Status.SUSPENDED] * replaces])
+    assert len(runs) < 2 * LONG

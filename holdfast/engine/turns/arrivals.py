@@ -7,7 +7,7 @@ from collections.abc import Callable, Sequence
 import msgspec
 
 from holdfast.core.effects import TimerKind
-from holdfast.core.envelopes import AnyEnvelope, OfferDue, RetryDue, Signal, TimerDue
+from holdfast.core.envelopes import AnyEnvelope, OfferDue, RetryDue, Signal, Terminate, TimerDue
 from holdfast.core.event_times import TOLERANCE
 from holdfast.core.instants import Instant
 from holdfast.engine.requests import Request
@@ -37,6 +37,11 @@ class Arrival(msgspec.Struct, frozen=True, gc=False):
     def came_with_start(self) -> bool:
         """Whether it is a signal that came with the envelope that begins a run: it can only be taken with that."""
         return self.row is None and self.request is None and type(self.envelope) is Signal
+
+    @property
+    def makes_room(self) -> bool:
+        """Whether it terminates an execution in whose place the same batch starts another."""
+        return type(self.envelope) is Terminate and self.row is None and self.request is None
 
 
 def make_due_envelope(timer: TimerRow) -> AnyEnvelope:

@@ -78,5 +78,6 @@ def make_next_run(pending: PendingTurn, turn: Turn, start: Start) -> PendingTurn
             following.waiting = deque(waiting)
         else:
             following.arrivals += waiting
+            following.put_terminate_first()  # behind signals that let it continue, it would come after the whole chain
     following.runs_before = 0 if given > untaken else pending.runs_before + 1
     return following

@@ -90,7 +90,14 @@ class PendingTurn(msgspec.Struct, eq=False, gc=False):
             self.arrivals.append(arrival)
             yield arrival.envelope
 
-    def let_signals_wait(self) -> None:
+    def arrange(self) -> None:
+        """Bring several arrivals into the order in which its turn takes them."""
+        if any(arrival.makes_room for arrival in self.arrivals):
+            self.put_terminate_first()  # if it continued, there would be no room for the one in its place
+        else:
+            self._let_signals_wait()
+
+    def _let_signals_wait(self) -> None:
         """Let a run that begins from its inbox take what it has to see, one by one, if nothing but signals came for it."""
         if self.retaken or type(self.arrivals[0].envelope) is not InternalContinue:
             return

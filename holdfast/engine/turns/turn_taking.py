@@ -170,7 +170,7 @@ class TurnTaker:
                 self._hold(pending, live, held)
                 return
         if len(arrivals) > 1:
-            pending.let_signals_wait()
+            pending.arrange()
         arrived: Iterable[AnyEnvelope]
         if pending.waiting is not None:
             arrived = pending.give_in_order()
@@ -266,7 +266,8 @@ class TurnTaker:
     def _continue(self, following: PendingTurn) -> None:
         """The next run takes its first turn in this batch, unless there were too many before it."""
         signals = 0 if following.waiting is None else len(following.waiting)
-        if following.runs_in_batch < max(RUNS_PER_BATCH, signals // SIGNALS_PER_RUN):
+        may_begin = following.runs_in_batch < max(RUNS_PER_BATCH, signals // SIGNALS_PER_RUN)
+        if may_begin or any(type(arrival.envelope) is Terminate for arrival in following.arrivals[:2]):
             self._following.append(following)
         else:
             self._effects.taken.append(register_next_run(following, self._clock.now(), self._limits))
