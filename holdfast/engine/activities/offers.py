@@ -201,7 +201,9 @@ class OfferTaker:
         """Look for offers of which a wake-up was lost, and stop attempts that no execution waits for any more."""
         if self._left_routes:
             now = self._clock.now()
-            self._left_routes = {route: until for route, until in self._left_routes.items() if now < until <= now + LEFT_FOR}
+            self._left_routes = {
+                route: until for route, until in self._left_routes.items() if now < until <= now + 2 * LEFT_FOR
+            }
         if reply.has_offers:
             self.look()
         taken = [task for task in self._runner.tasks if task.is_offered]

@@ -63,6 +63,10 @@ class RaisedElsewhere(Exception):
         self.failure = failure
 
 
+class WorkerGone(Exception):
+    """A worker process had ended, or was just ending, when it was asked: it has called nothing."""
+
+
 REAPING_SECONDS: Final = 5.0
 """How long a thread waits for a process that has ended to be gone."""
 _ANSWER: Final[msgspec.json.Decoder[ProcessReturned | ProcessRaised]] = msgspec.json.Decoder(ProcessReturned | ProcessRaised)
@@ -90,17 +94,29 @@ class WorkerProcess:
         return self._process.is_alive()
 
     def ask(self, path: FunctionPath, arguments: bytes, limit: int) -> bytes:
-        """Let the process call a function, and wait for its answer. Raises BrokenProcessPool if the process dies."""
+        """Let the process call a function, and wait for its answer.
+
+        Raises BrokenProcessPool if the process dies; WorkerGone if it did before it began.
+        """
+        has_begun = False
         try:
             self._connection.send((path, arguments, limit))
-            wait([self._connection, self._end])
-            if self._connection.poll():
-                return self._connection.recv_bytes()
+            self._receive()
+            has_begun = True
+            return self._receive()
         except (EOFError, OSError):
             pass
         wait([self._end], REAPING_SECONDS)
         self._process.is_alive()  # asks the system, and so removes the last of it
+        if not has_begun:
+            raise WorkerGone
         raise BrokenProcessPool(f"Expected activity '{path.activity}' to end in its process, but the process ended first.")
+
+    def _receive(self) -> bytes:
+        wait([self._connection, self._end])
+        if not self._connection.poll():
+            raise EOFError
+        return self._connection.recv_bytes()
 
     def kill(self) -> None:
         """End the process at once, whatever it does."""
@@ -144,12 +160,7 @@ class ProcessPool:
         """
         function = activity.function
         path = FunctionPath(function.__module__, function.__qualname__, activity.name)
-        worker = self._take_idle() or await self._threads.call(WorkerProcess)
-        try:
-            answer = await self._threads.call(partial(worker.ask, path, bytes(arguments.data), limit))
-        except BaseException:
-            worker.kill()
-            raise
+        worker, answer = await self._ask(path, bytes(arguments.data), limit)
         if self._is_closed or len(self._idle) >= self._most:
             worker.kill()
         else:
@@ -158,6 +169,23 @@ class ProcessPool:
         if isinstance(outcome, ProcessRaised):
             raise RaisedElsewhere(outcome.failure)
         return outcome.result
+
+    async def _ask(self, path: FunctionPath, arguments: bytes, limit: int) -> tuple[WorkerProcess, bytes]:
+        """The answer of a process, with that process: an idle one, unless those are gone, else a new one."""
+        while True:
+            idle = self._take_idle()
+            worker = idle or await self._threads.call(WorkerProcess)
+            try:
+                return worker, await self._threads.call(partial(worker.ask, path, arguments, limit))
+            except WorkerGone:
+                worker.kill()
+                if idle is None:
+                    raise BrokenProcessPool(
+                        f"Expected a process to run activity '{path.activity}', but a new one ended at once."
+                    ) from None
+            except BaseException:
+                worker.kill()
+                raise
 
     def _take_idle(self) -> WorkerProcess | None:
         while self._idle:
@@ -185,6 +213,7 @@ def serve(connection: Connection) -> None:
     while True:
         try:
             path, arguments, limit = connection.recv()
+            connection.send_bytes(b"begun")
             connection.send_bytes(run_in_worker(path, arguments, limit))
         except (EOFError, OSError):
             return
