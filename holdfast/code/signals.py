@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections import OrderedDict, deque
+from operator import itemgetter
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 from holdfast.code.loop import WorkflowFuture
@@ -62,7 +63,9 @@ class SignalQueues:
 
     def __init__(self, issuer: CommandIssuer) -> None:
         self._issuer = issuer
-        self._buffers: dict[str, deque[Payload]] = {}
+        self._buffers: dict[str, deque[tuple[int, Payload]]] = {}
+        """What was not taken yet, by name, with the number of its arrival."""
+        self._arrivals = 0
         self._waiters: dict[str, OrderedDict[int, SignalFuture]] = {}
         """Who waits for the signals of each name, by ticket, in the order in which they began to."""
         self._tickets = 0
@@ -82,7 +85,8 @@ class SignalQueues:
                 if future.race is not None:
                     future.race.settle(future)  # at once: the next signal may come before any callback runs
             return
-        self._buffers.setdefault(name, deque()).append(value)
+        self._arrivals += 1
+        self._buffers.setdefault(name, deque()).append((self._arrivals, value))
 
     def wait(self, name: str, hint: Any, timeout: Micros | None, race: Race | None = None) -> SignalFuture:
         """The next signal, at once if one is buffered. `race`: what it is one side of."""
@@ -110,7 +114,7 @@ class SignalQueues:
         """The next buffered signal that fits, or `_NOTHING`; those that do not fit go to the dead letters."""
         buffer = self._buffers.get(name)
         while buffer:
-            decoded = self._decode(name, buffer.popleft(), hint)
+            decoded = self._decode(name, buffer.popleft()[1], hint)
             if decoded is not _NOTHING:
                 return decoded
         return _NOTHING
@@ -131,8 +135,10 @@ class SignalQueues:
         return value is _NOTHING
 
     def untaken(self) -> tuple[tuple[str, Payload], ...]:
-        """Everything buffered, by name, in order: what a continued run takes along."""
-        return tuple((name, value) for name, buffer in self._buffers.items() for value in buffer)
+        """Everything buffered, in the order of arrival: what a continued run takes along."""
+        untaken = [(number, name, value) for name, buffer in self._buffers.items() for number, value in buffer]
+        untaken.sort(key=itemgetter(0))
+        return tuple((name, value) for _, name, value in untaken)
 
     def waiting(self) -> tuple[str, ...]:
         """The names of the signals that workflow code waits for."""

@@ -387,6 +387,21 @@ def test_continue_as_begins_anew_with_the_signals_that_were_not_taken() -> None:
     assert play.replay() is None
 
 
+def test_S1_continue_as_carries_signals_of_all_names_in_the_order_of_their_arrival() -> None:
+    @workflow
+    async def story(ctx: Context) -> None:
+        await ctx.wait_for_signal("go")
+        ctx.continue_as()
+
+    play = Play(story)
+    for number, name in enumerate(("b", "a", "b")):
+        play.signal(name, number)
+
+    turn = play.tell(make_signal("go"))
+
+    assert [one.name for one in turn.successor_envelopes if isinstance(one, envelopes.Signal)] == ["b", "a", "b"]
+
+
 def test_continue_as_can_go_on_as_another_workflow() -> None:
     @workflow
     async def story(ctx: Context) -> None:
