@@ -173,7 +173,7 @@ class _Parser(TokenReader):
         return self._steps(self._primary())
 
     def _steps(self, node: Node) -> Node:
-        """Paths, filters and invocations."""
+        """Read the paths, filters and invocations that follow an expression."""
         count = 0
         while True:
             count += 1

@@ -82,7 +82,7 @@ class Regex:
 
 
 def _step(data: bytes, at: int) -> int:
-    """Behind the next character."""
+    """The place in UTF-8 bytes behind the character that begins at `at`."""
     at += 1
     while at < len(data) and data[at] & 0xC0 == 0x80:
         at += 1

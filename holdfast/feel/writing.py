@@ -92,7 +92,7 @@ def _write(run: Run, value: Value, style: _Style) -> str:
 
 
 def _drop_separator(rest: list[Value], whole: list[Value] | dict[str, Value]) -> None:
-    """None before the first."""
+    """Drop the separator before the first part of a list or context; an empty one has none."""
     if whole:
         rest.pop()
 

@@ -76,10 +76,7 @@ WORKFLOWS: list[Workflow[..., Any]] = [order, chain, pair, waiting]
 @pytest.fixture(autouse=True)
 def _forget() -> None:
     ATTEMPTS.clear()
-    DOOR.came.clear()
-    DOOR.left.clear()
-    DOOR.turned_away.clear()
-    DOOR.shut()
+    DOOR.begin_anew()
     SECOND_DOOR.shut()
 
 

@@ -44,9 +44,7 @@ async def patient(ctx: Context) -> int:
 @pytest.fixture(autouse=True)
 def _forget() -> None:
     ATTEMPTS.clear()
-    DOOR.came.clear()
-    DOOR.left.clear()
-    DOOR.shut()
+    DOOR.begin_anew()
 
 
 def open_here(url: str, node: str, **options: Any) -> Engine:

@@ -64,10 +64,7 @@ async def collecting(ctx: Context, count: int) -> list[str]:
 def _forget() -> None:
     ATTEMPTS.clear()
     KEYS.clear()
-    DOOR.came.clear()
-    DOOR.left.clear()
-    DOOR.turned_away.clear()
-    DOOR.shut()
+    DOOR.begin_anew()
 
 
 @pytest.fixture

@@ -44,10 +44,7 @@ async def waiting(ctx: Context) -> None:
 @pytest.fixture(autouse=True)
 def _forget() -> None:
     ATTEMPTS.clear()
-    DOOR.came.clear()
-    DOOR.left.clear()
-    DOOR.turned_away.clear()
-    DOOR.shut()
+    DOOR.begin_anew()
 
 
 @pytest.fixture

@@ -26,6 +26,12 @@ class Door:
         """Let nobody through."""
         self._open.clear()
 
+    def begin_anew(self) -> None:
+        """Let nobody through, and forget who came before: each test begins so."""
+        self.shut()
+        for noted in (self.came, self.left, self.turned_away):
+            noted.clear()
+
     @property
     def inside(self) -> int:
         """How many wait here now."""

@@ -33,9 +33,7 @@ DRIFT = SECOND // 20
 @pytest.fixture(autouse=True)
 def _forget() -> Iterator[None]:
     MENDED.clear()
-    DOOR.shut()
-    DOOR.came.clear()
-    DOOR.left.clear()
+    DOOR.begin_anew()
     yield
     DOOR.open()
 
