@@ -113,12 +113,12 @@ class Run:
     def _refuse(self) -> None:
         if self.steps < 0:
             raise FeelLimitExceeded(
-                "Expected the expression to come to an end, but it took all the steps that it may take. "
-                "Let it work on less, or give it a higher limit."
+                f"Expected the expression to come to an end, but it took all the steps that it may take ({self.limit:,}). "
+                "Let it work on less, or give it a higher max_steps."
             )
         raise FeelLimitExceeded(
-            "Expected the expression to keep to the bytes of values that it may make, but it makes more. "
-            "Let it make less, or give it a higher limit."
+            f"Expected the expression to make at most {self.room_limit:,} bytes of values, but it makes more. "
+            "Let it make less, or give it a higher max_bytes."
         )
 
     def check_text(self, characters: int, *parts: str) -> None:
