@@ -323,7 +323,7 @@ class Context:
 def _describe_workflow(workflow: Any, args: Any, limit: int) -> tuple[str, payloads.Payload, Any]:
     """The name, the encoded arguments and the result's hint of a workflow given by function or name."""
     if isinstance(workflow, Workflow):
-        return workflow.name, workflow.encode_input(args, limit), workflow.result_hint
+        return workflow.name, workflow.encode_input(args, {}, limit), workflow.result_hint
     if isinstance(workflow, str):
         check_identifier(workflow, "the name of a workflow")
         return workflow, payloads.encode(args, f"the arguments of workflow '{workflow}'", limit), Any

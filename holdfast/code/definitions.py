@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import functools
 import inspect
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from enum import StrEnum
 from typing import TYPE_CHECKING, Any, Final, Generic, ParamSpec, TypeVar
 
@@ -90,9 +90,9 @@ class Workflow(Generic[P, R_co]):
         """Whether another definition is of the same function."""
         return isinstance(other, Workflow) and other.function is self.function
 
-    def encode_input(self, args: Sequence[Any], limit: int) -> Payload:
+    def encode_input(self, args: Sequence[Any], kwargs: Mapping[str, Any], limit: int) -> Payload:
         """The arguments of a start as history records them. Raises InvalidArguments, EncodingError or PayloadTooLarge."""
-        encoded = self.signature.encode_arguments(args, {}, limit)
+        encoded = self.signature.encode_arguments(args, kwargs, limit)
         self.signature.check_arguments(encoded)
         return encoded
 

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING, Any, Protocol
 
 if TYPE_CHECKING:
@@ -57,7 +57,7 @@ class Definition(Protocol):
         """Whether another definition would do exactly the same: then either may stand for both."""
         ...
 
-    def encode_input(self, args: Sequence[Any], limit: int) -> Payload:
+    def encode_input(self, args: Sequence[Any], kwargs: Mapping[str, Any], limit: int) -> Payload:
         """The arguments of a start as history records them, of at most `limit` bytes.
 
         Raises InvalidArguments, EncodingError or PayloadTooLarge, each naming the parameter.

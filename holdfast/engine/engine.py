@@ -15,9 +15,7 @@ from holdfast.activities.definitions import Activity
 from holdfast.code.definitions import Workflow, check_workflow
 from holdfast.core import events
 from holdfast.core.ids import DEFAULT_ORG, check_identifier, make_execution_id
-from holdfast.core.instants import Duration
 from holdfast.core.lifecycle import Status
-from holdfast.core.options import OnClosed, OnOpen
 from holdfast.engine.catalog import Catalog
 from holdfast.engine.clock import Clock, StoreClock, SystemClock
 from holdfast.engine.config import (
@@ -41,6 +39,7 @@ from holdfast.engine.transfer import copying
 from holdfast.engine.use_cases.delivery import Delivery
 from holdfast.engine.use_cases.inboxes import add_inbox, may_be_stuck
 from holdfast.engine.use_cases.missing_definitions import find_missing
+from holdfast.engine.use_cases.start_options import SignalWithStartOptions, StartOptions
 from holdfast.engine.use_cases.transactional_outbox import (
     TransactionWork,
     make_envelope_row,
@@ -243,16 +242,9 @@ class Engine:
         self,
         workflow: Workflow[..., R] | str,
         *args: Any,
-        workflow_id: str | None = None,
         org: str = DEFAULT_ORG,
-        queue: str | None = None,
-        on_open: OnOpen | str = OnOpen.USE_EXISTING,
-        on_closed: OnClosed | str = OnClosed.ALLOW,
-        metadata: Mapping[str, str] | None = None,
-        idempotency_key: str | None = None,
-        idempotency_ttl: Duration | None = None,
-        version: str | None = None,
         connection: Any = None,
+        **options: Unpack[StartOptions],
     ) -> WorkflowHandle[R]:
         """Start a workflow, or find the open execution that has the workflow id; `created` of the handle tells which.
 
@@ -263,26 +255,14 @@ class Engine:
         With `connection`, the start is part of the caller's own transaction on it, see `transaction`.
         """
         self._check_open()
-        prepared = self._delivery.make_start(
-            org,
-            workflow,
-            args,
-            workflow_id=workflow_id,
-            queue=queue,
-            on_open=on_open,
-            on_closed=on_closed,
-            metadata=metadata,
-            idempotency_key=idempotency_key,
-            idempotency_ttl=idempotency_ttl,
-            version=version,
-        )
+        prepared = self._delivery.make_start(org, workflow, args, options)
         start, hint = prepared.start, prepared.result_hint
         if connection is not None:
             await self.store.enlist(connection, [make_start_row(org, prepared, at=self.clock.now())])
             return WorkflowHandle(self, org, start.workflow_id, start.execution_id, created=None, hint=hint)
         opened = await self._delivery.start(org, prepared)
-        found = workflow_id or opened.execution_id
-        if idempotency_key is not None and not opened.created:  # the key counts, whatever the id of this call
+        found = options.get("workflow_id") or opened.execution_id
+        if options.get("idempotency_key") is not None and not opened.created:  # the key counts, whatever the id of this call
             found = (await self._delivery.find_or_raise(org, opened.execution_id, "find")).workflow_id
         return WorkflowHandle(self, org, found, opened.execution_id, created=opened.created, hint=hint)
 
@@ -294,11 +274,8 @@ class Engine:
         signal_name: str,
         signal_value: Any = None,
         org: str = DEFAULT_ORG,
-        queue: str | None = None,
-        metadata: Mapping[str, str] | None = None,
-        request_id: str | None = None,
-        version: str | None = None,
         connection: Any = None,
+        **options: Unpack[SignalWithStartOptions],
     ) -> SignalWithStartResponse:
         """Signal the open execution that has the workflow id, or start one that has the signal, in one transaction.
 
@@ -308,17 +285,7 @@ class Engine:
         """
         self._check_open()
         signal = self._delivery.make_signal(signal_name, signal_value)
-        prepared = self._delivery.make_start(
-            org,
-            workflow,
-            args,
-            workflow_id=check_identifier(workflow_id, "the workflow id"),
-            queue=queue,
-            metadata=metadata,
-            idempotency_key=request_id,
-            version=version,
-            has_signal=True,
-        )
+        prepared = self._delivery.make_start_with_signal(org, workflow_id, workflow, args, options)
         if connection is not None:
             await self.store.enlist(connection, [make_start_row(org, prepared, signal, at=self.clock.now())])
             return SignalWithStartResponse(prepared.start.execution_id, None, None)

@@ -5,7 +5,7 @@ from __future__ import annotations
 import asyncio
 import re
 from collections.abc import Callable, Mapping, Sequence
-from typing import TYPE_CHECKING, Any, TypeVar
+from typing import TYPE_CHECKING, Any, TypeAlias, TypeVar
 
 import msgspec
 
@@ -16,6 +16,7 @@ from holdfast.core.instants import SECOND, Duration, Instant, to_micros
 from holdfast.core.options import OnClosed, OnOpen
 from holdfast.core.signals import missing_error
 from holdfast.engine.requests import Accepted, Answer, AnyRequest, Handled, Opened, Request, WorkflowIdLookup
+from holdfast.engine.use_cases.start_options import SIGNAL_WITH_START_OPTIONS, START_OPTIONS, separate_options
 from holdfast.errors import ExecutionNotFound, InvalidArguments, InvalidConfiguration
 from holdfast.store.rows import ExecutionRow
 
@@ -28,6 +29,7 @@ if TYPE_CHECKING:
 
 A = TypeVar("A", Opened, Accepted, Handled)
 E = TypeVar("E", OnOpen, OnClosed)
+AnyWorkflow: TypeAlias = "Workflow[..., Any] | str"
 LONGEST_REASON = 4_000
 _EXECUTION_ID = re.compile(r"[0-9a-f]{8}-[0-9a-f]{4}-7[0-9a-f]{3}-[89ab][0-9a-f]{3}-[0-9a-f]{12}")
 
@@ -74,43 +76,54 @@ class Delivery:
         request = Request(org, start, workflow_id=start.workflow_id, signal=signal, key=prepared.key)
         return _expect(Opened, await self._send(request))
 
-    def make_start(
-        self,
-        org: str,
-        workflow: Workflow[..., Any] | str,
-        args: Sequence[Any],
-        *,
-        workflow_id: str | None = None,
-        queue: str | None = None,
-        on_open: OnOpen | str = OnOpen.USE_EXISTING,
-        on_closed: OnClosed | str = OnClosed.ALLOW,
-        metadata: Mapping[str, str] | None = None,
-        idempotency_key: str | None = None,
-        idempotency_ttl: Duration | None = None,
-        version: str | None = None,
-        has_signal: bool = False,
-    ) -> PreparedStart:
-        """A start, checked and encoded: of the newest version, or of the one asked for, to which it is pinned then."""
+    def make_start(self, org: str, workflow: AnyWorkflow, args: Sequence[Any], keywords: Mapping[str, Any]) -> PreparedStart:
+        """A start, checked and encoded: of the newest version, or of the one asked for, to which it is pinned then.
+
+        `keywords` are options (`StartOptions`) and arguments of the workflow.
+        """
+        options, kwargs = separate_options(keywords, START_OPTIONS)
         check_identifier(org, "the org")
+        workflow_id = options.get("workflow_id")
+        start, hint = self._make_run(org, workflow, args, kwargs, options)
+        start = msgspec.structs.replace(
+            start,
+            workflow_id=start.execution_id if workflow_id is None else check_identifier(workflow_id, "the workflow id"),
+            on_open=_choose(OnOpen, options.get("on_open", OnOpen.USE_EXISTING), "on_open"),
+            on_closed=_choose(OnClosed, options.get("on_closed", OnClosed.ALLOW), "on_closed"),
+        )
+        key = self._key("start", options.get("idempotency_key"), options.get("idempotency_ttl"), "")
+        return PreparedStart(start, key, hint)
+
+    def make_start_with_signal(
+        self, org: str, workflow_id: str, workflow: AnyWorkflow, args: Sequence[Any], keywords: Mapping[str, Any]
+    ) -> PreparedStart:
+        """The start of a signal-with-start, checked and encoded as `make_start` does it."""
+        options, kwargs = separate_options(keywords, SIGNAL_WITH_START_OPTIONS)
+        check_identifier(org, "the org")
+        check_identifier(workflow_id, "the workflow id")
+        start, hint = self._make_run(org, workflow, args, kwargs, options)
+        key = self._key("signal_with_start", options.get("request_id"), None, workflow_id)
+        return PreparedStart(msgspec.structs.replace(start, workflow_id=workflow_id), key, hint)
+
+    def _make_run(
+        self, org: str, workflow: AnyWorkflow, args: Sequence[Any], kwargs: Mapping[str, Any], options: Mapping[str, Any]
+    ) -> tuple[Start, Any]:
+        """A start with its execution id for its workflow id, and the type of its result."""
+        version, queue = options.get("version"), options.get("queue")
         definition = self._catalog.find(workflow, version, org)
-        encoded = definition.encode_input(args, self._config.payload_limit)
-        now = self._clock.now()
-        execution_id = make_execution_id(now, self._entropy(62))
+        encoded = definition.encode_input(args, kwargs, self._config.payload_limit)
+        execution_id = make_execution_id(self._clock.now(), self._entropy(62))
         start = Start(
             execution_id=execution_id,
-            workflow_id=execution_id if workflow_id is None else check_identifier(workflow_id, "the workflow id"),
+            workflow_id=execution_id,
             workflow=definition.name,
             input=encoded,
             queue=DEFAULT_QUEUE if queue is None else check_identifier(queue, "the queue"),
             code_version=definition.version,
             pinned=version is not None,
-            on_open=_choose(OnOpen, on_open, "on_open"),
-            on_closed=_choose(OnClosed, on_closed, "on_closed"),
-            metadata=_check_metadata(metadata, self._config.payload_limit),
+            metadata=_check_metadata(options.get("metadata"), self._config.payload_limit),
         )
-        kind, scope = ("signal_with_start", start.workflow_id) if has_signal else ("start", "")
-        key = self._key(kind, idempotency_key, idempotency_ttl, now, scope)
-        return PreparedStart(start, key, definition.result_hint)
+        return start, definition.result_hint
 
     # --- reaching an execution ---
 
@@ -127,7 +140,7 @@ class Delivery:
 
     def make_signal_key(self, request_id: str | None, target: str) -> RequestKey | None:
         """What makes a repeated signal safe."""
-        return self._key("signal", request_id, None, self._clock.now(), target)
+        return self._key("signal", request_id, None, target)
 
     async def cancel(self, org: str, target: str, reason: str) -> bool:
         """Ask an execution to cancel; False if it is closed."""
@@ -179,7 +192,7 @@ class Delivery:
 
     # --- parts ---
 
-    def _key(self, kind: str, key: str | None, ttl: Duration | None, now: Instant, scope: str) -> RequestKey | None:
+    def _key(self, kind: str, key: str | None, ttl: Duration | None, scope: str) -> RequestKey | None:
         """A request id counts within its `scope`, the receiver that was named; an idempotency key in the whole org."""
         if key is None:
             if ttl is not None:
@@ -191,7 +204,7 @@ class Delivery:
         length = (
             round(self._config.request_ttl * SECOND) if ttl is None else to_micros(ttl, "the idempotency key's time-to-live")
         )
-        return RequestKey(kind, f"{scope}\n{key}" if scope else key, now + length)
+        return RequestKey(kind, f"{scope}\n{key}" if scope else key, self._clock.now() + length)
 
     async def _send(self, request: AnyRequest) -> Answer:
         request.future = asyncio.get_running_loop().create_future()

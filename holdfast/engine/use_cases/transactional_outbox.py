@@ -6,20 +6,20 @@ refused, a signal whose receiver is closed or unknown, go to the dead letters wi
 
 from __future__ import annotations
 
-from collections.abc import Awaitable, Callable, Mapping
+from collections.abc import Awaitable, Callable
 from inspect import iscoroutinefunction
-from typing import TYPE_CHECKING, Any, TypeVar
+from typing import TYPE_CHECKING, Any, TypeVar, Unpack
 
 import msgspec
 
 from holdfast.core import codec
 from holdfast.core.envelopes import AnyEnvelope, Signal
 from holdfast.core.ids import DEFAULT_ORG, check_identifier
-from holdfast.core.instants import Duration, Instant
-from holdfast.core.options import OnClosed, OnOpen
+from holdfast.core.instants import Instant
 from holdfast.core.routes import find_start_route
 from holdfast.engine.handles import ExecutionVerbs, SignalWithStartResponse, WorkflowHandle
 from holdfast.engine.use_cases.delivery import Delivery, PreparedStart, may_be_execution_id
+from holdfast.engine.use_cases.start_options import SignalWithStartOptions, StartOptions
 from holdfast.errors import InvalidArguments
 from holdfast.store.contract import UserFunction
 from holdfast.store.rows import InboxRow
@@ -63,30 +63,11 @@ class TransactionWork:
         self,
         workflow: Workflow[..., R] | str,
         *args: Any,
-        workflow_id: str | None = None,
         org: str = DEFAULT_ORG,
-        queue: str | None = None,
-        on_open: OnOpen | str = OnOpen.USE_EXISTING,
-        on_closed: OnClosed | str = OnClosed.ALLOW,
-        metadata: Mapping[str, str] | None = None,
-        idempotency_key: str | None = None,
-        idempotency_ttl: Duration | None = None,
-        version: str | None = None,
+        **options: Unpack[StartOptions],
     ) -> WorkflowHandle[R]:
         """Start a workflow, as `engine.start` does. The handle is of use after the commit."""
-        prepared = self._delivery.make_start(
-            org,
-            workflow,
-            args,
-            workflow_id=workflow_id,
-            queue=queue,
-            on_open=on_open,
-            on_closed=on_closed,
-            metadata=metadata,
-            idempotency_key=idempotency_key,
-            idempotency_ttl=idempotency_ttl,
-            version=version,
-        )
+        prepared = self._delivery.make_start(org, workflow, args, options)
         start, hint = prepared.start, prepared.result_hint
         self._put(make_start_row(org, prepared, at=self._delivery.now))
         return WorkflowHandle(self._engine, org, start.workflow_id, start.execution_id, created=None, hint=hint)
@@ -99,24 +80,11 @@ class TransactionWork:
         signal_name: str,
         signal_value: Any = None,
         org: str = DEFAULT_ORG,
-        queue: str | None = None,
-        metadata: Mapping[str, str] | None = None,
-        request_id: str | None = None,
-        version: str | None = None,
+        **options: Unpack[SignalWithStartOptions],
     ) -> SignalWithStartResponse:
         """Signal the open execution that has the id, whatever its version, or start one with the signal in hand."""
         signal = self._delivery.make_signal(signal_name, signal_value)
-        prepared = self._delivery.make_start(
-            org,
-            workflow,
-            args,
-            workflow_id=check_identifier(workflow_id, "the workflow id"),
-            queue=queue,
-            metadata=metadata,
-            idempotency_key=request_id,
-            version=version,
-            has_signal=True,
-        )
+        prepared = self._delivery.make_start_with_signal(org, workflow_id, workflow, args, options)
         self._put(make_start_row(org, prepared, signal, at=self._delivery.now))
         return SignalWithStartResponse(prepared.start.execution_id, None, None)
 

@@ -1,0 +1,58 @@
+"""The options of starts: one list of them for every entrance that can start an execution.
+
+Keyword arguments of a start are options if they are named here; all others are arguments of the workflow.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Any, Final, TypedDict
+
+from holdfast.core.instants import Duration
+from holdfast.core.options import OnClosed, OnOpen
+
+
+class RunOptions(TypedDict, total=False):
+    """The options of an execution that is to be created, however it is started."""
+
+    queue: str | None
+    """The queue whose nodes take its turns. Default 'default'."""
+    metadata: Mapping[str, str] | None
+    """Texts by name, which are shown with the execution."""
+    version: str | None
+    """The version of the workflow, to which the execution is pinned then. Default: the newest one."""
+
+
+class StartOptions(RunOptions, total=False):
+    """The options of `start`: those of the execution, and what to do if it exists."""
+
+    workflow_id: str | None
+    """Unique among the open executions of an org. Default: the execution's own id."""
+    on_open: OnOpen | str
+    """What to do if an execution with the workflow id is open. Default 'use_existing'."""
+    on_closed: OnClosed | str
+    """What to do if an execution with the workflow id has closed. Default 'allow'."""
+    idempotency_key: str | None
+    """Starts with the same key lead to the same execution while the key is remembered, also after it closed."""
+    idempotency_ttl: Duration | None
+    """For how long the key is remembered. Default: the engine's `request_ttl`."""
+
+
+class SignalWithStartOptions(RunOptions, total=False):
+    """The options of `signal_with_start_workflow`: those of the execution, and of the call."""
+
+    request_id: str | None
+    """Calls with the same id for the same workflow id deliver one signal."""
+
+
+START_OPTIONS: Final = StartOptions.__optional_keys__
+SIGNAL_WITH_START_OPTIONS: Final = SignalWithStartOptions.__optional_keys__
+
+
+def separate_options(keywords: Mapping[str, Any], names: frozenset[str]) -> tuple[dict[str, Any], dict[str, Any]]:
+    """Keyword arguments of a call as (options, arguments of the workflow)."""
+    options: dict[str, Any] = {}
+    arguments: dict[str, Any] = {}
+    for name, value in keywords.items():
+        (options if name in names else arguments)[name] = value
+    return options, arguments
