@@ -19,7 +19,7 @@ COMPILE := $(UV) pip compile --quiet --upgrade --universal --python-version 3.11
 
 .DEFAULT_GOAL := help
 .DELETE_ON_ERROR:
-.PHONY: help up test check fmt bench pins clean
+.PHONY: help up test check fmt bench docs pins clean
 
 help: ## Show this list
 	@sed -n 's/^\([a-z]*\):.*## \(.*\)/  make \1	\2/p' $(MAKEFILE_LIST)
@@ -44,12 +44,15 @@ fmt: $(READY) ## Format, and repair what lint can repair
 bench: $(READY) ## Run the benchmarks
 	@$(BIN)/python -m bench $(ARGS)
 
+docs: $(READY) ## Build the documents as a site, into site/
+	@NO_MKDOCS_2_WARNING=1 $(BIN)/mkdocs build --quiet
+
 pins: $(UV) ## Compile the pinned requirements anew, with the newest versions
 	$(COMPILE) --extra dev --extra fast --extra postgres --extra redis --output-file requirements/dev.txt pyproject.toml
 	printf 'hatchling>=1.27\neditables\n' | $(COMPILE) --constraint requirements/dev.txt --output-file requirements/build.txt -
 
 clean: ## Remove the environment, caches and builds
-	rm -rf $(VENV) $(PINS_VENV) build dist .mypy_cache .pytest_cache .ruff_cache .import_linter_cache .hypothesis
+	rm -rf $(VENV) $(PINS_VENV) build dist site .mypy_cache .pytest_cache .ruff_cache .import_linter_cache .hypothesis
 	find $(SOURCES) -name __pycache__ -type d -prune -exec rm -rf {} +
 
 # Build tools come first and pinned, so that installing the project itself downloads nothing.
