@@ -10,6 +10,7 @@ from holdfast.engine.activities.attempt import ActivityInfo, activity_info, hear
 from holdfast.engine.engine import Engine
 from holdfast.engine.handles import SignalResponse, SignalWithStartResponse, WorkflowHandle
 from holdfast.engine.nodes.roster import NodeInfo
+from holdfast.engine.payload_codecs import EncodedPayload, PayloadCodec
 from holdfast.engine.use_cases.transactional_outbox import TransactionWork
 from holdfast.engine.views import ExecutionInfo, History, RecoveryReport
 from holdfast.errors import (
@@ -40,6 +41,7 @@ __all__ = [
     "ChildHandle",
     "ChildWorkflowFailed",
     "Context",
+    "EncodedPayload",
     "Engine",
     "ExecutionInfo",
     "ExternalSignalFailed",
@@ -49,6 +51,7 @@ __all__ = [
     "OnClosed",
     "OnOpen",
     "ParentClose",
+    "PayloadCodec",
     "RecoveryReport",
     "Retry",
     "SideEffectFailed",

@@ -19,6 +19,7 @@
     │   └── PayloadError
     │       ├── EncodingError       a value that JSON cannot hold
     │       ├── DecodingError       JSON that does not fit the type hint
+    │       ├── CodecError          what a codec cannot encode or decode
     │       └── PayloadTooLarge
     ├── NotFound
     │   └── ExecutionNotFound
@@ -36,6 +37,7 @@
     │   ├── StoreMoved              to another database; or that is under way
     │   ├── CorruptStore            damaged, or contradicting itself
     │   ├── NewerFormat             sound, but only a newer Holdfast can read it
+    │   │   └── CodecMissing        values that only the codec which encoded them can decode
     │   └── StoreUnavailable        read-only, disk full, connection lost, timed out
     │       └── OutcomeUnknown      the commit may or may not have happened
     ├── EngineClosed
@@ -173,6 +175,10 @@ class DecodingError(PayloadError):
     """The JSON does not fit the type hint."""
 
 
+class CodecError(PayloadError):
+    """A payload that the engine's codec cannot encode or decode; raised by codecs, and for what they return."""
+
+
 class PayloadTooLarge(PayloadError):
     """The encoded value is larger than the engine's limit."""
 
@@ -239,6 +245,10 @@ class CorruptStore(StoreError):
 
 class NewerFormat(StoreError):
     """A newer Holdfast wrote what is stored; this one cannot read it, and leaves it alone."""
+
+
+class CodecMissing(NewerFormat):
+    """Values of an execution are encoded, and this engine's codec cannot decode them: it leaves the execution alone."""
 
 
 class StoreFault(Enum):

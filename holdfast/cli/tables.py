@@ -109,6 +109,8 @@ def show_field(key: str, value: Any) -> str:
     """One field of an event: a payload without its envelope, a due time as a time."""
     if isinstance(value, dict) and value.keys() == {"data"}:
         return show_json(value["data"])
+    if isinstance(value, dict) and value.keys() >= {"data", "encoding"}:
+        return clean(f"<encoded as {value['encoding']!r}>")
     if key == "due" and isinstance(value, int):
         return show_time(to_datetime(value))
     return show_json(value)

@@ -71,7 +71,7 @@ def _is_non_retryable(error: BaseException) -> bool:
 
 def decode_failure_details(failure: Failure) -> Any:
     """The details of a failure as plain JSON values."""
-    return None if failure.details is None else payloads.decode(failure.details, Any, "the details of a failure")
+    return None if failure.details is None else payloads.show_value(failure.details)
 
 
 def _trace(frame: TracebackType | None) -> str:

@@ -132,6 +132,13 @@ def decode(payload: Payload, hint: Any, what: str) -> Any:
         ) from error
 
 
+def show_value(payload: Payload) -> Any:
+    """The value of a payload as plain JSON values, for people; of one that a codec encoded, only that it is encoded."""
+    if payload.encoding != "json":
+        return f"<encoded as {payload.encoding!r}" + (f" with key {payload.key!r}>" if payload.key else ">")
+    return decode(payload, Any, "a stored value")
+
+
 def describe_hint(hint: Any) -> str:
     """A type hint as people read it, for messages."""
     if isinstance(hint, type) and not getattr(hint, "__args__", None):

@@ -26,8 +26,10 @@ from holdfast.engine.config import (
     check_queue_limits,
     make_config,
 )
+from holdfast.engine.encoded_store import find_bare_store, put_codec_before
 from holdfast.engine.handles import SignalResponse, SignalWithStartResponse, WorkflowHandle
 from holdfast.engine.nodes.roster import NodeInfo, list_nodes
+from holdfast.engine.payload_codecs import PayloadCodec, check_codec
 from holdfast.engine.requests import AnyRequest
 from holdfast.engine.results import read_closing, to_value
 from holdfast.engine.routes import Routes
@@ -76,7 +78,8 @@ class Engine:
             print(await handle.result())
 
     `store` is a URL (`sqlite:///file.db`, `postgresql://user@host/database`, `memory://`) or a store. `entropy` returns as
-    many random bits as it is asked for; ids are made from them. All other options are keywords: see docs/options.md and
+    many random bits as it is asked for; ids are made from them. `codec` encodes values before they are stored, and decodes
+    them: see `PayloadCodec`. All other options are keywords: see docs/options.md and
     `holdfast.engine.config.EngineOptions`.
 
     `queues` are the queues from which this engine takes workflows and activities. By default, an engine that owns its store
@@ -90,6 +93,7 @@ class Engine:
         *,
         workflows: Iterable[Workflow[..., Any]] = (),
         activities: Iterable[Activity[..., Any]] = (),
+        codec: PayloadCodec | None = None,
         node: str | None = None,
         clock: Clock | None = None,
         entropy: Callable[[int], int] = secrets.randbits,
@@ -101,7 +105,8 @@ class Engine:
         check_clock(clock)
         check_entropy(entropy)
         self.catalog = Catalog(workflows, activities)
-        self.store: Store = make_store(store)
+        check_codec(codec)
+        self.store: Store = put_codec_before(make_store(store), codec)
         self.clock: Clock = clock or (SystemClock() if self.store.exclusive else StoreClock())
         self.node = check_node(node) if node is not None else f"node-{make_execution_id(self.clock.now(), entropy(62))}"
         self.recovery_report: RecoveryReport | None = None
@@ -502,7 +507,9 @@ class Engine:
         waits for it, as of one moment; `import_executions` reads it. Raises CorruptStore at one that cannot be read.
         """
         self._check_open()
-        async for line in copying.export_executions(self.store, targets, org=org, statuses=copying.read_statuses(status)):
+        async for line in copying.export_executions(
+            find_bare_store(self.store), targets, org=org, statuses=copying.read_statuses(status)
+        ):
             yield copying.require_sound(line)
 
     async def import_executions(self, lines: Iterable[bytes | str], *, skip_existing: bool = False) -> copying.ImportReport:
@@ -513,7 +520,7 @@ class Engine:
         """
         self._check_open()
         try:
-            return await copying.import_executions(self.store, lines, skip_existing=skip_existing)
+            return await copying.import_executions(find_bare_store(self.store), lines, skip_existing=skip_existing)
         finally:
             self._runtime.pump.look()
 

@@ -12,7 +12,9 @@ from holdfast.activities.definitions import Activity
 from holdfast.code.definitions import Workflow
 from holdfast.core.events import AnyEvent
 from holdfast.engine.config import EngineOptions
+from holdfast.engine.encoded_store import find_bare_store
 from holdfast.engine.engine import Engine
+from holdfast.engine.payload_codecs import PayloadCodec
 from holdfast.engine.requests import AnyRequest
 from holdfast.engine.stores import make_store
 from holdfast.engine.views import RecoveryReport
@@ -40,6 +42,7 @@ class Abandonable(Protocol):
 class VirtualEngineOptions(EngineOptions, total=False):
     """The options of a test engine: those of any engine, and how it is named and what it serves."""
 
+    codec: PayloadCodec | None
     node: str | None
     entropy: Callable[[int], int]
     queues: Iterable[str] | None
@@ -141,8 +144,9 @@ class TestEngine(Engine):
         for future in list(self._asked):
             if not future.done():
                 future.set_exception(gone)
-        if isinstance(self.store, Abandonable):
-            self.store.abandon()
+        bare = find_bare_store(self.store)
+        if isinstance(bare, Abandonable):
+            bare.abandon()
         else:
             await self.store.close()
 

@@ -84,7 +84,7 @@ def list_fields(kind: type[Event]) -> list[str]:
 
 def _to_plain(field: str, value: Any) -> Any:
     if isinstance(value, Payload):
-        return payloads.decode(value, Any, f"the {field} of an event")
+        return payloads.show_value(value)
     if isinstance(value, Failure):
         details = None if value.details is None else _to_plain("details", value.details)
         return {"type": value.type, "message": value.message, "details": details, "non_retryable": value.non_retryable}

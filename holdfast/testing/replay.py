@@ -19,6 +19,8 @@ from holdfast.core.lifecycle import Status
 from holdfast.core.payloads import DEFAULT_LIMIT
 from holdfast.core.program_limits import ProgramLimits
 from holdfast.engine.catalog import Catalog
+from holdfast.engine.encoded_store import put_codec_before
+from holdfast.engine.payload_codecs import PayloadCodec
 from holdfast.engine.rows import from_row, to_turns
 from holdfast.engine.stores import make_store
 from holdfast.engine.turns.outside_task import call_outside_task
@@ -94,13 +96,15 @@ async def replay_store(
     *,
     org: str = DEFAULT_ORG,
     payload_limit: int = DEFAULT_LIMIT,
+    codec: PayloadCodec | None = None,
 ) -> ReplayReport:
     """Replay every open execution of an org in a store, and report all that do not agree. Nothing is written.
 
-    `store` is a URL, or a store that is open. Before a deployment: `(await replay_store(url, workflows)).check()`.
+    `store` is a URL, or a store that is open; `codec` that of its engines, if they have one. Before a deployment:
+    `(await replay_store(url, workflows)).check()`.
     """
     catalog, limits = Catalog(workflows), ProgramLimits(payload_limit)
-    opened = make_store(store)
+    opened = put_codec_before(make_store(store), codec)
     if isinstance(store, str):
         await opened.open()
     try:

@@ -19,6 +19,7 @@ from holdfast.core.failures import describe_exception
 from holdfast.core.instants import SECOND, Instant
 from holdfast.engine.activities.limits import FreeSlots, RateLimit, SlotLimit, is_suspect
 from holdfast.engine.activities.stale_attempts import AttemptKey, StaleAttempts, find_present, key_of
+from holdfast.engine.payload_codecs import check_decoded
 from holdfast.engine.requests import Request
 from holdfast.engine.routes import Routes, make_route
 from holdfast.errors import CorruptStore, NewerFormat, StoreError
@@ -163,6 +164,7 @@ class OfferTaker:
     def _begin(self, row: ActivityRow) -> None:
         try:
             task = codec.decode_task(row.body)
+            check_decoded(row.body, task)
         except CorruptStore as error:
             failure = msgspec.structs.replace(describe_exception(error), non_retryable=True)
             raised = ActivityRaised(number=row.number, attempt=row.attempt, failure=failure)

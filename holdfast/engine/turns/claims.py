@@ -13,6 +13,7 @@ import msgspec
 from holdfast.core import codec
 from holdfast.core.envelopes import AnyEnvelope, Cancel, Signal, Terminate
 from holdfast.core.instants import Instant
+from holdfast.engine.payload_codecs import check_decoded
 from holdfast.engine.requests import AnyRequest, Request, WorkflowIdLookup
 from holdfast.engine.turns.arrivals import Arrival
 from holdfast.errors import CorruptStore, NewerFormat
@@ -152,6 +153,7 @@ class Claims(msgspec.Struct):
             self._row_ids.add(row.id)
             try:
                 envelope = codec.decode_envelope(row.body)
+                check_decoded(row.body, envelope)
                 self.inbox.append(Arrival(envelope, None, row))
                 has_to_sort = has_to_sort or is_carried(envelope)
             except CorruptStore as error:

@@ -10,13 +10,14 @@ from holdfast.core.envelopes import Terminate
 from holdfast.core.failures import Failure, describe_exception
 from holdfast.core.instants import Instant
 from holdfast.core.turn import fold
+from holdfast.engine.payload_codecs import check_decoded
 from holdfast.engine.rows import from_row, to_turns
 from holdfast.engine.turns.batch_effects import Prefetch
 from holdfast.engine.turns.handoff import keep_rows
 from holdfast.engine.turns.null_programs import NoProgram
 from holdfast.engine.turns.outside_task import call_outside_task
 from holdfast.engine.turns.program_cache import LiveExecution
-from holdfast.errors import CorruptStore, HoldfastError, NewerFormat, UnknownWorkflow
+from holdfast.errors import CodecMissing, CorruptStore, HoldfastError, NewerFormat, UnknownWorkflow
 
 if TYPE_CHECKING:
     from holdfast.core.execution import Execution
@@ -180,6 +181,10 @@ class Loader:
         turn.live = LiveExecution(execution, program, row, size, last_turn)
         try:
             blocked = replay(execution, program, history, self._services.clock.now())
+        except CodecMissing as error:
+            if not any(type(arrival.envelope) is Terminate for arrival in turn.arrivals):
+                raise
+            blocked = describe_exception(error)  # no value is needed to end it
         except NewerFormat:
             raise  # a node that can read it takes its turn, also if it is to be terminated
         except HoldfastError as error:  # a history that cannot be decoded
@@ -216,10 +221,13 @@ class Loader:
 def replay(execution: Execution, program: Program, history: Sequence[HistoryRow], clock: Instant) -> Failure | None:
     """Let an execution and its program go through what happened. The failure, if the program does not agree with it.
 
-    Raises CorruptStore or NewerFormat if the history cannot be read.
+    Raises CorruptStore, NewerFormat or CodecMissing if the history cannot be read.
     """
     turns = to_turns(history)
     fold(execution, turns, clock)
+    if type(program) is not NoProgram:
+        for row, turn in zip(history, turns, strict=True):
+            check_decoded(row.body, turn.events)
     if execution.behaviours:
         check_known(execution.behaviours)
     return program.apply(turns)

@@ -1,0 +1,223 @@
+"""The seam for encryption and compression: users' values on their way to the store and back.
+
+A codec sees payloads and nothing else: arguments, results, values of signals, heartbeat details, states,
+details of failures. Ids, names, times, metadata, reasons and the messages of failures stay as they are, so that lists,
+histories, cancelling, moving to another database and all that needs no value work without the codec.
+"""
+
+from __future__ import annotations
+
+from base64 import b64decode, b64encode
+from binascii import Error as Base64Error
+from collections.abc import Callable, Iterator, Sequence
+from typing import Any, Final, Protocol
+
+import msgspec
+
+from holdfast.core.payloads import Payload
+from holdfast.errors import CodecError, CodecMissing, HoldfastError, InvalidConfiguration, StoreFault, StoreUnavailable
+
+PLAIN: Final = "json"
+"""The encoding of values that no codec has touched."""
+
+
+class EncodedPayload(msgspec.Struct, frozen=True):
+    """One value as a codec takes and gives it."""
+
+    data: bytes
+    """The bytes: JSON text where `encoding` is 'json', else whatever the codec made of it."""
+    encoding: str = PLAIN
+    """What the bytes are, by a name that the codec chooses: it is stored beside them."""
+    key: str = ""
+    """By which key they were encrypted, if any: the codec chooses, and it is stored beside them."""
+
+
+class PayloadCodec(Protocol):
+    """Encodes payloads before they are stored, and decodes them after they are read. Give one to `Engine(codec=…)`.
+
+    Both methods return as many payloads as they are given, in the same order. They are called once for all payloads of a
+    transaction, and may wait for others, such as a key service: the transaction waits with them, so keep it short.
+
+    CodecError says that a payload cannot be encoded or decoded, now or later: an execution that writes it, or needs its
+    value, is blocked with the message. Any other exception is taken for an outage, as of a key service: nothing is stored,
+    and the transaction is tried again.
+    """
+
+    async def encode(self, payloads: Sequence[EncodedPayload], org: str) -> Sequence[EncodedPayload]:
+        """The payloads of one organisation as they are to be stored."""
+        ...
+
+    async def decode(self, payloads: Sequence[EncodedPayload]) -> Sequence[EncodedPayload]:
+        """Payloads that are not JSON, as JSON again. Raises CodecError for what it cannot decode."""
+        ...
+
+
+def check_codec(codec: object) -> None:
+    """Raises InvalidConfiguration if an object can be no codec; None stands for none."""
+    is_codec = not isinstance(codec, type) and all(callable(getattr(codec, name, None)) for name in ("encode", "decode"))
+    if codec is not None and not is_codec:
+        raise InvalidConfiguration(
+            f"Expected codec=… to be an object with async methods encode and decode, but it is {codec!r}. "
+            "Write a class as holdfast.PayloadCodec describes it, and pass one object of it."
+        )
+
+
+# --- payloads inside of values ------------------------------------------------------------------------------------------
+
+
+def list_payloads(value: Any) -> Iterator[Payload]:
+    """All payloads inside of an event, an envelope or another of our values, in a fixed order."""
+    if type(value) is Payload:
+        yield value
+    elif isinstance(value, msgspec.Struct):
+        for name in value.__struct_fields__:
+            yield from list_payloads(getattr(value, name))
+    elif isinstance(value, tuple | list):
+        for item in value:
+            yield from list_payloads(item)
+    elif isinstance(value, dict):
+        for item in value.values():
+            yield from list_payloads(item)
+
+
+def replace_payloads(value: Any, payloads: Iterator[Payload]) -> Any:
+    """The value with others in the place of its payloads, in the order of `list_payloads`."""
+    if type(value) is Payload:
+        return next(payloads)
+    if isinstance(value, msgspec.Struct):
+        fields = {name: getattr(value, name) for name in value.__struct_fields__}
+        changed = {name: replace_payloads(one, payloads) for name, one in fields.items()}
+        return msgspec.structs.replace(value, **{name: one for name, one in changed.items() if one is not fields[name]})
+    if isinstance(value, tuple | list):
+        return type(value)([replace_payloads(item, payloads) for item in value])
+    if isinstance(value, dict):
+        return {key: replace_payloads(item, payloads) for key, item in value.items()}
+    return value
+
+
+_MARK: Final = b'"encoding":'
+"""What is in the JSON of every value with an encoded payload, and hardly in any other."""
+
+
+def check_decoded(body: bytes, value: Any) -> None:
+    """Raises CodecMissing if a value, read from `body`, has payloads that are still encoded. Costs a search in the bytes."""
+    if _MARK not in body:
+        return
+    for payload in list_payloads(value):
+        if is_encoded(payload):
+            raise CodecMissing(
+                f"Expected to take a turn of an execution, but its values are encoded as {payload.encoding!r} with key "
+                f"{payload.key!r}, and this engine cannot decode them. Open it with the codec that wrote them, and its keys."
+            )
+
+
+# --- the codec's part ---------------------------------------------------------------------------------------------------
+
+
+async def encode_payloads(codec: PayloadCodec, payloads: Sequence[Payload], org: str) -> list[Payload]:
+    """Payloads as they are stored; those that are encoded already stay as they are."""
+    return await _convert(payloads, lambda given: codec.encode(given, org), is_plain, _to_stored, "encode")
+
+
+async def decode_payloads(codec: PayloadCodec, payloads: Sequence[Payload]) -> list[Payload]:
+    """Payloads as programs take them. If the codec raises CodecError, they are tried one by one."""
+    try:
+        return await _decode_together(codec, payloads)
+    except CodecError:
+        return [await _decode_alone(codec, payload) for payload in payloads]
+
+
+async def _decode_together(codec: PayloadCodec, payloads: Sequence[Payload]) -> list[Payload]:
+    return await _convert(payloads, codec.decode, is_encoded, _to_plain, "decode")
+
+
+async def _decode_alone(codec: PayloadCodec, payload: Payload) -> Payload:
+    try:
+        [decoded] = await _decode_together(codec, [payload])
+    except CodecError:
+        return payload  # whoever needs its value is told
+    return decoded
+
+
+async def _convert(
+    payloads: Sequence[Payload],
+    call: Callable[[Sequence[EncodedPayload]], Any],
+    concerns: Callable[[Payload], bool],
+    read: Callable[[EncodedPayload], Payload],
+    verb: str,
+) -> list[Payload]:
+    given = [payload for payload in payloads if concerns(payload)]
+    if not given:
+        return list(payloads)
+    try:
+        found = list(await call([_to_public(payload) for payload in given]))
+    except HoldfastError:
+        raise
+    except Exception as error:
+        raise StoreUnavailable(
+            f"Expected the codec to {verb} {len(given)} payloads, but it raised {type(error).__name__}: {error}. "
+            "Nothing was stored; what waits is tried again.",
+            fault=StoreFault.OUT_OF_REACH,
+        ) from error
+    if len(found) != len(given):
+        raise CodecError(
+            f"Expected the codec to {verb} {len(given)} payloads into as many, but it returned {len(found)}. Correct it."
+        )
+    converted = iter([read(one) for one in found])
+    return [next(converted) if concerns(payload) else payload for payload in payloads]
+
+
+def is_plain(payload: Payload) -> bool:
+    """Whether a payload is JSON as it stands."""
+    return payload.encoding == PLAIN
+
+
+def is_encoded(payload: Payload) -> bool:
+    """Whether a payload is what a codec made of JSON."""
+    return payload.encoding != PLAIN
+
+
+def _to_public(payload: Payload) -> EncodedPayload:
+    if is_plain(payload):
+        return EncodedPayload(bytes(payload.data))
+    try:
+        return EncodedPayload(b64decode(msgspec.json.decode(payload.data, type=str)), payload.encoding, payload.key)
+    except (msgspec.MsgspecError, Base64Error, ValueError) as error:
+        raise CodecError(
+            f"Expected a payload that is encoded as {payload.encoding!r} to be stored as base64, but {error}. "
+            "Run `holdfast check` to see what else is damaged."
+        ) from error
+
+
+def _to_stored(encoded: EncodedPayload) -> Payload:
+    if encoded.encoding == PLAIN:
+        return _to_plain(encoded)
+    return Payload(msgspec.Raw(msgspec.json.encode(b64encode(encoded.data).decode())), encoded.encoding, encoded.key)
+
+
+def _to_plain(encoded: EncodedPayload) -> Payload:
+    if encoded.encoding != PLAIN:
+        raise CodecError(
+            f"Expected the codec to decode a payload into JSON, but it left it as {encoded.encoding!r}. "
+            "Open the engine with the codec that wrote it."
+        )
+    try:
+        msgspec.json.decode(encoded.data)
+    except (msgspec.MsgspecError, RecursionError) as error:
+        raise CodecError(
+            f"Expected the codec to give JSON, but {error}. Correct it, or use the key that wrote it."
+        ) from error
+    return Payload(msgspec.Raw(encoded.data))
+
+
+def finish_at_once(coroutine: Any) -> Any:
+    """What a coroutine returns that need not wait: for transactions on SQLite, during which nothing else may happen."""
+    try:
+        coroutine.send(None)
+    except StopIteration as done:
+        return done.value
+    coroutine.close()
+    raise CodecError(
+        "Expected the codec to answer at once in a transaction on SQLite, but it waits for something. "
+        "Start or signal outside of engine.transaction, or let the codec work without waiting."
+    )
