@@ -28,19 +28,17 @@ from holdfast.engine.config import (
 )
 from holdfast.engine.encoded_store import find_bare_store, put_codec_before
 from holdfast.engine.handles import SignalResponse, SignalWithStartResponse, WorkflowHandle
-from holdfast.engine.nodes.roster import NodeInfo, list_nodes
+from holdfast.engine.nodes.roster import NodeInfo
 from holdfast.engine.payload_codecs import PayloadCodec, check_codec
 from holdfast.engine.requests import AnyRequest
-from holdfast.engine.results import read_closing, to_value
 from holdfast.engine.routes import Routes
-from holdfast.engine.rows import to_turns
 from holdfast.engine.runtime import Runtime, RuntimeDeps
 from holdfast.engine.stopping import Stopper
 from holdfast.engine.stores import make_store
 from holdfast.engine.transfer import copying
-from holdfast.engine.use_cases.delivery import Delivery
-from holdfast.engine.use_cases.inboxes import add_inbox, may_be_stuck
-from holdfast.engine.use_cases.missing_definitions import find_missing
+from holdfast.engine.use_cases.delivery import Delivery, choose_target
+from holdfast.engine.use_cases.queries import Queries
+from holdfast.engine.use_cases.result_waits import ResultWaits, ResultWaitsDeps
 from holdfast.engine.use_cases.start_options import SignalWithStartOptions, StartOptions
 from holdfast.engine.use_cases.transactional_outbox import (
     TransactionWork,
@@ -48,18 +46,9 @@ from holdfast.engine.use_cases.transactional_outbox import (
     make_start_row,
     wrap_user_function,
 )
-from holdfast.engine.views import (
-    DeadLetter,
-    ExecutionInfo,
-    History,
-    RecoveryReport,
-    add_unheard,
-    to_dead_letter,
-    to_info,
-)
-from holdfast.errors import EngineClosed, HoldfastError, InvalidArguments, WrongEventLoop
-from holdfast.store.contract import ExecutionFilter
-from holdfast.store.rows import ExecutionRow, InboxRow
+from holdfast.engine.views import DeadLetter, ExecutionInfo, History, RecoveryReport
+from holdfast.errors import EngineClosed, HoldfastError, WrongEventLoop
+from holdfast.store.rows import InboxRow
 
 if TYPE_CHECKING:
     from holdfast.store.contract import Store
@@ -87,6 +76,9 @@ class Engine:
     name, and from those in `queue_limits`.
     """
 
+    _takes_all = True
+    """Whether an engine that owns its store takes what nobody else would: not where it only takes calls."""
+
     def __init__(
         self,
         store: str | Store = "sqlite:///holdfast.db",
@@ -104,17 +96,17 @@ class Engine:
         self.config = make_config(options)
         check_clock(clock)
         check_entropy(entropy)
-        self.catalog = Catalog(workflows, activities)
         check_codec(codec)
+        self.catalog = self._make_catalog(workflows, activities)
         self.store: Store = put_codec_before(make_store(store), codec)
         self.clock: Clock = clock or (SystemClock() if self.store.exclusive else StoreClock())
         self.node = check_node(node) if node is not None else f"node-{make_execution_id(self.clock.now(), entropy(62))}"
         self.recovery_report: RecoveryReport | None = None
         """What was found when the engine opened."""
         limits = check_queue_limits(queue_limits)
-        self.routes = Routes(self.catalog, queues, limits, exclusive=self.store.exclusive)
+        self.routes = Routes(self.catalog, queues, limits, exclusive=self._takes_all and self.store.exclusive)
         self._delivery = Delivery(self.store, self.catalog, self.config, self.clock, self._submit, entropy)
-        self._runtime = Runtime(
+        self._runtime = self._make_runtime(
             RuntimeDeps(
                 store=self.store,
                 catalog=self.catalog,
@@ -123,15 +115,38 @@ class Engine:
                 clock=self.clock,
                 node=self.node,
                 queue_limits=limits,
-            ),
-            self._on_replaced,
+            )
         )
+        self._queries = Queries(
+            self.store, self._delivery, self.routes, self.clock, self.node, self._runtime.runner.begun.find_unheard
+        )
+        self._result_waits = self._make_result_waits()
         self._stopper = Stopper()
         self._was_closed = False
         self._replaced_by: HoldfastError | None = None
         self._forced_shutdown: asyncio.Task[None] | None = None
         self._loop: asyncio.AbstractEventLoop | None = None
         self._closing: asyncio.Task[None] | None = None
+
+    def _make_catalog(self, workflows: Iterable[Workflow[..., Any]], activities: Iterable[Activity[..., Any]]) -> Catalog:
+        return Catalog(workflows, activities)
+
+    def _make_runtime(self, deps: RuntimeDeps) -> Runtime:
+        return Runtime(deps, self._on_replaced)
+
+    def _make_result_waits(self) -> ResultWaits:
+        runtime = self._runtime
+        return ResultWaits(
+            ResultWaitsDeps(
+                store=self.store,
+                delivery=self._delivery,
+                cache=runtime.cache,
+                waiters=runtime.result_waiters,
+                remote=runtime.remote_results,
+                spawn=runtime.spawn,
+                await_end=self._await_end,
+            )
+        )
 
     # --- lifecycle ---
 
@@ -299,19 +314,22 @@ class Engine:
 
     async def signal_workflow(
         self,
-        target: str,
-        signal_name: str,
+        target: str = "",
+        signal_name: str = "",
         signal_value: Any = None,
         *,
+        workflow_execution_id: str | None = None,
         org: str = DEFAULT_ORG,
         request_id: str | None = None,
         connection: Any = None,
     ) -> SignalResponse:
         """Signal an open execution, by workflow id or execution id. Calls with the same `request_id` deliver one signal.
 
-        With `connection`, the signal is part of the caller's own transaction on it, see `transaction`.
+        `workflow_execution_id` is another name for `target`: give one of the two. With `connection`, the signal is part of
+        the caller's own transaction on it, see `transaction`.
         """
         self._check_open()
+        target = choose_target(target, workflow_execution_id)
         if connection is not None:
             rows: builtins.list[InboxRow] = []
             TransactionWork(self, self._delivery, rows.append).signal(
@@ -389,64 +407,25 @@ class Engine:
     async def query_status(self, target: str, *, org: str = DEFAULT_ORG) -> ExecutionInfo:
         """The present status of an execution, and what it waits for. Raises ExecutionNotFound."""
         self._check_open()
-        [info] = await self._to_infos([await self._delivery.find_or_raise(org, target, "query")])
-        info = add_unheard(info, self.node, self._runtime.runner.begun.find_unheard(info.execution_id))
-        return await add_inbox(self.store, info) if may_be_stuck(info) else info
-
-    async def _to_infos(self, rows: builtins.list[ExecutionRow]) -> builtins.list[ExecutionInfo]:
-        missing = await find_missing(self.store, self.routes, self.node, self.clock.now(), rows)
-        return [to_info(row, missing.get(row.execution_id)) for row in rows]
+        return await self._queries.status(org, target)
 
     async def query_result(self, target: str, *, org: str = DEFAULT_ORG) -> Any:
         """The result of an execution as plain JSON values; None while it is open. Raises a WorkflowError if it has none."""
         self._check_open()
-        row = await self._delivery.find_or_raise(org, target, "query")
-        if row.closed_at is None:
-            return None
-        closing = await read_closing(self.store, row.execution_id)
-        if isinstance(closing, events.ContinuedAs):
-            return await self.query_result(closing.execution_id, org=org)
-        return to_value(closing, Any, row.workflow_id, row.execution_id)
+        return await self._queries.result(org, target)
 
     async def wait_for_result(self, target: str, hint: Any = Any, *, org: str = DEFAULT_ORG) -> Any:
         """Wait until an execution ends and return its result, decoded as `hint`; `handle(…).result()` calls this."""
         self._check_open()
-        closing = self._runtime.result_waiters.recall((org, target))
-        live = self._runtime.cache.get(target)
-        if closing is None and live is not None and live.execution.org == org:
-            closing = await self._wait_for_end(org, target, is_open=self.store.exclusive)
-        workflow_id = execution_id = target
-        while closing is None or isinstance(closing, events.ContinuedAs):
-            row = await self._delivery.find_or_raise(org, closing.execution_id if closing else target, "wait for")
-            workflow_id, execution_id = row.workflow_id, row.execution_id
-            closing = await self._wait_for_end(org, execution_id, is_open=False)
-        return to_value(closing, hint, workflow_id, execution_id)
-
-    async def _wait_for_end(self, org: str, execution_id: str, *, is_open: bool) -> events.AnyEvent:
-        key = (org, execution_id)
-        watcher = self._runtime.result_waiters.watch(key)
-        try:
-            # Only now that it is watched: what closed before is in the store, what closes later reaches the watcher.
-            if not is_open and not self.store.exclusive:
-                self._runtime.spawn(
-                    self._runtime.remote_results.look()
-                )  # one query for all who begin to wait at the same time
-            elif not is_open:
-                row = await self.store.find_execution(org, execution_id)
-                if row is not None and row.closed_at is not None:
-                    return self._runtime.result_waiters.recall(key) or await read_closing(self.store, execution_id)
-            return await self._await_end(watcher)
-        finally:
-            self._runtime.result_waiters.forget(key, watcher)
+        return (await self._result_waits.wait(org, target)).to_value(hint)
 
     async def _await_end(self, watcher: asyncio.Future[events.AnyEvent]) -> events.AnyEvent:
         return await watcher
 
     async def history(self, target: str, *, org: str = DEFAULT_ORG) -> History:
-        """The whole history of an execution."""
+        """The whole history of an execution. Raises ExecutionNotFound."""
         self._check_open()
-        row = await self._delivery.find_or_raise(org, target, "read the history of")
-        return History(to_turns(await self.store.load_history(row.execution_id)), row.execution_id, row.org)
+        return await self._queries.history(org, target)
 
     async def list(
         self,
@@ -461,28 +440,27 @@ class Engine:
     ) -> builtins.list[ExecutionInfo]:
         """List executions, newest first; `before` is the last execution id of the previous page."""
         self._check_open()
-        if not 1 <= limit <= 10_000:
-            raise InvalidArguments(f"Expected limit to be between 1 and 10,000, but it is {limit!r}.")
-        wanted = [status] if isinstance(status, str) else builtins.list(status)
-        try:
-            statuses = [Status(one) for one in wanted]
-        except ValueError:
-            raise InvalidArguments(f"Expected status to be among {', '.join(Status)}, but it is {status!r}.") from None
-        name = workflow.name if isinstance(workflow, Workflow) else workflow
-        query = ExecutionFilter(org, statuses, name, workflow_id, parent_execution_id, before, limit)
-        return await self._to_infos(await self.store.list_executions(query))
+        return await self._queries.list(
+            org,
+            status=status,
+            workflow=workflow,
+            workflow_id=workflow_id,
+            parent_execution_id=parent_execution_id,
+            before=before,
+            limit=limit,
+        )
 
     async def nodes(self) -> builtins.list[NodeInfo]:
         """The nodes that work on the store, or did so until recently, sorted by name."""
         self._check_open()
-        return await list_nodes(self.store, self.clock.now(), self.node)
+        return await self._queries.nodes()
 
     # --- dead letters ---
 
     async def dead_letters(self, *, org: str = DEFAULT_ORG, limit: int = 100, after: int = 0) -> builtins.list[DeadLetter]:
         """Envelopes that could not be handled, with the reasons, oldest first."""
         self._check_open()
-        return [to_dead_letter(row) for row in await self.store.list_dead_letters(org, limit, after)]
+        return await self._queries.dead_letters(org, limit, after)
 
     async def requeue_dead_letters(self, ids: Collection[int], *, org: str = DEFAULT_ORG) -> int:
         """Put dead letters back into their inboxes. Returns how many of the ids there were."""

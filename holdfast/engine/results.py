@@ -7,6 +7,8 @@ import logging
 from collections import OrderedDict
 from typing import TYPE_CHECKING, Any, Final, TypeAlias
 
+import msgspec
+
 from holdfast.core import codec, events, payloads
 from holdfast.core.events import AnyEvent
 from holdfast.core.failures import decode_failure_details
@@ -33,6 +35,18 @@ LARGEST_KEPT: Final = 4_096
 
 ExecutionKey: TypeAlias = tuple[str, str]
 """(org, execution id): an org never hears of another's executions."""
+
+
+class Ending(msgspec.Struct, frozen=True):
+    """How an execution ended: the event that closed it, and whose event it is."""
+
+    closing: AnyEvent
+    workflow_id: str
+    execution_id: str
+
+    def to_value(self, hint: Any = Any) -> Any:
+        """The result, decoded as `hint`. Raises a WorkflowError that says how it ended, if it has none."""
+        return to_value(self.closing, hint, self.workflow_id, self.execution_id)
 
 
 class ResultWaiters:

@@ -86,10 +86,11 @@ class Runtime:
         self.result_waiters = ResultWaiters()
         self.remote_results = RemoteResults(deps.store, self.result_waiters)
         self.cache = ProgramCache(deps.config.max_live_programs, deps.config.max_live_bytes, self._is_outdated)
-        process, living = secrets.token_hex(8), LivingNodes()
+        self._process, living = secrets.token_hex(8), LivingNodes()
+        """The token of this process, which tells it from all others that ever had the node's name."""
         self.turn_limit = TurnLimit(deps.config.turn_limit)
         self.quarantine = Quarantine(living, deps.config.max_lost)
-        self.pump = Pump(self._make_services(process), self._on_outcome, self._make_may_keep)
+        self.pump = Pump(self._make_services(self._process), self._on_outcome, self._make_may_keep)
         self._forwarder = Forwarder(deps.store, self.pump.submit)
         self.runner = self._make_runner(deps.queue_limits)
         self.offers = OfferTaker(
@@ -140,7 +141,7 @@ class Runtime:
                 retentions=self._retentions,
             )
         )
-        self.membership = self._make_membership(process, living)
+        self.membership = self._make_membership(self._process, living)
         self.watchdog = Watchdog(
             self.pump,
             self.turn_limit,

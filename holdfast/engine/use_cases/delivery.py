@@ -111,6 +111,8 @@ class Delivery:
         """A start with its execution id for its workflow id, and the type of its result."""
         version, queue = options.get("version"), options.get("queue")
         definition = self._catalog.find(workflow, version, org)
+        if "workflow_input" in options:
+            args = _take_input(args, kwargs, options["workflow_input"])
         encoded = definition.encode_input(args, kwargs, self._config.payload_limit)
         execution_id = make_execution_id(self._clock.now(), self._entropy(62))
         start = Start(
@@ -217,6 +219,28 @@ def _expect(kind: type[A], answer: Answer) -> A:
     if not isinstance(answer, kind):
         raise TypeError(f"expected {kind.__name__} for an answer, but got {answer!r}")
     return answer
+
+
+def choose_target(target: str, workflow_execution_id: str | None) -> str:
+    """The id that a call names, under whichever of its two names. Raises InvalidArguments if it is given twice."""
+    if workflow_execution_id is None:
+        return target
+    if target and target != workflow_execution_id:
+        raise InvalidArguments(
+            f"Expected one id of an execution, but got target={target!r} and "
+            f"workflow_execution_id={workflow_execution_id!r}. Pass one of them."
+        )
+    return workflow_execution_id
+
+
+def _take_input(args: Sequence[Any], kwargs: Mapping[str, Any], workflow_input: Any) -> Sequence[Any]:
+    """The arguments of a start whose only one is given as `workflow_input`."""
+    if args or kwargs:
+        raise InvalidArguments(
+            "Expected workflow_input=… to be the workflow's only argument, but there are others. Pass it like them, by "
+            "position or by the name of its parameter."
+        )
+    return (workflow_input,)
 
 
 def may_be_execution_id(target: str) -> bool:

@@ -19,6 +19,8 @@ class RunOptions(TypedDict, total=False):
     """The queue whose nodes take its turns. Default 'default'."""
     metadata: Mapping[str, str] | None
     """Texts by name, which are shown with the execution."""
+    workflow_input: Any
+    """The workflow's only argument, where it is not given by position or by the name of its parameter."""
     version: str | None
     """The version of the workflow, to which the execution is pinned then. Default: the newest one."""
 

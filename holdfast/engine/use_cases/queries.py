@@ -1,0 +1,104 @@
+"""What can be asked of executions, nodes and dead letters. Nothing here changes anything."""
+
+from __future__ import annotations
+
+import builtins
+from collections.abc import Callable, Iterable, Sequence
+from typing import TYPE_CHECKING, Any
+
+from holdfast.code.definitions import Workflow
+from holdfast.core import events
+from holdfast.core.lifecycle import Status
+from holdfast.engine.nodes.roster import NodeInfo, list_nodes
+from holdfast.engine.results import read_closing, to_value
+from holdfast.engine.rows import to_turns
+from holdfast.engine.use_cases.inboxes import add_inbox, may_be_stuck
+from holdfast.engine.use_cases.missing_definitions import find_missing
+from holdfast.engine.views import DeadLetter, ExecutionInfo, History, add_unheard, to_dead_letter, to_info
+from holdfast.errors import InvalidArguments
+from holdfast.store.contract import ExecutionFilter
+
+if TYPE_CHECKING:
+    from holdfast.core.effects import ActivityTask
+    from holdfast.engine.clock import Clock
+    from holdfast.engine.routes import Routes
+    from holdfast.engine.use_cases.delivery import Delivery
+    from holdfast.store.contract import Store
+    from holdfast.store.rows import ExecutionRow
+
+
+class Queries:
+    """Answers questions from the store. `find_unheard` tells which attempts still run here though they are over."""
+
+    def __init__(
+        self,
+        store: Store,
+        delivery: Delivery,
+        routes: Routes,
+        clock: Clock,
+        node: str,
+        find_unheard: Callable[[str], Sequence[ActivityTask]],
+    ) -> None:
+        self._store = store
+        self._delivery = delivery
+        self._routes = routes
+        self._clock = clock
+        self._node = node
+        self._find_unheard = find_unheard
+
+    async def status(self, org: str, target: str) -> ExecutionInfo:
+        """The present status of an execution, and what it waits for. Raises ExecutionNotFound."""
+        [info] = await self._to_infos([await self._delivery.find_or_raise(org, target, "query")])
+        info = add_unheard(info, self._node, self._find_unheard(info.execution_id))
+        return await add_inbox(self._store, info) if may_be_stuck(info) else info
+
+    async def result(self, org: str, target: str) -> Any:
+        """The result of an execution as plain JSON values; None while it is open. Raises a WorkflowError if it has none."""
+        while True:
+            row = await self._delivery.find_or_raise(org, target, "query")
+            if row.closed_at is None:
+                return None
+            closing = await read_closing(self._store, row.execution_id)
+            if not isinstance(closing, events.ContinuedAs):
+                return to_value(closing, Any, row.workflow_id, row.execution_id)
+            target = closing.execution_id
+
+    async def history(self, org: str, target: str) -> History:
+        """The whole history of an execution. Raises ExecutionNotFound."""
+        row = await self._delivery.find_or_raise(org, target, "read the history of")
+        return History(to_turns(await self._store.load_history(row.execution_id)), row.execution_id, row.org)
+
+    async def list(
+        self,
+        org: str,
+        *,
+        status: Status | str | Iterable[Status | str],
+        workflow: str | Workflow[..., Any] | None,
+        workflow_id: str | None,
+        parent_execution_id: str | None,
+        before: str | None,
+        limit: int,
+    ) -> builtins.list[ExecutionInfo]:
+        """Executions that fit, newest first. Raises InvalidArguments."""
+        if not 1 <= limit <= 10_000:
+            raise InvalidArguments(f"Expected limit to be between 1 and 10,000, but it is {limit!r}.")
+        wanted = [status] if isinstance(status, str) else [*status]
+        try:
+            statuses = [Status(one) for one in wanted]
+        except ValueError:
+            raise InvalidArguments(f"Expected status to be among {', '.join(Status)}, but it is {status!r}.") from None
+        name = workflow.name if isinstance(workflow, Workflow) else workflow
+        query = ExecutionFilter(org, statuses, name, workflow_id, parent_execution_id, before, limit)
+        return await self._to_infos(await self._store.list_executions(query))
+
+    async def nodes(self) -> builtins.list[NodeInfo]:
+        """The nodes that work on the store, or did so until recently, sorted by name."""
+        return await list_nodes(self._store, self._clock.now(), self._node)
+
+    async def dead_letters(self, org: str, limit: int, after: int) -> builtins.list[DeadLetter]:
+        """Envelopes that could not be handled, with the reasons, oldest first."""
+        return [to_dead_letter(row) for row in await self._store.list_dead_letters(org, limit, after)]
+
+    async def _to_infos(self, rows: Sequence[ExecutionRow]) -> builtins.list[ExecutionInfo]:
+        missing = await find_missing(self._store, self._routes, self._node, self._clock.now(), rows)
+        return [to_info(row, missing.get(row.execution_id)) for row in rows]
