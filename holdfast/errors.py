@@ -17,7 +17,8 @@
     │   │   └── FeelLimitExceeded   it would take too many steps, or too much memory
     │   ├── DmnError                a decision model that cannot be used; all that is wrong with it
     │   └── PayloadError
-    │       ├── EncodingError       a value that JSON cannot hold
+    │       ├── EncodingError       a value that JSON cannot hold, or that would not come back as it was
+    │       │   └── InvalidResult   the result of a function does not fit its return hint
     │       ├── DecodingError       JSON that does not fit the type hint
     │       ├── CodecError          what a codec cannot encode or decode
     │       └── PayloadTooLarge
@@ -168,7 +169,11 @@ class PayloadError(InvalidRequest):
 
 
 class EncodingError(PayloadError):
-    """A value cannot become a payload: JSON has no form for it, or it is nested too deeply."""
+    """A value cannot become a payload: JSON has no form for it, it is nested too deeply, or it would lose something."""
+
+
+class InvalidResult(EncodingError):
+    """What a workflow or an activity returned does not fit the return hint of its function."""
 
 
 class DecodingError(PayloadError):

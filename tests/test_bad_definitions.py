@@ -63,8 +63,9 @@ def define_workflow_without_context() -> None:
 
 
 def define_workflow_of_keywords() -> None:
-    @workflow
-    async def keywords(ctx: Context, *, item: str) -> None: ...
+    async def keywords(ctx: Context, **items: str) -> None: ...
+
+    any_workflow(keywords)
 
 
 def define_lambda_activity() -> None:

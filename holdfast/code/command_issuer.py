@@ -13,6 +13,7 @@ from holdfast.code import guard
 from holdfast.code.exceptions import make_exception
 from holdfast.code.loop import WorkflowFuture, WorkflowLoop
 from holdfast.code.source_locations import find_caller
+from holdfast.code.values import Values
 from holdfast.core import commands, events, payloads
 from holdfast.core.commands import AnyCommand
 from holdfast.core.events import AnyEvent
@@ -94,6 +95,7 @@ class CommandIssuer:
         self.too_large: TurnTooLarge | None = None
         """Set once the code has asked for too much, whatever it did about the exception."""
         self.is_replaying = False
+        self.values = Values(limits.payload_bytes)
         self.state: Payload | None = None
         """What the code has set as its state since the last event."""
         self._recorded = _NOTHING_RECORDED
@@ -228,7 +230,7 @@ class CommandIssuer:
                 raise
             return commands.RecordSideEffect(number=number, failure=describe_exception(error))
         try:
-            return commands.RecordSideEffect(number=number, value=payloads.encode(value, what, self.payload_limit))
+            return commands.RecordSideEffect(number=number, value=self.values.encode(value, what))
         except PayloadError as error:
             if self.is_replaying:
                 raise
@@ -270,6 +272,7 @@ class CommandIssuer:
         try:
             future.set_result(payloads.decode(event.result, future.hint, f"the result of {future.label}"))
         except HoldfastError as error:
+            self.values.note_undecodable(error, is_replaying=self.is_replaying)
             future.set_exception(error)
 
     def resolve_signal(self, event: events.ExternalSignalCompleted) -> None:

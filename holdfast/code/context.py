@@ -16,7 +16,6 @@ import msgspec
 
 from holdfast.activities.definitions import Activity, TransactionActivity
 from holdfast.code.definitions import Workflow
-from holdfast.core import payloads
 from holdfast.core.ids import check_identifier, derive_entropy
 from holdfast.core.instants import Duration, from_datetime, to_datetime, to_micros
 from holdfast.core.options import DEFAULT_OPTIONS, ParentClose
@@ -25,8 +24,10 @@ from holdfast.errors import InvalidArguments, InvalidConfiguration
 if TYPE_CHECKING:
     from datetime import datetime
 
+    from holdfast.code.command_issuer import CommandIssuer
     from holdfast.code.logger import WorkflowLogger
     from holdfast.code.program import CodeProgram
+    from holdfast.core.payloads import Payload
 
 P = ParamSpec("P")
 R = TypeVar("R")
@@ -120,7 +121,9 @@ class Context:
                     f"Expected ctx.run to get a function decorated with @activity, but '{activity.name}' is decorated with "
                     "@transaction. Call ctx.transaction, which commits its SQL together with its result."
                 )
-            encoded = activity.signature.encode_arguments(args, kwargs, issuer.payload_limit)
+            encoded = activity.signature.encode_arguments(
+                args, kwargs, issuer.payload_limit, is_checked=issuer.values.is_checked
+            )
             return issuer.run_activity(activity.name, encoded, activity.options, activity.signature.result_hint)
         if isinstance(activity, str):
             if kwargs:
@@ -129,7 +132,7 @@ class Context:
                     f"but got {sorted(kwargs)}. Pass them by position, or pass the decorated function."
                 )
             check_identifier(activity, "the name of an activity")
-            encoded = payloads.encode(args, f"the arguments of activity '{activity}'", issuer.payload_limit)
+            encoded = issuer.values.encode(args, f"the arguments of activity '{activity}'")
             return issuer.run_activity(activity, encoded, DEFAULT_OPTIONS, Any)
         raise InvalidArguments(
             f"Expected ctx.run to get a function decorated with @activity, but got {activity!r}. "
@@ -150,7 +153,9 @@ class Context:
                 f"Expected ctx.transaction to get a function decorated with @transaction, but got {given!r}. {remedy}."
             )
         signature = function.signature
-        encoded = signature.encode_arguments(args, kwargs, self._issuer.payload_limit)
+        encoded = signature.encode_arguments(
+            args, kwargs, self._issuer.payload_limit, is_checked=self._issuer.values.is_checked
+        )
         return self._issuer.run_activity(function.name, encoded, function.options, signature.result_hint)
 
     # --- children ---
@@ -178,7 +183,7 @@ class Context:
     def _child(
         self, workflow: Workflow[..., Any] | str, args: Any, workflow_id: str | None, parent_close: ParentClose | str
     ) -> ChildHandle[Any]:
-        name, encoded, hint = _describe_workflow(workflow, args, self._issuer.payload_limit)
+        name, encoded, hint = _describe_workflow(workflow, args, self._issuer)
         if workflow_id is not None:
             check_identifier(workflow_id, "the workflow id of a child")
         try:
@@ -231,7 +236,7 @@ class Context:
         """Send a signal to another open workflow, exactly once. Raises ExternalSignalFailed if that cannot take it."""
         check_identifier(workflow_id, "the workflow id of a receiver")
         check_identifier(name, "the name of a signal")
-        encoded = payloads.encode(value, f"the value of signal '{name}'", self._issuer.payload_limit)
+        encoded = self._issuer.values.encode(value, f"the value of signal '{name}'")
         return self._issuer.signal_external(workflow_id, name, encoded)
 
     # --- several at once ---
@@ -282,12 +287,12 @@ class Context:
 
         The next run may be of another workflow, also of one that is only on other nodes, or on none yet: then it waits.
         """
-        name, encoded, _ = _describe_workflow(workflow or self._program.definition, args, self._issuer.payload_limit)
+        name, encoded, _ = _describe_workflow(workflow or self._program.definition, args, self._issuer)
         self._issuer.continue_as(name, encoded)
 
     def set_state(self, value: Any) -> None:
         """Set the state that `query_status` and `holdfast show` report for this execution."""
-        self._issuer.set_state(payloads.encode(value, "the state of the workflow", self._issuer.payload_limit))
+        self._issuer.set_state(self._issuer.values.encode(value, "the state of the workflow"))
 
     @property
     def random(self) -> random.Random:
@@ -320,13 +325,14 @@ class Context:
         return self._logger
 
 
-def _describe_workflow(workflow: Any, args: Any, limit: int) -> tuple[str, payloads.Payload, Any]:
+def _describe_workflow(workflow: Any, args: Any, issuer: CommandIssuer) -> tuple[str, Payload, Any]:
     """The name, the encoded arguments and the result's hint of a workflow given by function or name."""
     if isinstance(workflow, Workflow):
-        return workflow.name, workflow.encode_input(args, {}, limit), workflow.result_hint
+        encoded = workflow.encode_input(args, {}, issuer.payload_limit, is_checked=issuer.values.is_checked)
+        return workflow.name, encoded, workflow.result_hint
     if isinstance(workflow, str):
         check_identifier(workflow, "the name of a workflow")
-        return workflow, payloads.encode(args, f"the arguments of workflow '{workflow}'", limit), Any
+        return workflow, issuer.values.encode(args, f"the arguments of workflow '{workflow}'"), Any
     raise InvalidArguments(
         f"Expected a function decorated with @workflow, or its name, but got {workflow!r}. Decorate it, or pass its name."
     )

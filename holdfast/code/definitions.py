@@ -90,9 +90,11 @@ class Workflow(Generic[P, R_co]):
         """Whether another definition is of the same function."""
         return isinstance(other, Workflow) and other.function is self.function
 
-    def encode_input(self, args: Sequence[Any], kwargs: Mapping[str, Any], limit: int) -> Payload:
+    def encode_input(
+        self, args: Sequence[Any], kwargs: Mapping[str, Any], limit: int, *, is_checked: bool = True
+    ) -> Payload:
         """The arguments of a start as history records them. Raises InvalidArguments, EncodingError or PayloadTooLarge."""
-        encoded = self.signature.encode_arguments(args, kwargs, limit)
+        encoded = self.signature.encode_arguments(args, kwargs, limit, is_checked=is_checked)
         self.signature.check_arguments(encoded)
         return encoded
 

@@ -19,8 +19,10 @@ from holdfast.code.loop import WorkflowTask, close_coroutine
 from holdfast.code.matching import compare, unasked
 from holdfast.code.signals import SignalQueues
 from holdfast.code.source_locations import find_waiting
+from holdfast.code.values import CHANGED_TYPE
 from holdfast.code.wait_any import Wait, start_race
-from holdfast.core import commands, events, payloads
+from holdfast.core import commands, events
+from holdfast.core.behaviours import CHECKED_PAYLOADS
 from holdfast.core.events import GIVEN, AnyEvent, Given, HistoryTurn
 from holdfast.core.failures import Failure, describe_exception
 from holdfast.core.instants import Instant
@@ -94,7 +96,7 @@ class CodeProgram:
                 self.loop.now = turn.at
                 self._replay_turn(turn)
         except (DeterminismError, _Escaped) as error:
-            return self._describe(error)
+            return self.issuer.values.explain(self._describe(error))
         finally:
             self.issuer.is_replaying = False
             self.issuer.replay_with(())
@@ -198,6 +200,7 @@ class CodeProgram:
     def _start(self, event: events.WorkflowStarted) -> None:
         if event.behaviours:
             self.behaviours = frozenset(event.behaviours)
+            self.issuer.values.is_checked = CHECKED_PAYLOADS in self.behaviours
         if event.cancelled:
             self._never_runs = True
         elif event.held:
@@ -219,9 +222,10 @@ class CodeProgram:
         try:
             args = self.definition.signature.decode_arguments(event.input)
         except HoldfastError as error:
+            self.issuer.values.note_undecodable(error, is_replaying=self.issuer.is_replaying)
             coro: Any = _raise(error)
         else:
-            coro = self.definition.function(Context(self, info), *args)
+            coro = self.definition.signature.call(self.definition.function, args, Context(self, info))
         self._main = self.loop.create_task(coro, context=contextvars.Context())
 
     def _receive(self, event: events.SignalReceived) -> None:
@@ -240,7 +244,7 @@ class CodeProgram:
         try:
             self._end(main)
             return
-        except HoldfastError:
+        except (HoldfastError, _Escaped):
             raise
         except BaseException as error:  # as above
             if self._run_limit.ends_process(error):
@@ -260,9 +264,7 @@ class CodeProgram:
         error = _unwrap(main.exception())
         if error is None:
             try:
-                result = payloads.encode(
-                    main.result(), f"the result of {self.definition.signature.what}", self.issuer.payload_limit
-                )
+                result = self.issuer.values.encode_result(self.definition.signature, main.result())
             except HoldfastError as refused:
                 self.issuer.issue(commands.Fail(failure=describe_exception(refused)))
             else:
@@ -273,6 +275,8 @@ class CodeProgram:
             )
         elif isinstance(error, DeterminismError):
             raise error
+        elif isinstance(error, HoldfastError) and error is self.issuer.values.undecodable and not self.issuer.is_replaying:
+            raise _Escaped(Failure(type="DecodingError", message=f"{error.message} {CHANGED_TYPE}"))
         else:
             self.issuer.issue(commands.Fail(failure=describe_exception(error)))
 

@@ -156,5 +156,6 @@ class SignalQueues:
         try:
             return payloads.decode(value, hint, f"the value of signal '{name}'")
         except DecodingError as error:
+            self._issuer.values.note_undecodable(error, is_replaying=self._issuer.is_replaying)
             self._issuer.issue(RejectSignal(name=name, value=value, reason=error.message))
             return _NOTHING

@@ -28,7 +28,11 @@ from holdfast.errors import NewerFormat
 WORK_KEYS: Final = "work-keys"
 """The idempotency keys and the results of activities say what was asked, by a digest: see `core.work_keys`."""
 
-PRESENT: tuple[str, ...] = (WORK_KEYS,)
+CHECKED_PAYLOADS: Final = "checked-payloads"
+"""Code is refused values that would not come back as they were, and results that do not fit their hint: see
+`core.type_checks`."""
+
+PRESENT: tuple[str, ...] = (CHECKED_PAYLOADS, WORK_KEYS)
 """The behaviours that executions record which begin now, sorted."""
 
 

@@ -1,7 +1,7 @@
 """Users' values as JSON, typed by hint on the way back.
 
-msgspec knows dataclasses, structs, enums, date-times, UUIDs, decimals, bytes and the usual containers; pydantic models are
-recognised by their two methods, without importing pydantic.
+msgspec knows dataclasses, structs, enums, date-times, UUIDs, decimals, bytes and the usual containers; `models` knows
+pydantic's models, `decoders` the rest. What would not come back as it was is refused when it is written (`type_checks`).
 """
 
 from __future__ import annotations
@@ -12,8 +12,11 @@ from typing import Any, Final
 
 import msgspec
 
+from holdfast.core import decoders, type_checks
 from holdfast.core.interrupts import is_interrupt
+from holdfast.core.models import Unfaithful
 from holdfast.core.safe_texts import name_type, show
+from holdfast.core.type_checks import Check
 from holdfast.errors import DecodingError, EncodingError, HoldfastError, PayloadTooLarge
 
 DEFAULT_LIMIT: Final = 2 * 1024 * 1024
@@ -32,58 +35,34 @@ class Payload(msgspec.Struct, frozen=True, omit_defaults=True, gc=False, forbid_
 NULL: Final = Payload(msgspec.Raw(b"null"))
 
 
-def _encode_unknown(value: Any) -> Any:
-    dump = getattr(value, "model_dump", None)
-    if dump is not None and hasattr(type(value), "model_validate"):
-        return dump(mode="json")
-    raise TypeError(f"values of type {type(value).__module__}.{type(value).__qualname__} have no JSON form")
-
-
-def _decode_unknown(hint: Any, value: Any) -> Any:
-    validate = getattr(hint, "model_validate", None)
-    if validate is not None:
-        return validate(value)
-    if isinstance(value, hint if isinstance(hint, type) else object):
-        return value
-    raise TypeError(f"JSON cannot become {hint!r}")
-
-
-def is_model(hint: Any) -> bool:
-    """Whether `hint` brings its own conversion, as pydantic models do."""
-    return hasattr(hint, "model_validate")
-
-
 LET_THROUGH: Final = (HoldfastError, MemoryError)
 """What is not the value's fault: what else is forbidden to the code, and memory that runs out. And Ctrl-C."""
 _OWN_WORDS: Final = (msgspec.MsgspecError, TypeError, ValueError, NotImplementedError, RecursionError)
 """Exceptions whose message says what is wrong with a value."""
 _NOT_BRACKETS: Final = bytes(set(range(256)) - set(b"[]{}"))
 _STRINGS: Final = re.compile(rb'"(?:[^"\\]|\\.)*"')
-_ENCODER: Final = msgspec.json.Encoder(enc_hook=_encode_unknown)
-_DECODERS: Final[dict[Any, msgspec.json.Decoder[Any]]] = {}
+_ENCODER: Final = msgspec.json.Encoder(enc_hook=type_checks.encode_unknown)
+_UNCHECKED_ENCODER: Final = msgspec.json.Encoder(enc_hook=type_checks.encode_unchecked)
 
 
-def make_decoder(hint: Any) -> msgspec.json.Decoder[Any]:
-    """A decoder for values of one hint; made once, since making one costs more than using it."""
-    try:
-        decoder = _DECODERS.get(hint)
-    except TypeError:  # an unhashable hint, such as Annotated[int, []]
-        return msgspec.json.Decoder(hint, dec_hook=_decode_unknown)
-    if decoder is None:
-        decoder = _DECODERS[hint] = msgspec.json.Decoder(hint, dec_hook=_decode_unknown)
-    return decoder
-
-
-def encode(value: Any, what: str, limit: int = DEFAULT_LIMIT) -> Payload:
+def encode(
+    value: Any, what: str, limit: int = DEFAULT_LIMIT, check: Check | None = None, *, is_checked: bool = True
+) -> Payload:
     """`value` as a payload. Raises EncodingError or PayloadTooLarge; `what` names the value in the message.
 
-    Types of users' have a say in it: whatever those raise is a reason to refuse the value.
+    `check` is that of the hint by which the value will be read. Types of users' have a say in it: whatever those raise is a
+    reason to refuse the value. Without `is_checked` a value may be written that does not come back as it was: for executions
+    that began before this was checked.
     """
     try:
-        data = _ENCODER.encode(value)
+        data = (_ENCODER if is_checked else _UNCHECKED_ENCODER).encode(value)
+        if check is not None and is_checked:
+            check(value)
         has_non_finite = b"null" in data and _has_non_finite(value)
     except LET_THROUGH:
         raise
+    except Unfaithful as error:
+        raise EncodingError(f"Expected {what} to arrive as it was sent, but {show(error)}") from error
     except BaseException as error:
         if is_interrupt(error):
             raise
@@ -120,7 +99,7 @@ def decode(payload: Payload, hint: Any, what: str) -> Any:
             "Open the engine with the codec that wrote it."
         )
     try:
-        return make_decoder(hint).decode(payload.data)
+        return decoders.make_decoder(hint).decode(payload.data)
     except LET_THROUGH:
         raise
     except BaseException as error:
@@ -200,7 +179,7 @@ def _has_non_finite(value: Any) -> bool:
     if isinstance(value, list | tuple | set | frozenset):
         return any(_has_non_finite(item) for item in value)
     try:
-        plain = msgspec.to_builtins(value, enc_hook=_encode_unknown)
+        plain = msgspec.to_builtins(value, enc_hook=type_checks.encode_unchecked)
     except (TypeError, ValueError):
         return False
     return plain is not value and not isinstance(plain, str) and _has_non_finite(plain)

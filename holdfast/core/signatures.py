@@ -8,13 +8,14 @@ from typing import TYPE_CHECKING, Any
 
 import msgspec
 
-from holdfast.core import payloads
+from holdfast.core import decoders, payloads, type_checks
 from holdfast.core.interrupts import is_interrupt
 from holdfast.core.payloads import Payload
-from holdfast.errors import DecodingError, EncodingError, InvalidArguments, InvalidDefinition
+from holdfast.core.unions import IndistinctUnion
+from holdfast.errors import DecodingError, EncodingError, InvalidArguments, InvalidDefinition, InvalidResult
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterator, Mapping, Sequence
+    from collections.abc import Callable, Mapping, Sequence
 
 _MISSING = inspect.Parameter.empty
 
@@ -31,12 +32,13 @@ class Signature:
         hints = _read_hints(function, what)
         parameters = list(inspect.signature(function).parameters.values())
         for parameter in parameters:
-            if parameter.kind in (parameter.VAR_POSITIONAL, parameter.VAR_KEYWORD, parameter.KEYWORD_ONLY):
+            if parameter.kind in (parameter.VAR_POSITIONAL, parameter.VAR_KEYWORD):
                 raise InvalidDefinition(
                     f"Expected {what} to take named parameters that can be given by position, "
                     f"but '{parameter}' is {parameter.kind.description}. Take a dataclass or a list instead."
                 )
         taken = parameters[skip:]
+        self._keyword_only = tuple(one.name for one in taken if one.kind is one.KEYWORD_ONLY)
         self.names = tuple(parameter.name for parameter in taken)
         self.defaults = tuple(parameter.default for parameter in taken)
         self.hints = tuple(_checked_hint(hints.get(name, Any), f"parameter '{name}' of {what}") for name in self.names)
@@ -44,18 +46,48 @@ class Signature:
         self.result_hint = _checked_hint(hints.get("return", Any), f"the result of {what}")
         if self.result_hint is None:
             self.result_hint = type(None)
-        self._decoder = payloads.make_decoder(tuple[self.hints] if self.hints else tuple[()])  # type: ignore[name-defined]
+        arguments: Any = tuple[self.hints] if self.hints else tuple[()]  # type: ignore[name-defined]
+        self._decoder = decoders.make_decoder(arguments)
+        self._check = type_checks.find_check(arguments)
+        self._result_check = type_checks.find_check(self.result_hint)
 
-    def encode_arguments(self, args: Sequence[Any], kwargs: Mapping[str, Any], limit: int) -> Payload:
+    def encode_arguments(
+        self, args: Sequence[Any], kwargs: Mapping[str, Any], limit: int, *, is_checked: bool = True
+    ) -> Payload:
         """The arguments as one payload. Raises InvalidArguments, EncodingError or PayloadTooLarge naming the parameter."""
         if kwargs or len(args) != len(self.names):
             args = self._bind(args, kwargs)
         try:
-            return payloads.encode(args, self.what, limit)
+            return payloads.encode(args, self.what, limit, self._check, is_checked=is_checked)
         except EncodingError:
-            for name, value in zip(self.names, args, strict=True):
-                payloads.encode(value, f"parameter '{name}' of {self.what} (a {type(value).__name__})", limit)
+            for name, hint, value in zip(self.names, self.hints, args, strict=True):
+                what = f"parameter '{name}' of {self.what} (a {type(value).__name__})"
+                payloads.encode(value, what, limit, type_checks.find_check(hint), is_checked=is_checked)
             raise
+
+    def encode_result(self, value: Any, limit: int) -> Payload:
+        """The result as a payload that fits the return hint.
+
+        Raises InvalidResult if it does not fit, else EncodingError or PayloadTooLarge.
+        """
+        what = f"the result of {self.what}"
+        encoded = payloads.encode(value, what, limit, self._result_check)
+        if self.result_hint is not Any:
+            try:
+                self.decode_result(encoded)
+            except DecodingError as error:
+                raise InvalidResult(
+                    f"Expected {what} to fit its return hint, {payloads.describe_hint(self.result_hint)}, but it does not: "
+                    f"{payloads.describe_refusal(error.__cause__ or error)}. Return such a value, or change the hint."
+                ) from error
+        return encoded
+
+    def call(self, function: Callable[..., Any], args: Sequence[Any], *first: Any) -> Any:
+        """Call the function with decoded arguments, after `first`, which history does not record."""
+        if not self._keyword_only:
+            return function(*first, *args)
+        count = len(args) - len(self._keyword_only)
+        return function(*first, *args[:count], **dict(zip(self._keyword_only, args[count:], strict=True)))
 
     def check_arguments(self, payload: Payload) -> None:
         """Raises InvalidArguments if the payload does not fit the hints."""
@@ -70,6 +102,9 @@ class Signature:
         except BaseException as error:
             if is_interrupt(error):
                 raise
+            filled = self._fill_defaults(payload)
+            if filled is not None:
+                return self.decode_arguments(filled)
             self._explain(payload)
             raise InvalidArguments(
                 f"Expected the arguments of {self.what} to be {self._listing()}, but {payloads.describe_refusal(error)}."
@@ -97,6 +132,21 @@ class Signature:
         if any(value is _MISSING for value in values):
             raise self._miscounted(len(args) + len(kwargs))
         return values
+
+    def _fill_defaults(self, payload: Payload) -> Payload | None:
+        """The arguments of a call by name that left out the last ones, with their defaults; None if that is not the case."""
+        try:
+            items = msgspec.json.decode(payload.data, type=list[msgspec.Raw])
+        except (msgspec.MsgspecError, RecursionError):
+            return None
+        rest = self.defaults[len(items) :]
+        if not rest or any(default is _MISSING for default in rest):
+            return None
+        values = [
+            _encode_default(value, f"the default of '{name}' of {self.what}")
+            for name, value in zip(self.names[len(items) :], rest, strict=True)
+        ]
+        return Payload(msgspec.Raw(msgspec.json.encode([*items, *values])))
 
     def _explain(self, payload: Payload) -> None:
         try:
@@ -144,35 +194,29 @@ def _read_hints(function: Callable[..., Any], what: str) -> dict[str, Any]:
         ) from error
 
 
+def _encode_default(value: Any, what: str) -> msgspec.Raw:
+    return payloads.encode(value, what).data
+
+
 def _checked_hint(hint: Any, what: str) -> Any:
-    if payloads.is_model(hint):
-        return hint
+    """A hint by which JSON can be read. Raises InvalidDefinition for one that would fail first when something runs."""
+    expected = f"Expected {what} to have a type that JSON can become, but "
     try:
-        info = msgspec.inspect.type_info(hint)
-        payloads.make_decoder(hint)
+        strangers = list(decoders.find_strangers(hint))
+        decoders.make_decoder(hint)
+        bad = type_checks.find_bad_part(hint)
+        type_checks.find_check(hint)
+    except NameError as error:
+        raise InvalidDefinition(f"{expected}{error}. Define the type at module level, where hints are looked up.") from error
+    except IndistinctUnion as error:
+        raise InvalidDefinition(f"{expected}{error}.") from error
     except (TypeError, ValueError, NotImplementedError) as error:
+        raise InvalidDefinition(f"{expected}{error}. Use dataclasses, structs, pydantic models or plain types.") from error
+    if bad:
+        raise InvalidDefinition(f"{expected}{bad}.")
+    for stranger in strangers:
         raise InvalidDefinition(
-            f"Expected {what} to have a type that JSON can become, but {error}. "
-            "Use dataclasses, structs, pydantic models or plain types."
-        ) from error
-    for stranger in _find_strangers(info, set()):
-        raise InvalidDefinition(
-            f"Expected {what} to have a type that JSON can become, but {payloads.describe_hint(stranger)} is not one. "
+            f"{expected}{payloads.describe_hint(stranger)} is not one. "
             "Use a dataclass, msgspec struct, pydantic model or plain type."
         )
     return hint
-
-
-def _find_strangers(info: Any, seen: set[int]) -> Iterator[Any]:
-    """The classes inside a type that nobody can decode."""
-    if id(info) in seen:
-        return
-    seen.add(id(info))
-    if isinstance(info, msgspec.inspect.CustomType):
-        if not payloads.is_model(info.cls):
-            yield info.cls
-    elif isinstance(info, msgspec.inspect.Type | msgspec.inspect.Field):
-        for name in info.__struct_fields__:
-            value = getattr(info, name)
-            for part in value if isinstance(value, tuple) else (value,):
-                yield from _find_strangers(part, seen)

@@ -5,7 +5,6 @@ from __future__ import annotations
 import re
 from collections.abc import Callable
 from dataclasses import dataclass
-from pathlib import Path
 from typing import Any
 
 import msgspec
@@ -144,11 +143,10 @@ class Opaque:
 
 def variadic(*items: int) -> None: ...
 def keywords(**items: int) -> None: ...
-def keyword_only(*, item: int) -> None: ...
 def opaque_parameter(item: Opaque) -> None: ...
 def opaque_inside(items: list[Opaque]) -> None: ...
-def opaque_result() -> Path:
-    return Path()
+def opaque_result() -> complex:
+    return 1j
 
 
 def unresolved(item: Missing) -> None: ...  # type: ignore[name-defined]  # noqa: F821 - that is the point
@@ -160,7 +158,6 @@ def two_structs(item: Item | list[int] | tuple[int, ...]) -> None: ...
     [
         (variadic, "to take named parameters that can be given by position, but '*items: 'int'' is variadic positional."),
         (keywords, "to take named parameters that can be given by position, but '**items: 'int'' is variadic keyword."),
-        (keyword_only, "to take named parameters that can be given by position, but 'item: 'int'' is keyword-only."),
         (
             opaque_parameter,
             "parameter 'item' of workflow 'opaque_parameter' to have a type that JSON can become, but Opaque is not",
@@ -169,7 +166,7 @@ def two_structs(item: Item | list[int] | tuple[int, ...]) -> None: ...
             opaque_inside,
             "parameter 'items' of workflow 'opaque_inside' to have a type that JSON can become, but Opaque is not",
         ),
-        (opaque_result, "the result of workflow 'opaque_result' to have a type that JSON can become, but Path is not"),
+        (opaque_result, "the result of workflow 'opaque_result' to have a type that JSON can become, but complex is not"),
         (unresolved, "to resolve the type hints of workflow 'unresolved', but name 'Missing' is not defined."),
         (two_structs, "parameter 'item' of workflow 'two_structs' to have a type that JSON can become, but "),
     ],

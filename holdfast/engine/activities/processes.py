@@ -24,7 +24,6 @@ from typing import TYPE_CHECKING, Any, Final, NamedTuple
 import msgspec
 
 from holdfast.activities.definitions import Activity
-from holdfast.core import payloads
 from holdfast.core.failures import Failure, describe_exception
 from holdfast.core.payloads import Payload
 from holdfast.core.signatures import Signature
@@ -251,5 +250,5 @@ def _call(path: FunctionPath, arguments: bytes, limit: int) -> Payload:
         signature, function = Signature(found, f"activity '{path.activity}'", skip=0), found
     else:
         signature, function = found.signature, found.function
-    result = function(*signature.decode_arguments(Payload(msgspec.Raw(arguments))))
-    return payloads.encode(result, f"the result of {signature.what}", limit)
+    result = signature.call(function, signature.decode_arguments(Payload(msgspec.Raw(arguments))))
+    return signature.encode_result(result, limit)

@@ -17,7 +17,7 @@ from typing import TYPE_CHECKING, Any, Final
 import msgspec
 
 from holdfast.activities.definitions import Activity, Executor, TransactionActivity
-from holdfast.core import envelopes, payloads
+from holdfast.core import envelopes
 from holdfast.core.effects import ActivityTask
 from holdfast.core.failures import PROCESS_LOST, Failure, describe_exception
 from holdfast.core.instants import SECOND
@@ -285,12 +285,12 @@ class ActivityRunner:
             return await self._processes.call(activity, arguments, limit)
         args = activity.signature.decode_arguments(arguments)
         if activity.executor is Executor.LOOP:
-            result = await activity.function(*args)
+            result = await activity.signature.call(activity.function, args)
         else:
             call = functools.partial(contextvars.copy_context().run, _call_in_thread, activity, args)
             running.is_in_thread = True
             result = await self._threads.call(call)
-        return payloads.encode(result, f"the result of {activity.signature.what}", limit)
+        return activity.signature.encode_result(result, limit)
 
     def _finish(self, running: RunningAttempt, outcome: envelopes.AnyEnvelope | None) -> None:
         """Free the slots of an attempt that has ended, and send its outcome if it counts."""
@@ -491,7 +491,7 @@ def _call_in_thread(activity: Activity[..., Any], args: Sequence[Any]) -> Any:
     What would end the process if the loop saw it is the function's own making here: Ctrl-C comes to the main thread.
     """
     try:
-        return activity.function(*args)
+        return activity.signature.call(activity.function, args)
     except (KeyboardInterrupt, SystemExit) as error:
         raise RaisedElsewhere(_describe(error)) from None
     except StopIteration as error:

@@ -14,7 +14,7 @@ from collections.abc import Callable, Sequence
 from inspect import iscoroutinefunction
 from typing import TYPE_CHECKING, Any, Final
 
-from holdfast.core import codec, payloads
+from holdfast.core import codec
 from holdfast.core.activities import has_ended
 from holdfast.core.envelopes import ActivityReturned
 from holdfast.core.instants import SECOND, Instant
@@ -140,7 +140,7 @@ class _Call:
     def _work(self, connection: Any, put: Callable[[InboxRow], None]) -> None:
         self.has_begun = True
         try:
-            put(self._make_row(self._activity.function(connection, *self._args)))
+            put(self._make_row(self._call(connection)))
         except BaseException as error:
             self.error = error
             raise
@@ -148,17 +148,20 @@ class _Call:
     async def _work_async(self, connection: Any, put: Callable[[InboxRow], None]) -> None:
         self.has_begun = True
         try:
-            put(self._make_row(await self._activity.function(connection, *self._args)))
+            put(self._make_row(await self._call(connection)))
         except BaseException as error:
             self.error = error
             raise
+
+    def _call(self, connection: Any) -> Any:
+        return self._activity.signature.call(self._activity.function, self._args, connection)
 
     def _make_row(self, result: Any) -> InboxRow:
         """The result as the inbox row that commits with it. Raises PayloadError; CancelledError if the attempt is over."""
         if self._attempt.is_over:
             raise asyncio.CancelledError("no workflow waits for the transaction any more")
-        task, what = self._attempt.task, f"the result of {self._activity.signature.what}"
-        encoded = payloads.encode(result, what, self._payload_limit)
+        task = self._attempt.task
+        encoded = self._activity.signature.encode_result(result, self._payload_limit)
         number, attempt = task.event.number, task.attempt
         envelope = ActivityReturned(number=number, attempt=attempt, work=task.work, result=encoded, committed=True)
         body = codec.encode(envelope)

@@ -1,0 +1,52 @@
+"""The values of one execution's code on their way into its history, and those of its history that cannot be read."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any, Final
+
+from holdfast.core import payloads
+from holdfast.core.failures import Failure
+
+if TYPE_CHECKING:
+    from holdfast.core.payloads import Payload
+    from holdfast.core.signatures import Signature
+    from holdfast.errors import HoldfastError
+
+CHANGED_TYPE: Final = (
+    "History records this value, so the type was changed since. Let it take the old form too (give new fields defaults, "
+    "keep old names), then retry the execution."
+)
+
+
+class Values:
+    """Encodes what the code of one execution passes on, as strictly as the execution recorded when it began."""
+
+    def __init__(self, limit: int) -> None:
+        self._limit = limit
+        self.is_checked = False
+        """Whether code is refused what would not come back as it was: see `core.behaviours.CHECKED_PAYLOADS`."""
+        self.undecodable: HoldfastError | None = None
+        """Why the first recorded value that does not fit its hint could not be read on replay."""
+
+    def encode(self, value: Any, what: str) -> Payload:
+        """A value of the code's as a payload. Raises EncodingError or PayloadTooLarge."""
+        return payloads.encode(value, what, self._limit, is_checked=self.is_checked)
+
+    def encode_result(self, signature: Signature, value: Any) -> Payload:
+        """The result of the code. It fits the return hint, unless the execution began before that was checked."""
+        if self.is_checked:
+            return signature.encode_result(value, self._limit)
+        return self.encode(value, f"the result of {signature.what}")
+
+    def note_undecodable(self, error: HoldfastError, *, is_replaying: bool) -> None:
+        """Keep why a recorded value cannot be read, for the message of a replay that goes astray after it."""
+        if is_replaying and self.undecodable is None:
+            self.undecodable = error
+
+    def explain(self, failure: Failure) -> Failure:
+        """The failure of a replay; if a recorded value could not be read, that is what made it go astray."""
+        error = self.undecodable
+        if error is None:
+            return failure
+        message = f"{error.message} {CHANGED_TYPE} What followed from it: {failure.message}"
+        return Failure(type=failure.type, message=message, trace=failure.trace)

@@ -1,0 +1,291 @@
+"""Whether a value comes back as it was, by the hint under which it is read.
+
+JSON is written by what a value is, and read by what a hint says. Where the two differ, something is lost without an error:
+the fields of a subclass, keys that a class does not have. For each hint one function is made that looks only where that can
+happen; for most hints there is nothing to look at, and none is made.
+"""
+
+from __future__ import annotations
+
+import collections.abc
+import dataclasses
+import datetime as dt
+import enum
+import typing
+from collections.abc import Callable, Mapping
+from decimal import Decimal
+from typing import Any, Final, TypeVar, get_args, get_origin
+from uuid import UUID
+
+import msgspec
+
+from holdfast.core import decoders, models
+from holdfast.core.models import Unfaithful
+from holdfast.core.record_types import RecordType, is_path, is_union, list_choices, list_parts, read_record, strip
+
+Check = Callable[[Any], None]
+"""Raises Unfaithful if a value would not come back as it was."""
+
+_CHECKS: Final[dict[Any, Check | None]] = {}
+_PARTS: Final[dict[type, tuple[tuple[str, Check], ...]]] = {}
+_KEYS: Final = (str, int, float, bytes, dt.datetime, dt.date, dt.time, dt.timedelta, UUID, Decimal, Any, object)
+
+
+def find_check(hint: Any) -> Check | None:
+    """The check of values that are read as `hint`; None if whatever can be written comes back. Made once per hint."""
+    try:
+        if hint in _CHECKS:
+            return _CHECKS[hint]
+    except TypeError:  # a hint that cannot be hashed
+        return _make_check(hint)
+    waiting: list[Check] = []
+
+    def check_later(value: Any) -> None:  # for a class that has itself as a field
+        for check in waiting:
+            check(value)
+
+    _CHECKS[hint] = check_later
+    try:
+        made = _make_check(hint)
+    except BaseException:
+        del _CHECKS[hint]
+        raise
+    if made is not None:
+        waiting.append(made)
+    _CHECKS[hint] = made
+    return made
+
+
+def check_model_fields(value: Any) -> None:
+    """Check what the fields of a model hold: pydantic writes it by the hint of the field, without a word."""
+    cls = type(value)
+    parts = _PARTS.get(cls)
+    if parts is None:
+        record = read_record(cls)
+        parts = _PARTS[cls] = () if record is None else _find_parts(record)
+    for name, check in parts:
+        check(getattr(value, name, None))
+
+
+def _make_check(hint: Any) -> Check | None:
+    hint = strip(hint)
+    cls = get_origin(hint) or hint
+    if hint is Any or isinstance(hint, TypeVar) or cls is typing.Literal:
+        return None
+    if is_union(hint):
+        return _make_union_check(list_choices(hint))
+    record = read_record(hint)
+    if record is not None:
+        return _make_record_check(record)
+    if cls in (dt.datetime, dt.time):
+        return _check_zone
+    if not isinstance(cls, type):
+        return None
+    if cls is tuple:
+        return _make_tuple_check(get_args(hint))
+    if issubclass(cls, collections.abc.Mapping):
+        return _make_mapping_check(get_args(hint))
+    if issubclass(cls, collections.abc.Iterable | collections.abc.Container) and get_args(hint):
+        inner = find_check(get_args(hint)[0])
+        return None if inner is None else _check_each(inner)
+    return None
+
+
+def _check_each(inner: Check) -> Check:
+    def check(value: Any) -> None:
+        if isinstance(value, list | tuple | set | frozenset):
+            for item in value:
+                inner(item)
+
+    return check
+
+
+def _make_tuple_check(args: tuple[Any, ...]) -> Check | None:
+    if len(args) == 2 and args[1] is ...:
+        inner = find_check(args[0])
+        return None if inner is None else _check_each(inner)
+    checks = [find_check(one) for one in args]
+    if not any(checks):
+        return None
+
+    def check(value: Any) -> None:
+        if isinstance(value, list | tuple):
+            for one, item in zip(checks, value, strict=False):
+                if one is not None:
+                    one(item)
+
+    return check
+
+
+def _make_mapping_check(args: tuple[Any, ...]) -> Check | None:
+    inner = find_check(args[1]) if len(args) == 2 else None
+    if inner is None:
+        return None
+    found = inner
+
+    def check(value: Any) -> None:
+        if isinstance(value, Mapping):
+            for item in value.values():
+                found(item)
+
+    return check
+
+
+def _make_union_check(choices: tuple[Any, ...]) -> Check | None:
+    records = {record.cls: choice for choice in choices if (record := read_record(choice)) is not None}
+    by_class = {cls: find_check(choice) for cls, choice in records.items()}
+    others = [found for one in choices if read_record(one) is None and (found := find_check(one)) is not None]
+    if not by_class and not others:
+        return None
+    names = " or ".join(cls.__name__ for cls in by_class)
+
+    def check(value: Any) -> None:
+        cls = type(value)
+        one = by_class.get(cls)
+        if one is not None:
+            one(value)
+        elif by_class and cls not in by_class and _is_record(value):
+            _refuse_class(value, tuple(by_class), names)
+        else:
+            for other in others:
+                other(value)
+
+    return check
+
+
+def _find_parts(record: RecordType) -> tuple[tuple[str, Check], ...]:
+    found = [(field.name, find_check(field.hint)) for field in record.fields]
+    return tuple((name, check) for name, check in found if check is not None)
+
+
+def _make_record_check(record: RecordType) -> Check:
+    cls, parts, keys = record.cls, _find_parts(record), record.keys
+    accepted = keys.union(field.name for field in record.fields) if record.kind == "model" else keys
+    if record.kind == "model":
+        for field in models.get_fields(cls).items() if models.is_pydantic(cls) else ():
+            accepted = accepted.union(models.list_written_keys(field[1], field[0])[1])
+    takes_more = record.takes_more or record.is_array or getattr(cls, "__pydantic_root_model__", False)
+    by_key = {field.key: check for field in record.fields for name, check in parts if name == field.name}
+    is_rebuilt = record.kind in ("dataclass", "struct") and hasattr(cls, "__post_init__") and cls.__eq__ is not object.__eq__
+    takes_generic = _find_origin(cls)
+
+    def check(value: Any) -> None:
+        given = type(value)
+        if given is cls:
+            for name, one in parts if record.kind != "model" else ():  # those of models are checked when they are written
+                one(getattr(value, name, None))
+            if is_rebuilt:
+                _check_rebuilt(value)
+        elif isinstance(value, dict):
+            if not takes_more and not accepted.issuperset(value):
+                more = ", ".join(repr(key) for key in value if key not in accepted)
+                raise Unfaithful(f"{cls.__name__} has no field {more}, so it would be lost. Leave it out, or add the field.")
+            for key, one in by_key.items():
+                if key in value:
+                    one(value[key])
+        elif _is_record(value) and (takes_generic is None or _find_origin(given) is not takes_generic):
+            _refuse_class(value, (cls,), cls.__name__)
+
+    return check
+
+
+def _find_origin(cls: Any) -> Any:
+    """The class of which a generic model is made: pydantic makes a class for each of its types."""
+    metadata = getattr(cls, "__pydantic_generic_metadata__", None)
+    if not metadata:
+        return None
+    return metadata["origin"] or (cls if metadata["parameters"] else None)
+
+
+def _is_record(value: Any) -> bool:
+    """Whether a value is written field by field, with the fields of its own class."""
+    return dataclasses.is_dataclass(value) or isinstance(value, msgspec.Struct) or models.is_model(type(value))
+
+
+def _refuse_class(value: Any, expected: tuple[type, ...], names: str) -> typing.NoReturn:
+    name, parent = type(value).__name__, next((one for one in expected if isinstance(value, one)), None)
+    if parent is None:
+        raise Unfaithful(f"it is a {name}, not a {names}. Pass a {names}, or change the type hint.")
+    mine, theirs = read_record(type(value)), read_record(parent)
+    more = [] if mine is None or theirs is None else sorted(mine.keys - theirs.keys)
+    lost = f", and lose {', '.join(map(repr, more))}" if more else ""
+    raise Unfaithful(
+        f"a {name} would come back as a {parent.__name__}{lost}. "
+        f"Declare it as {name}, or as a union of the classes that may come: {parent.__name__} | {name}."
+    )
+
+
+def _check_rebuilt(value: Any) -> None:
+    """A class with `__post_init__` runs it again when it is read: only the value can tell whether that changes it."""
+    cls = type(value)
+    found = decoders.make_decoder(cls).decode(_ENCODER.encode(value))
+    if found != value:
+        raise Unfaithful(
+            f"the __post_init__ of {cls.__name__} would change the value when it is read. "
+            "Let it leave a value alone that is already as it should be."
+        )
+
+
+def encode_unknown(value: Any) -> Any:
+    """What msgspec cannot write by itself, as values that it can. Raises Unfaithful for what would not come back."""
+    if models.is_model(type(value)) and hasattr(value, "model_dump"):
+        check_model_fields(value)
+        return models.dump(value, is_checked=True)
+    return encode_unchecked(value)
+
+
+def encode_unchecked(value: Any) -> Any:
+    """The same, for executions that began before this was checked."""
+    if models.is_model(type(value)) and hasattr(value, "model_dump"):
+        return models.dump(value, is_checked=False)
+    if is_path(type(value)):
+        return str(value)
+    raise TypeError(f"values of type {type(value).__module__}.{type(value).__qualname__} have no JSON form")
+
+
+_ENCODER: Final = msgspec.json.Encoder(enc_hook=encode_unknown)
+
+
+def _check_zone(value: Any) -> None:
+    zone = getattr(value, "tzinfo", None)
+    if zone is None or zone is dt.UTC:
+        return
+    offset = value.utcoffset()
+    if offset is not None and offset % dt.timedelta(minutes=1):
+        raise Unfaithful(
+            f"the time zone of {value} is not a whole number of minutes, which JSON's date-times cannot say. "
+            "Convert it to UTC: value.astimezone(UTC)."
+        )
+
+
+# --- hints that never work ---
+
+
+def find_bad_part(hint: Any, seen: set[Any] | None = None) -> str:
+    """What in a hint cannot come back as it was, whatever the value; empty if nothing."""
+    seen = set() if seen is None else seen
+    hint = strip(hint)
+    if hint in seen or isinstance(hint, TypeVar) or get_origin(hint) is typing.Literal:
+        return ""
+    seen.add(hint)
+    cls, args = get_origin(hint) or hint, get_args(hint)
+    if isinstance(cls, type) and issubclass(cls, collections.abc.Mapping) and len(args) == 2:
+        bad = _find_bad_key(args[0])
+        if bad:
+            return bad
+    record = read_record(hint)
+    if record is not None and record.kind == "model":
+        return ""  # a matter of pydantic's
+    parts = list_parts(hint) if record is None else tuple(field.hint for field in record.fields)
+    return next((found for one in parts if (found := find_bad_part(one, seen))), "")
+
+
+def _find_bad_key(hint: Any) -> str:
+    key = strip(hint)
+    is_fine = key in _KEYS or isinstance(key, TypeVar) or get_origin(key) is typing.Literal
+    if is_fine or (isinstance(key, type) and issubclass(key, enum.Enum)):
+        return ""
+    return (
+        f"{key if is_union(key) else getattr(key, '__name__', key)} as the type of a dict's keys, which JSON writes "
+        "as strings, cannot be read back. Use str, int, an enum, or a list of pairs"
+    )
