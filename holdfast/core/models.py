@@ -85,9 +85,11 @@ def get_fields(cls: Any) -> dict[str, Any]:
 def dump(value: Any, *, is_checked: bool) -> Any:
     """A model as plain JSON values. Raises Unfaithful if it would not come back, unless that is not to be checked."""
     cls = type(value)
-    if not is_pydantic(cls):
-        return value.model_dump(mode="json")
-    verdict = judge(cls)
+    verdict = _VERDICTS.get(cls)
+    if verdict is None:
+        if not is_pydantic(cls):
+            return value.model_dump(mode="json")
+        verdict = judge(cls)
     if is_checked and verdict.refusal:
         raise Unfaithful(verdict.refusal)
     plain = cls.__pydantic_serializer__.to_python(value, mode="json", by_alias=True, round_trip=True, warnings="none")
@@ -98,11 +100,15 @@ def dump(value: Any, *, is_checked: bool) -> Any:
 
 def validate(cls: Any, plain: Any) -> Any:
     """The model that plain JSON values stand for, under their aliases or under the names of its fields."""
-    if not is_pydantic(cls):
-        return cls.model_validate(plain)
-    names = {"by_alias": True, "by_name": True} if judge(cls).takes_names else {}
+    verdict = _VERDICTS.get(cls)
+    if verdict is None:
+        if not is_pydantic(cls):
+            return cls.model_validate(plain)
+        verdict = judge(cls)
     try:
-        return cls.__pydantic_validator__.validate_json(msgspec.json.encode(plain), **names)
+        if not verdict.takes_names:
+            return cls.__pydantic_validator__.validate_json(msgspec.json.encode(plain))
+        return cls.__pydantic_validator__.validate_json(msgspec.json.encode(plain), by_alias=True, by_name=True)
     except ValueError as error:
         raise ValueError(_describe_errors(error)) from error
 

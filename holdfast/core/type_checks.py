@@ -104,15 +104,14 @@ def _make_tuple_check(args: tuple[Any, ...]) -> Check | None:
     if len(args) == 2 and args[1] is ...:
         inner = find_check(args[0])
         return None if inner is None else _check_each(inner)
-    checks = [find_check(one) for one in args]
-    if not any(checks):
+    checks = [(index, found) for index, one in enumerate(args) if (found := find_check(one)) is not None]
+    if not checks:
         return None
 
     def check(value: Any) -> None:
-        if isinstance(value, list | tuple):
-            for one, item in zip(checks, value, strict=False):
-                if one is not None:
-                    one(item)
+        if isinstance(value, list | tuple) and len(value) == len(args):
+            for index, one in checks:
+                one(value[index])
 
     return check
 
@@ -166,13 +165,14 @@ def _make_record_check(record: RecordType) -> Check:
             accepted = accepted.union(models.list_written_keys(field[1], field[0])[1])
     takes_more = record.takes_more or record.is_array or getattr(cls, "__pydantic_root_model__", False)
     by_key = {field.key: check for field in record.fields for name, check in parts if name == field.name}
+    own_parts = () if record.kind == "model" else parts  # those of models are checked when they are written
     is_rebuilt = record.kind in ("dataclass", "struct") and hasattr(cls, "__post_init__") and cls.__eq__ is not object.__eq__
     takes_generic = _find_origin(cls)
 
     def check(value: Any) -> None:
         given = type(value)
         if given is cls:
-            for name, one in parts if record.kind != "model" else ():  # those of models are checked when they are written
+            for name, one in own_parts:
                 one(getattr(value, name, None))
             if is_rebuilt:
                 _check_rebuilt(value)
