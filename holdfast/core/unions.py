@@ -70,7 +70,7 @@ class Choice:
             tag = value[self._tag_key]
             chosen = self._by_tag.get((type(tag), tag)) if isinstance(tag, str | int) else None
             if chosen is None:
-                known = ", ".join(repr(one) for _, one in self._by_tag)
+                known = ", ".join(sorted(repr(one) for _, one in self._by_tag))
                 raise ValueError(f"expected `{self._tag_key}` to be one of {known}, got {tag!r}")
             return chosen
         keys = frozenset(value)
