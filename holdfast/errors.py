@@ -56,7 +56,8 @@
         ├── ActivityError
         │   ├── ActivityFailed
         │   ├── ActivityTimedOut
-        │   └── ActivityCancelled
+        │   ├── ActivityCancelled
+        │   └── ActivityLost        it runs at most once, has begun, and nobody knows how it ended
         ├── ChildWorkflowFailed
         │   ├── ChildWorkflowCancelled
         │   └── ChildWorkflowTerminated
@@ -64,6 +65,7 @@
         └── SideEffectFailed
 
     ApplicationFailure              raised by user code to name a failure's type, details and whether to retry
+    RetryAfter                      raised by an activity to say when its next attempt is to begin
     SimulationFailed                a simulated run that did not end as the undisturbed one did
 
 One formula for messages: "Expected to …, but …." and then what to do about it.
@@ -72,11 +74,16 @@ One formula for messages: "Expected to …, but …." and then what to do about 
 
 from __future__ import annotations
 
+from datetime import timedelta
 from enum import Enum, auto
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, Final
 
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
+
+
+LONGEST_PAUSE: Final = 100 * 366 * 24 * 3600
+"""In seconds; as the longest duration elsewhere."""
 
 
 class HoldfastError(Exception):
@@ -366,8 +373,12 @@ class ActivityCancelled(ActivityError):
     """An older Holdfast recorded that the activity raised CancelledError; by now that is a failure, and retried."""
 
 
+class ActivityLost(ActivityError):
+    """An activity that runs at most once has begun, and its process ended before it reported: what it did is not known."""
+
+
 class ChildWorkflowFailed(StepError):
-    """The child ended without a result."""
+    """The child ended without a result. Raised, or given as a value where `propagate_child_failures` is False."""
 
 
 class ChildWorkflowCancelled(ChildWorkflowFailed):
@@ -399,6 +410,32 @@ class ApplicationFailure(Exception):
         self.type = type
         self.details = details
         self.non_retryable = non_retryable
+
+
+class RetryAfter(Exception):
+    """Raise it in an activity: its next attempt begins after that long (seconds or a timedelta), whatever its policy says.
+
+    It counts as a failed attempt: if `max_attempts` allows no other, the activity fails with the type "RetryAfter" and these
+    details. `Retry(only=…)` and `Retry(non_retryable=…)` do not apply to it.
+    """
+
+    def __init__(self, after: float | timedelta, message: str = "", *, details: Any = None) -> None:
+        seconds = after.total_seconds() if isinstance(after, timedelta) else after
+        if isinstance(seconds, bool) or not isinstance(seconds, int | float) or not 0 <= seconds <= LONGEST_PAUSE:
+            raise InvalidDuration(
+                f"Expected RetryAfter(…) to get a timedelta or a number of seconds, from 0 to a hundred years, but it got "
+                f"{after!r}. Write for instance RetryAfter(10)."
+            )
+        super().__init__(message or f"the next attempt is to begin after {seconds:g} s")
+        self.after = timedelta(seconds=seconds)
+        self.details = details
+
+    def __reduce__(self) -> tuple[Any, ...]:
+        return _make_retry_after, (self.after, str(self), self.details)
+
+
+def _make_retry_after(after: timedelta, message: str, details: Any) -> RetryAfter:
+    return RetryAfter(after, message, details=details)
 
 
 class SimulationFailed(HoldfastError):

@@ -68,6 +68,8 @@ def activity(
     schedule_to_start: Duration | None = None,
     schedule_to_close: Duration | None = None,
     heartbeat: Duration | None = None,
+    at_most_once: bool = False,
+    cancellation: str | None = None,
     executor: str | None = None,
     max_concurrent: int | None = None,
     rate_per_second: float | None = None,
@@ -83,6 +85,8 @@ def activity(
     schedule_to_start: Duration | None = None,
     schedule_to_close: Duration | None = None,
     heartbeat: Duration | None = None,
+    at_most_once: bool = False,
+    cancellation: str | None = None,
     executor: str | None = None,
     max_concurrent: int | None = None,
     rate_per_second: float | None = None,
@@ -91,6 +95,13 @@ def activity(
 
     Async functions run in the loop, sync ones in threads; `executor='process'` runs a sync function in a process. The
     default retry is without end, with growing pauses: give `Retry(max_attempts=…)` to bound it.
+
+    With `at_most_once=True` the function is called at most once, whatever ends the process: the beginning is committed
+    before the call, which costs one commit more, and if the end is never reported the workflow gets ActivityLost. There is
+    one attempt: what the function raises fails the activity.
+
+    `cancellation` says what happens when the workflow cancels the activity: with "abandon" (default) its code goes on at
+    once, with "wait" only when the function has ended, clean-up and all; then CancelledError is raised, however it ended.
     """
     options = make_options(
         retry=retry,
@@ -99,6 +110,8 @@ def activity(
         schedule_to_start=schedule_to_start,
         schedule_to_close=schedule_to_close,
         heartbeat=heartbeat,
+        at_most_once=at_most_once,
+        cancellation=cancellation,
     )
     _check_limits(max_concurrent, rate_per_second)
 

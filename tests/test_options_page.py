@@ -47,8 +47,8 @@ def test_every_option_is_part_of_the_configuration() -> None:
 def test_the_page_tells_the_default_of_each_option(name: str) -> None:
     default, told = FIELDS[name].default, ROWS[name]
 
-    if default is None:
-        assert told == "None"
+    if default is None or isinstance(default, bool):
+        assert told == str(default)
     elif isinstance(default, int | float):
         assert read_number(told) == default
     elif isinstance(default, str):
@@ -112,6 +112,8 @@ def test_options_may_be_set() -> None:
             {"dead_letter_retention": 0},
             "Expected dead_letter_retention=… to be a timedelta or a positive number of seconds, at most a hundred years",
         ),
+        ({"storage_retry": Retry(only=[ValueError])}, "Expected storage_retry=… to name no exceptions"),
+        ({"propagate_child_failures": 1}, "Expected propagate_child_failures=… to be True or False, but it is 1"),
         ({"dead_letter_policy": "burn"}, "Expected dead_letter_policy=… to be 'keep' or 'discard', but it is 'burn'"),
         ({"dead_letter_policy": []}, "Expected dead_letter_policy=… to be 'keep' or 'discard', but it is []"),
     ],
@@ -123,7 +125,7 @@ def test_option_out_of_its_range_is_refused(options: Any, message: str) -> None:
     assert refused.value.message.startswith(message)
 
 
-NUMBERS = sorted(name for name, field in FIELDS.items() if not isinstance(field.default, RetryPolicy | str))
+NUMBERS = sorted(name for name, field in FIELDS.items() if not isinstance(field.default, RetryPolicy | str | bool))
 CENTURY = 100 * 366 * 24 * 3600
 MOST = {
     "turn_limit": 5,

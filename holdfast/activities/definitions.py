@@ -12,10 +12,10 @@ from typing import TYPE_CHECKING, Any, Generic, ParamSpec, Self, TypeVar
 
 import msgspec
 
-from holdfast.core.ids import check_identifier
+from holdfast.core.ids import check_identifier, check_label
 from holdfast.core.instants import Duration, to_micros
-from holdfast.core.options import ActivityOptions
-from holdfast.core.retry import RetryPolicy
+from holdfast.core.options import ActivityOptions, Cancellation
+from holdfast.core.retry import DEFAULT_RETRY, RetryPolicy
 from holdfast.core.signatures import Signature, describe_function
 from holdfast.errors import DuplicateName, InvalidConfiguration, InvalidDefinition
 
@@ -37,6 +37,8 @@ class Executor(StrEnum):
 class Activity(Generic[P, R_co]):
     """An activity: a function with side effects, sync or async."""
 
+    label: str = ""
+    """What people call one call of it: `with_options(name=…)`."""
     skipped_parameters = 0
     """How many of the function's first parameters are not given by workflows."""
 
@@ -71,8 +73,14 @@ class Activity(Generic[P, R_co]):
         schedule_to_start: Duration | None = None,
         schedule_to_close: Duration | None = None,
         heartbeat: Duration | None = None,
+        at_most_once: bool | None = None,
+        cancellation: str | None = None,
+        name: str | None = None,
     ) -> Self:
-        """The same activity with other options, for one call: `ctx.run(charge.with_options(retry=…), order)`."""
+        """The same activity with other options, for one call: `ctx.run(charge.with_options(retry=…), order)`.
+
+        `name` is what history and `holdfast history` call this call, beside the activity's own name.
+        """
         given = make_options(
             retry=retry,
             queue=queue,
@@ -80,12 +88,20 @@ class Activity(Generic[P, R_co]):
             schedule_to_start=schedule_to_start,
             schedule_to_close=schedule_to_close,
             heartbeat=heartbeat,
+            at_most_once=at_most_once,
+            cancellation=cancellation,
             base=self.options,
         )
+        self.check_options(given)
         other = type(self).__new__(type(self))
         other.__dict__.update(self.__dict__)
         other.options = given
+        if name is not None:
+            other.label = check_label(name, "a call")
         return other
+
+    def check_options(self, options: ActivityOptions) -> None:
+        """Raises InvalidConfiguration if activities of this kind cannot have these options; of this one, all can."""
 
     def __repr__(self) -> str:
         return f"<activity {self.name!r}>"
@@ -95,6 +111,14 @@ class TransactionActivity(Activity[P, R_co]):
     """An activity whose SQL commits together with its result. Its function's first parameter is the connection."""
 
     skipped_parameters = 1
+
+    def check_options(self, options: ActivityOptions) -> None:
+        """Raises InvalidConfiguration for what does not go together with a commit that happens once anyway."""
+        if options.at_most_once or options.cancellation is not Cancellation.ABANDON:
+            raise InvalidConfiguration(
+                f"Expected transaction '{self.name}' to have neither at_most_once nor cancellation='wait', but it has. "
+                "Leave them out: its SQL is committed exactly once, or not at all."
+            )
 
     def __repr__(self) -> str:
         return f"<transaction {self.name!r}>"
@@ -108,6 +132,8 @@ def make_options(
     schedule_to_start: Duration | None = None,
     schedule_to_close: Duration | None = None,
     heartbeat: Duration | None = None,
+    at_most_once: bool | None = None,
+    cancellation: str | None = None,
     base: ActivityOptions | None = None,
 ) -> ActivityOptions:
     """Options as history records them; what is not given comes from `base`."""
@@ -129,7 +155,35 @@ def make_options(
     for name, value in durations.items():
         if value is not None:
             changes[f"{name}_us"] = to_micros(value, f"the {name} timeout")
-    return msgspec.structs.replace(base or ActivityOptions(), **changes)
+    if cancellation is not None:
+        changes["cancellation"] = _check_cancellation(cancellation)
+    if at_most_once is not None:
+        if not isinstance(at_most_once, bool):
+            raise InvalidConfiguration(f"Expected at_most_once=… to be True or False, but it is {at_most_once!r}.")
+        changes["at_most_once"] = at_most_once
+    base = base or ActivityOptions()
+    if changes.get("at_most_once", base.at_most_once):
+        _check_single_attempt(changes, base)
+    return msgspec.structs.replace(base, **changes)
+
+
+def _check_cancellation(value: Any) -> Cancellation:
+    try:
+        return Cancellation(value)
+    except ValueError:
+        raise InvalidConfiguration(f"Expected cancellation=… to be 'abandon' or 'wait', but it is {value!r}.") from None
+
+
+def _check_single_attempt(changes: dict[str, Any], base: ActivityOptions) -> None:
+    """What is run at most once has one attempt; a policy with more contradicts it."""
+    policy: RetryPolicy = changes.get("retry", base.retry)
+    if policy == DEFAULT_RETRY:
+        changes["retry"] = msgspec.structs.replace(policy, max_attempts=1)
+    elif policy.max_attempts != 1:
+        raise InvalidConfiguration(
+            "Expected an activity with at_most_once=True to have one attempt, but its retry allows "
+            f"{policy.max_attempts or 'any number'}. Leave retry out; let the workflow decide what follows from a failure."
+        )
 
 
 def choose_executor(function: Callable[..., Any], executor: str | None, name: str) -> Executor:

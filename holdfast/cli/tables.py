@@ -100,8 +100,9 @@ def show_inbox(inbox: Sequence[WaitingEnvelope]) -> None:
 
 
 def describe_event(plain: dict[str, Any]) -> str:
-    """The fields of an event as text, cut where they are long."""
-    fields = {key: value for key, value in plain.items() if key not in HEAD and value not in ({}, "")}
+    """The fields of an event as text, cut where they are long; the name that people gave it comes first."""
+    fields = {"label": plain.get("label", ""), **plain}
+    fields = {key: value for key, value in fields.items() if key not in HEAD and value not in ({}, "")}
     return shorten(" ".join(f"{key}={show_field(key, value)}" for key, value in fields.items()))
 
 

@@ -7,7 +7,7 @@ that resolve the futures.
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from typing import TYPE_CHECKING, Any, Final, NoReturn, TypeVar
+from typing import TYPE_CHECKING, Any, Final, NamedTuple, NoReturn, TypeVar
 
 from holdfast.code import guard
 from holdfast.code.exceptions import make_exception
@@ -20,7 +20,7 @@ from holdfast.core.events import AnyEvent
 from holdfast.core.failures import describe_exception
 from holdfast.core.ids import derive_execution_id, seed_of
 from holdfast.core.instants import Instant
-from holdfast.core.options import ActivityOptions, ParentClose
+from holdfast.core.options import ActivityOptions, Cancellation, ParentClose
 from holdfast.core.payloads import Payload
 from holdfast.core.program_limits import ProgramLimits
 from holdfast.errors import HoldfastError, PayloadError, TurnTooLarge
@@ -43,18 +43,40 @@ class ContinueRequested(BaseException):
         self.input = encoded
 
 
+class ChildOptions(NamedTuple):
+    """How a program starts a child, beside its input and its id."""
+
+    policy: ParentClose
+    label: str = ""
+    propagates: bool | None = None
+    """Whether its end without a result is raised; None: as the engine says."""
+
+
 class _Recorded:
     """What the code asked for when it was given an event, by what the code has to look up again."""
 
-    __slots__ = ("patches", "side_effects")
+    __slots__ = ("awaited", "patches", "side_effects", "values")
 
     def __init__(self, recorded: Sequence[AnyEvent]) -> None:
-        self.side_effects = {
-            event.number: commands.RecordSideEffect(number=event.number, value=event.value, failure=event.failure)
-            for event in recorded
-            if type(event) is events.SideEffectRecorded
-        }
-        self.patches = {event.patch for event in recorded if type(event) is events.PatchRecorded}
+        self.side_effects: dict[int, commands.RecordSideEffect] = {}
+        self.patches: set[str] = set()
+        self.awaited: set[int] = set()
+        """The activities whose end is waited for when they are cancelled."""
+        self.values: set[int] = set()
+        """The children whose end without a result is a value."""
+        for event in recorded:
+            if type(event) is events.ActivityScheduled:
+                if event.options.cancellation is Cancellation.WAIT:
+                    self.awaited.add(event.number)
+            elif type(event) is events.ChildStarted:
+                if event.failure_as_value:
+                    self.values.add(event.number)
+            elif type(event) is events.SideEffectRecorded:
+                self.side_effects[event.number] = commands.RecordSideEffect(
+                    number=event.number, value=event.value, failure=event.failure
+                )
+            elif type(event) is events.PatchRecorded:
+                self.patches.add(event.patch)
 
 
 _NOTHING_RECORDED: Final = _Recorded(())
@@ -62,6 +84,14 @@ _NOTHING_RECORDED: Final = _Recorded(())
 
 class StepFuture(WorkflowFuture[Any]):
     """The result of something asked for. Cancelling it withdraws the request."""
+
+    awaits_end: bool = False
+    """Of an activity: whether cancelling it waits for the end of its function."""
+    is_cancelling: bool = False
+    """Whether it is cancelled, and waits for the end of what it stands for."""
+    failure_as_value: bool = False
+    """Of a child: whether its end without a result is the future's result, and not its exception."""
+    _cancel_text: Any | None = None
 
     def __init__(self, issuer: CommandIssuer, number: int, label: str, hint: Any, withdraw: type[Any] | None) -> None:
         super().__init__(issuer.loop)
@@ -72,11 +102,24 @@ class StepFuture(WorkflowFuture[Any]):
         self.withdraw = withdraw
 
     def cancel(self, msg: Any | None = None) -> bool:
-        """Cancel the wait at once, and withdraw what it waits for."""
+        """Withdraw what it waits for, and cancel the wait: at once, or when that has ended, if it is to be waited for."""
+        if self.is_cancelling:
+            return not self.done()
+        issuer = self.issuer
+        if self.awaits_end and not self.done() and not issuer.loop.dead and self.number <= issuer.count_before:
+            self.is_cancelling, self._cancel_text = True, msg
+            issuer.issue(commands.CancelActivity(number=self.number))
+            return True
         if not super().cancel(msg):
             return False
         self.issuer.withdraw(self)
         return True
+
+    def settle_cancelled(self) -> bool:
+        """What it stands for has ended, however: whether it was cancelled before, and is over by that now."""
+        if self.is_cancelling:
+            super().cancel(self._cancel_text)
+        return self.is_cancelling
 
 
 class CommandIssuer:
@@ -103,12 +146,15 @@ class CommandIssuer:
         """What was asked for since the last event; with what was taken back since, which `take_commands` leaves out."""
         self._taken_back: set[int] = set()
         """The numbers of those that were taken back."""
-        self._count_before = 0
+        self.count_before = 0
         """How many commands were counted up to the last event."""
         self.places: dict[int, str] = {}
         """On replay: where in the code each command was asked for, by the command's identity."""
         self._steps: dict[int, StepFuture] = {}
         self._patches: dict[str, bool] = {}
+        self.deprecated_patches: set[str] = set()
+        """Patches of which it does not matter any more whether history records them: the code has only their new path."""
+        self._propagates = limits.propagate_child_failures
         self.loop = WorkflowLoop(  # type: ignore[abstract]  # the rest is set below the class
             definition.name, seed_of(execution_id), self._start_loop_timer, self._cancel_loop_timer
         )
@@ -130,7 +176,7 @@ class CommandIssuer:
     def take_commands(self) -> list[AnyCommand]:
         """What was asked for since the last event, which is done with then."""
         taken, self.commands = self.commands, []
-        self._count_before = self._count
+        self.count_before = self._count
         if self._taken_back:
             taken = [one for one in taken if not (isinstance(one, _STARTING) and one.number in self._taken_back)]
             self._taken_back.clear()
@@ -163,24 +209,41 @@ class CommandIssuer:
 
     # --- what the context asks for ---
 
-    def run_activity(self, name: str, encoded: Payload, options: ActivityOptions, hint: Any) -> StepFuture:
+    def run_activity(self, name: str, encoded: Payload, options: ActivityOptions, hint: Any, label: str = "") -> StepFuture:
         """Ask for an activity; the future is done when its end is recorded."""
         number = self.next_number(encoded)
-        self.issue(commands.RunActivity(number=number, name=name, input=encoded, options=options))
-        return self._step(number, f"activity '{name}'", hint, commands.CancelActivity)
+        self.issue(commands.RunActivity(number=number, name=name, input=encoded, options=options, label=label))
+        future = self._step(number, f"activity '{name}'", hint, commands.CancelActivity)
+        # What was recorded counts: the options may be others by now.
+        if number in self._recorded.awaited if self.is_replaying else options.cancellation is Cancellation.WAIT:
+            future.awaits_end = True
+        return future
 
     def start_child(
-        self, workflow: str, encoded: Payload, workflow_id: str | None, policy: ParentClose, hint: Any
+        self, workflow: str, encoded: Payload, workflow_id: str | None, options: ChildOptions, hint: Any
     ) -> tuple[str, StepFuture]:
         """Ask for a child; its execution id, and the future of its result."""
         number = self.next_number(encoded)
+        propagates = self._propagates if options.propagates is None else options.propagates
+        as_value = number in self._recorded.values if self.is_replaying else not propagates
         self.issue(
-            commands.StartChild(number=number, workflow=workflow, input=encoded, workflow_id=workflow_id, policy=policy)
+            commands.StartChild(
+                number=number,
+                workflow=workflow,
+                input=encoded,
+                workflow_id=workflow_id,
+                policy=options.policy,
+                label=options.label,
+                failure_as_value=as_value,
+            )
         )
         child_id = derive_execution_id(self.loop.now, self._execution_id, number)
-        return child_id, self._step(number, f"child workflow '{workflow}'", hint, commands.CancelChild)
+        future = self._step(number, f"child workflow '{workflow}'", hint, commands.CancelChild)
+        if as_value:
+            future.failure_as_value = True
+        return child_id, future
 
-    def start_sleep(self, due: Instant, *, is_date: bool = False) -> StepFuture:
+    def start_sleep(self, due: Instant, *, is_date: bool = False, label: str = "") -> StepFuture:
         """Ask for a timer; one that is due already is over at once."""
         number = self.next_number()
         future = self._step(number, "a sleep", None, commands.CancelTimer)
@@ -188,7 +251,7 @@ class CommandIssuer:
             del self._steps[number]
             future.set_result(None)
         else:
-            self.issue(commands.StartTimer(number=number, due=due, is_date=is_date))
+            self.issue(commands.StartTimer(number=number, due=due, is_date=is_date, label=label))
         return future
 
     def signal_external(self, workflow_id: str, name: str, value: Payload) -> StepFuture:
@@ -267,7 +330,7 @@ class CommandIssuer:
     def resolve(self, event: events.ActivityCompleted | events.ChildCompleted) -> None:
         """An activity or a child completed: its future gets the result, or an exception if that does not fit its hint."""
         future = self._steps.pop(event.number, None)
-        if future is None or future.done():
+        if future is None or future.done() or future.settle_cancelled():
             return
         try:
             future.set_result(payloads.decode(event.result, future.hint, f"the result of {future.label}"))
@@ -284,8 +347,13 @@ class CommandIssuer:
     def reject(self, event: Any) -> None:
         """What a future stood for did not succeed: awaiting it raises the exception that the event means."""
         future = self._steps.pop(event.number, None)
-        if future is not None and not future.done():
-            future.set_exception(make_exception(event, future.label))
+        if future is None or future.done() or future.settle_cancelled():
+            return
+        error = make_exception(event, future.label)
+        if future.failure_as_value:
+            future.set_result(error)
+        else:
+            future.set_exception(error)
 
     def fire(self, event: events.TimerFired) -> None:
         """A timer is over: one of the loop, or a sleep."""
@@ -314,7 +382,7 @@ class CommandIssuer:
 
     def _take_back_or(self, number: int, withdraw: type[Any]) -> None:
         """What was asked for since the last event is taken back as if it never was; older requests are withdrawn."""
-        if number > self._count_before:
+        if number > self.count_before:
             self._taken_back.add(number)
         else:
             self.issue(withdraw(number=number))
@@ -325,6 +393,7 @@ RESOLVE: Final[dict[type[events.Event], Callable[[CommandIssuer, Any], None]]] =
     events.ActivityFailed: CommandIssuer.reject,
     events.ActivityTimedOut: CommandIssuer.reject,
     events.ActivityCancelled: CommandIssuer.reject,
+    events.ActivityLost: CommandIssuer.reject,
     events.TimerFired: CommandIssuer.fire,
     events.ChildCompleted: CommandIssuer.resolve,
     events.ChildFailed: CommandIssuer.reject,

@@ -10,16 +10,17 @@ import asyncio
 import random
 import uuid
 from collections.abc import Callable, Generator
-from typing import TYPE_CHECKING, Any, Generic, NoReturn, ParamSpec, TypeVar, overload
+from typing import TYPE_CHECKING, Any, Generic, Literal, NoReturn, ParamSpec, TypeVar, overload
 
 import msgspec
 
 from holdfast.activities.definitions import Activity, TransactionActivity
+from holdfast.code.command_issuer import ChildOptions
 from holdfast.code.definitions import Workflow
-from holdfast.core.ids import check_identifier, derive_entropy
+from holdfast.core.ids import check_identifier, check_label, derive_entropy
 from holdfast.core.instants import Duration, from_datetime, to_datetime, to_micros
 from holdfast.core.options import DEFAULT_OPTIONS, ParentClose
-from holdfast.errors import InvalidArguments, InvalidConfiguration
+from holdfast.errors import ChildWorkflowFailed, InvalidArguments, InvalidConfiguration
 
 if TYPE_CHECKING:
     from datetime import datetime
@@ -57,6 +58,7 @@ class TimerWait(msgspec.Struct, frozen=True):
     """For `wait_any`: a length of time, made by `ctx.timer`."""
 
     duration: Duration
+    name: str = ""
 
 
 class Winner(msgspec.Struct, frozen=True):
@@ -111,8 +113,9 @@ class Context:
     def run(self, activity: Any, *args: Any, **kwargs: Any) -> asyncio.Future[Any]:
         """Run an activity. Awaiting the future gives its result.
 
-        That may raise ActivityFailed or ActivityTimedOut. Cancelling the future cancels the activity. An
-        activity that only other nodes have can be named by a string; its result is then plain JSON.
+        That may raise ActivityFailed or ActivityTimedOut; ActivityLost if the activity runs at most once. Cancelling the
+        future cancels the activity. An activity that only other nodes have can be named by a string; its result is then
+        plain JSON. Options for one call, also a name for the history: `ctx.run(charge.with_options(name="deposit"), order)`.
         """
         issuer = self._issuer
         if isinstance(activity, Activity):
@@ -124,7 +127,8 @@ class Context:
             encoded = activity.signature.encode_arguments(
                 args, kwargs, issuer.payload_limit, is_checked=issuer.values.is_checked
             )
-            return issuer.run_activity(activity.name, encoded, activity.options, activity.signature.result_hint)
+            hint = activity.signature.result_hint
+            return issuer.run_activity(activity.name, encoded, activity.options, hint, activity.label)
         if isinstance(activity, str):
             if kwargs:
                 raise InvalidArguments(
@@ -156,32 +160,89 @@ class Context:
         encoded = signature.encode_arguments(
             args, kwargs, self._issuer.payload_limit, is_checked=self._issuer.values.is_checked
         )
-        return self._issuer.run_activity(function.name, encoded, function.options, signature.result_hint)
+        return self._issuer.run_activity(function.name, encoded, function.options, signature.result_hint, function.label)
 
     # --- children ---
 
+    @overload
+    def start_child(
+        self,
+        workflow: Workflow[..., R] | str,
+        *args: Any,
+        propagate_child_failures: Literal[False],
+        workflow_id: str | None = None,
+        parent_close: ParentClose | str = ParentClose.ABANDON,
+        name: str = "",
+    ) -> ChildHandle[R | ChildWorkflowFailed]: ...
+    @overload
     def start_child(
         self,
         workflow: Workflow[..., R] | str,
         *args: Any,
         workflow_id: str | None = None,
         parent_close: ParentClose | str = ParentClose.ABANDON,
-    ) -> ChildHandle[R]:
-        """Start a child without waiting for it. If this workflow closes first, `parent_close` decides about the child."""
-        return self._child(workflow, args, workflow_id, parent_close)
+        name: str = "",
+        propagate_child_failures: bool | None = None,
+    ) -> ChildHandle[R]: ...
+    def start_child(
+        self,
+        workflow: Workflow[..., Any] | str,
+        *args: Any,
+        workflow_id: str | None = None,
+        parent_close: ParentClose | str = ParentClose.ABANDON,
+        name: str = "",
+        propagate_child_failures: bool | None = None,
+    ) -> ChildHandle[Any]:
+        """Start a child without waiting for it. If this workflow closes first, `parent_close` decides about the child.
 
+        `name` is shown in the history. Awaiting the handle raises ChildWorkflowFailed if the child ends without a result;
+        with `propagate_child_failures=False` it gives that exception as a value instead. None: as the engine's option says.
+        """
+        return self._child(workflow, args, workflow_id, parent_close, (name, propagate_child_failures))
+
+    @overload
+    def run_child(
+        self,
+        workflow: Workflow[..., R] | str,
+        *args: Any,
+        propagate_child_failures: Literal[False],
+        workflow_id: str | None = None,
+        parent_close: ParentClose | str = ParentClose.CANCEL,
+        name: str = "",
+    ) -> asyncio.Future[R | ChildWorkflowFailed]: ...
+    @overload
     def run_child(
         self,
         workflow: Workflow[..., R] | str,
         *args: Any,
         workflow_id: str | None = None,
         parent_close: ParentClose | str = ParentClose.CANCEL,
-    ) -> asyncio.Future[R]:
-        """Run a child and return its result; raises ChildWorkflowFailed. If this workflow closes first, it is cancelled."""
-        return self._child(workflow, args, workflow_id, parent_close).result()
+        name: str = "",
+        propagate_child_failures: bool | None = None,
+    ) -> asyncio.Future[R]: ...
+    def run_child(
+        self,
+        workflow: Workflow[..., Any] | str,
+        *args: Any,
+        workflow_id: str | None = None,
+        parent_close: ParentClose | str = ParentClose.CANCEL,
+        name: str = "",
+        propagate_child_failures: bool | None = None,
+    ) -> asyncio.Future[Any]:
+        """Run a child and return its result; raises ChildWorkflowFailed. If this workflow closes first, it is cancelled.
+
+        `name` is shown in the history. With `propagate_child_failures=False` the ChildWorkflowFailed is returned instead of
+        raised, also for a child that was cancelled or terminated. None: as the engine's option says.
+        """
+        return self._child(workflow, args, workflow_id, parent_close, (name, propagate_child_failures)).result()
 
     def _child(
-        self, workflow: Workflow[..., Any] | str, args: Any, workflow_id: str | None, parent_close: ParentClose | str
+        self,
+        workflow: Workflow[..., Any] | str,
+        args: Any,
+        workflow_id: str | None,
+        parent_close: ParentClose | str,
+        shown: tuple[str, bool | None],
     ) -> ChildHandle[Any]:
         name, encoded, hint = _describe_workflow(workflow, args, self._issuer)
         if workflow_id is not None:
@@ -192,7 +253,13 @@ class Context:
             raise InvalidConfiguration(
                 f"Expected parent_close to be 'abandon', 'cancel' or 'terminate', but it is {parent_close!r}."
             ) from None
-        child_id, future = self._issuer.start_child(name, encoded, workflow_id, policy, hint)
+        label, propagates = shown
+        if propagates not in (None, True, False):
+            raise InvalidConfiguration(
+                f"Expected propagate_child_failures to be True, False or None, but it is {propagates!r}."
+            )
+        options = ChildOptions(policy, check_label(label, "a child"), propagates)
+        child_id, future = self._issuer.start_child(name, encoded, workflow_id, options, hint)
         return ChildHandle(self, workflow_id or child_id, child_id, future)
 
     # --- time ---
@@ -201,13 +268,21 @@ class Context:
         """The time of the event that is being handled; it never goes back."""
         return to_datetime(self._issuer.loop.now)
 
-    def sleep(self, duration: Duration) -> asyncio.Future[None]:
-        """Sleep for a timedelta or a number of seconds. A durable timer: it survives restarts of the process."""
-        return self._issuer.start_sleep(self._issuer.loop.now + to_micros(duration, "the length of a sleep"))
+    def sleep(self, duration: Duration, *, name: str = "") -> asyncio.Future[None]:
+        """Sleep for a timedelta or a number of seconds. A durable timer: it survives restarts of the process.
 
-    def sleep_until(self, when: datetime) -> asyncio.Future[None]:
-        """Sleep until a point in time, which must have a time zone. Returns at once if it has passed."""
-        return self._issuer.start_sleep(from_datetime(when, "the end of a sleep"), is_date=True)
+        `name` is shown in the history.
+        """
+        due = self._issuer.loop.now + to_micros(duration, "the length of a sleep")
+        return self._issuer.start_sleep(due, label=check_label(name, "a timer"))
+
+    def sleep_until(self, when: datetime, *, name: str = "") -> asyncio.Future[None]:
+        """Sleep until a point in time, which must have a time zone. Returns at once if it has passed.
+
+        `name` is shown in the history.
+        """
+        due = from_datetime(when, "the end of a sleep")
+        return self._issuer.start_sleep(due, is_date=True, label=check_label(name, "a timer"))
 
     # --- signals ---
 
@@ -245,10 +320,10 @@ class Context:
         """For `wait_any`: the next signal of that name."""
         return SignalWait(check_identifier(name, "the name of a signal"), type)
 
-    def timer(self, duration: Duration) -> TimerWait:
-        """For `wait_any`: a length of time."""
+    def timer(self, duration: Duration, *, name: str = "") -> TimerWait:
+        """For `wait_any`: a length of time. `name` is shown in the history."""
         to_micros(duration, "the length of a timer")
-        return TimerWait(duration)
+        return TimerWait(duration, check_label(name, "a timer"))
 
     def wait_any(self, *waits: SignalWait | TimerWait | asyncio.Future[Any] | ChildHandle[Any]) -> asyncio.Future[Winner]:
         """Wait for the first of several signals, timers, and requests already made (activities, children, tasks).
@@ -281,6 +356,14 @@ class Context:
     def patched(self, patch: str) -> bool:
         """Whether this execution takes the new path of a change: True if it reaches this call with the new code first."""
         return self._issuer.patched(check_identifier(patch, "the id of a patch"))
+
+    def deprecate_patch(self, patch: str) -> None:
+        """Say that no execution takes the old path of a change any more, so that its `patched` call can go.
+
+        Put it where the call was, or at the beginning of the workflow, with the new path alone behind it. It fits histories
+        that recorded the patch and those that did not, and records nothing itself. docs/patches.md says when it may go too.
+        """
+        self._issuer.deprecated_patches.add(check_identifier(patch, "the id of a patch"))
 
     def continue_as(self, *args: Any, workflow: Workflow[..., Any] | str | None = None) -> NoReturn:
         """End this run and start the next one with an empty history. Signals that were not taken are carried over.

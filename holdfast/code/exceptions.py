@@ -10,6 +10,7 @@ from holdfast.core.failures import Failure, decode_failure_details
 from holdfast.errors import (
     ActivityCancelled,
     ActivityFailed,
+    ActivityLost,
     ActivityTimedOut,
     ChildWorkflowCancelled,
     ChildWorkflowFailed,
@@ -51,6 +52,13 @@ EXCEPTIONS: Final[dict[type[Any], Callable[[Any, str], StepError]]] = {
         f"Expected {label} to end with a result, but it was cancelled.",
         name=label,
         type="CancelledError",
+        attempt=event.attempt,
+    ),
+    events.ActivityLost: lambda event, label: ActivityLost(
+        f"Expected {label} to end with a result, but after it had begun its process ended, or was shut down, and it is run "
+        "at most once: what it did is not known. Find out, for instance by its idempotency key, before you do it again.",
+        name=label,
+        type="ActivityLost",
         attempt=event.attempt,
     ),
     events.ChildFailed: _from_failure(ChildWorkflowFailed),

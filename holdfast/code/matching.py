@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
-from typing import Any, Final
+from collections.abc import Callable, Collection, Sequence
+from typing import Any, Final, NamedTuple
 
 from holdfast.core import commands, events
 from holdfast.errors import NonDeterminismError
@@ -57,34 +57,53 @@ def _describe(kind: str, value: Any) -> str:
 REMEDY: Final = "Bring the old code path back, or guard the change with ctx.patched(), then retry the execution."
 
 
+class Places(NamedTuple):
+    """How a comparison finds out where in the user's code something is."""
+
+    find: Callable[[commands.Command], str]
+    """Where a command was asked for."""
+    find_waiting: Callable[[], str]
+    """Where the code waits."""
+
+
 def compare(
     who: str,
     issued: Sequence[commands.Command],
     recorded: Sequence[events.Event],
     first: int,
-    find_place: Callable[[commands.Command], str],
-    waiting_place: Callable[[], str],
+    places: Places,
+    deprecated: Collection[str] = (),
 ) -> None:
     """Raises NonDeterminismError unless the commands issued on replay are the recorded ones, in order.
 
-    `first` is the sequence of the first recorded event; the two functions say where in the user's code something is.
+    `first` is the sequence of the first recorded event. Records of `deprecated` patches may be there or not.
     """
-    issued = [one for one in issued if type(one) is not commands.SetState]
-    recorded = [one for one in recorded if type(one) is not events.WorkflowTerminated]
-    for offset, event in enumerate(recorded):
+    last = first + len(recorded) - 1
+    issued = [one for one in issued if type(one) is not commands.SetState and not _is_patch(one, deprecated)]
+    numbered = [
+        (sequence, one)
+        for sequence, one in enumerate(recorded, first)
+        if type(one) is not events.WorkflowTerminated and not _is_patch(one, deprecated)
+    ]
+    for offset, (sequence, event) in enumerate(numbered):
         if offset >= len(issued):
-            raise unasked(who, event, first + offset, waiting_place())
+            raise unasked(who, event, sequence, places.find_waiting())
         if not matches(issued[offset], event):
             raise NonDeterminismError(
-                f"Expected {who} to ask for {describe_event(event)} again, which is event {first + offset} of its "
-                f"history, but it asked for {describe_command(issued[offset])}{find_place(issued[offset])}. {REMEDY}"
+                f"Expected {who} to ask for {describe_event(event)} again, which is event {sequence} of its "
+                f"history, but it asked for {describe_command(issued[offset])}{places.find(issued[offset])}. {REMEDY}"
             )
-    if len(issued) > len(recorded):
-        extra = issued[len(recorded)]
+    if len(issued) > len(numbered):
+        extra = issued[len(numbered)]
         raise NonDeterminismError(
-            f"Expected {who} to be at rest after event {first + len(recorded) - 1} of its history, "
-            f"but it asked for {describe_command(extra)}{find_place(extra)}, which history does not hold. {REMEDY}"
+            f"Expected {who} to be at rest after event {last} of its history, "
+            f"but it asked for {describe_command(extra)}{places.find(extra)}, which history does not hold. {REMEDY}"
         )
+
+
+def _is_patch(one: Any, patches: Collection[str]) -> bool:
+    """Whether a command or an event records one of some patches."""
+    return bool(patches) and type(one) in (commands.RecordPatch, events.PatchRecorded) and one.patch in patches
 
 
 def unasked(who: str, event: events.Event, sequence: int, waiting_place: str) -> NonDeterminismError:

@@ -16,7 +16,7 @@ from holdfast.code import guard
 from holdfast.code.command_issuer import RESOLVE, CommandIssuer, ContinueRequested
 from holdfast.code.context import Context, Info, Winner
 from holdfast.code.loop import WorkflowTask, close_coroutine
-from holdfast.code.matching import compare, unasked
+from holdfast.code.matching import Places, compare, unasked
 from holdfast.code.signals import SignalQueues
 from holdfast.code.source_locations import find_waiting
 from holdfast.code.values import CHANGED_TYPE
@@ -298,7 +298,8 @@ class CodeProgram:
             self.issuer.replay_with(recorded)
             self._give(event)
             issued = self.issuer.take_commands()
-            compare(self._name(), issued, recorded, turn.first + begin, self._place, self._waiting_place)
+            places = Places(self._place, self._waiting_place)
+            compare(self._name(), issued, recorded, turn.first + begin, places, self.issuer.deprecated_patches)
 
     def _name(self) -> str:
         return f"workflow '{self.definition.name}' (execution {self.execution_id})"

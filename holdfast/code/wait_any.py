@@ -32,7 +32,7 @@ def start_race(issuer: CommandIssuer, signals: SignalQueues, waits: Sequence[Wai
             future = signals.wait(wait.name, wait.type, None, Race(winner, settle))
             begun.append(future)
         elif isinstance(wait, TimerWait):
-            future = issuer.start_sleep(issuer.loop.now + to_micros(wait.duration))
+            future = issuer.start_sleep(issuer.loop.now + to_micros(wait.duration), label=wait.name)
             begun.append(future)
         else:
             future = _future_of(wait)

@@ -11,8 +11,8 @@ from holdfast.core import commands, envelopes, events
 from holdfast.core.effects import TimerKind, TimerSet, Turn
 from holdfast.core.execution import AttemptState, Execution, OpenActivity
 from holdfast.core.failures import Failure
-from holdfast.core.instants import Instant
-from holdfast.core.options import TimeoutKind
+from holdfast.core.instants import Instant, Micros
+from holdfast.core.options import Cancellation, TimeoutKind
 from holdfast.core.payloads import Payload
 from holdfast.core.retry import may_retry, retry_delay
 
@@ -21,6 +21,7 @@ Ending: TypeAlias = (
     | events.ActivityFailed
     | events.ActivityTimedOut
     | events.ActivityCancelled
+    | events.ActivityLost
     | events.ActivityCancelRequested
 )
 ENDING: Final = get_args(Ending)
@@ -40,19 +41,34 @@ AboutAttempt: TypeAlias = (
 def record_activity(turn: Turn, command: commands.RunActivity) -> events.ActivityScheduled:
     """Record that the program asked for an activity: its first attempt starts once this turn is committed."""
     turn.dispatched.append(command.number)
-    return events.ActivityScheduled(number=command.number, name=command.name, input=command.input, options=command.options)
+    return events.ActivityScheduled(
+        number=command.number, name=command.name, input=command.input, options=command.options, label=command.label
+    )
 
 
 def record_activity_cancel(turn: Turn, command: commands.CancelActivity) -> events.ActivityCancelRequested | None:
-    """Record that the program cancelled an activity: its function is told, its timers end, its result will be stale."""
+    """Record that the program cancelled an activity: its function is told, its timers end.
+
+    Its result will be stale; or, if the program waits for its end, it is the activity's end, whatever it is.
+    """
     number = command.number
-    if number not in turn.execution.activities:
+    activity = turn.execution.activities.get(number)
+    if activity is None or activity.is_cancelling:
         return None
+    attempt = turn.execution.attempt_of(number)
+    if attempt.retry_at is not None:
+        turn.ended_timers.append(number)
+    if activity.event.options.cancellation is Cancellation.WAIT:
+        if attempt.retry_at is not None:  # an attempt that is not run reports the end
+            set_attempt(turn, number, msgspec.structs.replace(attempt, retry_at=None))
+            turn.execution.running.add(number)
+            turn.dispatched.append(number)
+        elif number not in turn.dispatched:
+            turn.cancelled.append(number)
+        return events.ActivityCancelRequested(number=number, waits=True)
     if number in turn.dispatched:
         turn.dispatched.remove(number)
     turn.stopped.append(number)
-    if turn.execution.attempt_of(number).retry_at is not None:
-        turn.ended_timers.append(number)
     return events.ActivityCancelRequested(number=number)
 
 
@@ -69,12 +85,14 @@ def decide_returned(turn: Turn, envelope: envelopes.ActivityReturned) -> events.
     return events.ActivityCompleted(number=envelope.number, result=envelope.result, attempt=envelope.attempt)
 
 
-def decide_raised(turn: Turn, envelope: envelopes.ActivityRaised) -> events.ActivityFailed | None:
+def decide_raised(turn: Turn, envelope: envelopes.ActivityRaised) -> events.ActivityFailed | events.ActivityLost | None:
     """A failure is tried again as the policy says; the last one is an event."""
     number, failure = envelope.number, envelope.failure
     if not is_about_present(turn, envelope):
         return None
-    if _retry(turn, number, failure, envelope.heartbeat):
+    if envelope.is_lost:
+        return events.ActivityLost(number=number, attempt=envelope.attempt)
+    if _retry(turn, number, failure, envelope.heartbeat, envelope.kinds, envelope.retry_after_us):
         return None
     return events.ActivityFailed(number=number, failure=failure, attempt=envelope.attempt)
 
@@ -93,7 +111,7 @@ def decide_expired(turn: Turn, envelope: envelopes.ActivityExpired) -> events.Ac
 
 
 def decide_stopped(turn: Turn, envelope: envelopes.ActivityStopped) -> events.ActivityCancelled | None:
-    """Record that an attempt ended as cancelled although the program had not asked for that."""
+    """Record that an attempt ended as cancelled."""
     if not is_about_present(turn, envelope):
         return None
     return events.ActivityCancelled(number=envelope.number, attempt=envelope.attempt)
@@ -149,9 +167,29 @@ def evolve_ended(
         del execution.details.attempts[number]
 
 
+def evolve_cancel_requested(execution: Execution, event: events.ActivityCancelRequested, now: Instant) -> None:
+    """The activity is open no longer, or it is until its function has ended."""
+    if not event.waits:
+        evolve_ended(execution, event, now)
+    elif event.number in execution.activities:
+        execution.activities[event.number].is_cancelling = True
+
+
+def is_ending(event: events.AnyEvent, number: int) -> bool:
+    """Whether an event ends an activity."""
+    if not isinstance(event, ENDING) or event.number != number:
+        return False
+    return not isinstance(event, events.ActivityCancelRequested) or not event.waits
+
+
 def has_ended(history: Iterable[events.AnyEvent], number: int) -> bool:
     """Whether these events end an activity: an attempt whose result would be stale must not commit it."""
-    return any(isinstance(event, ENDING) and event.number == number for event in history)
+    return any(is_ending(event, number) for event in history)
+
+
+def is_cancel_awaited(history: Iterable[events.AnyEvent], number: int) -> bool:
+    """Whether these events cancel an activity whose end the program waits for."""
+    return any(type(event) is events.ActivityCancelRequested and event.number == number and event.waits for event in history)
 
 
 # --- parts ---
@@ -189,14 +227,29 @@ def _give_up_present(turn: Turn, number: int) -> None:
         turn.ended_timers.append(number)
 
 
-def _retry(turn: Turn, number: int, failure: Failure, heartbeat: Payload | None) -> bool:
-    """Arrange the next attempt if the policy allows one; whether it does."""
+def _retry(
+    turn: Turn,
+    number: int,
+    failure: Failure,
+    heartbeat: Payload | None,
+    kinds: tuple[str, ...] = (),
+    retry_after: Micros | None = None,
+) -> bool:
+    """Arrange the next attempt if the policy allows one; whether it does. An activity that is cancelled gets no other."""
     execution = turn.execution
     activity, attempt = execution.activities[number], execution.attempt_of(number)
     policy, failures = activity.event.options.retry, attempt.failures + 1
-    if not may_retry(policy, failures, failure.type, non_retryable=failure.non_retryable):
+    if activity.is_cancelling or not may_retry(
+        policy,
+        failures,
+        failure.type,
+        non_retryable=failure.non_retryable,
+        kinds=kinds,
+        is_asked_for=retry_after is not None,
+    ):
         return False
-    retry_at = turn.clock + retry_delay(policy, failures, execution.execution_id, number)
+    delay = retry_delay(policy, failures, execution.execution_id, number) if retry_after is None else retry_after
+    retry_at = turn.clock + delay
     deadline = find_deadline(activity)
     if deadline is not None:
         if turn.clock >= deadline:

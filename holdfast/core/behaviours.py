@@ -31,8 +31,10 @@ WORK_KEYS: Final = "work-keys"
 CHECKED_PAYLOADS: Final = "checked-payloads"
 """Code is refused values that would not come back as they were, and results that do not fit their hint: see
 `core.type_checks`."""
+CHILD_VALUES: Final = "child-values"
+"""The end of a child without a result may be a value to the code that awaits it: `ChildStarted.failure_as_value`."""
 
-PRESENT: tuple[str, ...] = (CHECKED_PAYLOADS, WORK_KEYS)
+PRESENT: tuple[str, ...] = (CHECKED_PAYLOADS, CHILD_VALUES, WORK_KEYS)
 """The behaviours that executions record which begin now, sorted."""
 
 

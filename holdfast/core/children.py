@@ -37,6 +37,8 @@ def record_child(turn: Turn, command: commands.StartChild) -> events.ChildStarte
         execution_id=child_id,
         input=command.input,
         policy=command.policy,
+        label=command.label,
+        failure_as_value=command.failure_as_value,
     )
 
 

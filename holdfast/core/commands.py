@@ -23,10 +23,12 @@ class RunActivity(Command, frozen=True, kw_only=True):
     name: str
     input: Payload
     options: ActivityOptions = DEFAULT_OPTIONS
+    label: str = ""
+    """What people call this one; likewise below. It is shown, and never compared with history."""
 
 
 class CancelActivity(Command, frozen=True, kw_only=True):
-    """Cancel an activity: its result no longer counts, and its function is told."""
+    """Cancel an activity: its function is told. Its result no longer counts, or only as its end, as its options say."""
 
     number: int
 
@@ -38,6 +40,7 @@ class StartTimer(Command, frozen=True, kw_only=True):
     due: Instant
     is_date: bool = False
     """Whether it is to fire at a time of day, whatever becomes of the clock, and not after a length of time."""
+    label: str = ""
 
 
 class CancelTimer(Command, frozen=True, kw_only=True):
@@ -54,6 +57,9 @@ class StartChild(Command, frozen=True, kw_only=True):
     input: Payload
     workflow_id: str | None = None
     policy: ParentClose = ParentClose.ABANDON
+    label: str = ""
+    failure_as_value: bool = False
+    """Whether awaiting a child that ends without a result gives the exception as a value instead of raising it."""
 
 
 class CancelChild(Command, frozen=True, kw_only=True):

@@ -79,6 +79,10 @@ class ActivityTask(msgspec.Struct, frozen=True, omit_defaults=True, gc=False, fo
     """Whether it is a row of the store, which whoever can takes."""
     work: str = ""
     """A digest of what is asked, which its outcome repeats; empty where the execution began without (`core.work_keys`)."""
+    is_lost: bool = False
+    """Whether its function may have been called before, and must not be again: the attempt is not run, but reported lost."""
+    is_cancelled: bool = False
+    """Whether the program has cancelled it and waits for its end: the attempt is not run, but reported as cancelled."""
 
     @property
     def idempotency_key(self) -> str:
@@ -138,7 +142,9 @@ class Turn(msgspec.Struct, eq=False, gc=False):
     withdrawn: list[int] = []
     """Activities that are offered no longer."""
     stopped: list[int] = []
-    """Activities whose function is told to stop."""
+    """Activities whose function is told to stop, and whose outcome counts no longer."""
+    cancelled: list[int] = []
+    """Activities whose function is told to stop, and whose end the program waits for."""
     started_timers: list[TimerSet] = []
     ended_timers: list[int] = []
     outgoing: list[Outgoing] = []
@@ -210,4 +216,6 @@ def make_task(execution: Execution, number: int, route: str = "") -> ActivityTas
         route,
         attempt.offered,
         activity.work if WORK_KEYS in execution.behaviours else "",
+        attempt.may_not_repeat,
+        activity.is_cancelling,
     )

@@ -9,7 +9,7 @@ import msgspec
 from holdfast.core.events import Parent
 from holdfast.core.failures import Failure
 from holdfast.core.ids import DEFAULT_QUEUE
-from holdfast.core.instants import Instant
+from holdfast.core.instants import Instant, Micros
 from holdfast.core.options import OnClosed, OnOpen, TimeoutKind
 from holdfast.core.payloads import Payload
 
@@ -131,6 +131,12 @@ class ActivityRaised(Envelope, frozen=True, kw_only=True, tag="activity_raised")
     work: str = ""
     failure: Failure
     heartbeat: Payload | None = None
+    kinds: tuple[str, ...] = ()
+    """The names of the exception's base classes, where the retry policy asks for them."""
+    retry_after_us: Micros | None = None
+    """How long the function wants the next attempt to wait, whatever the policy says."""
+    is_lost: bool = False
+    """Whether what the attempt did is not known, since the process that ran it ended: then it must not be repeated."""
 
 
 class ActivityExpired(Envelope, frozen=True, kw_only=True, tag="activity_expired"):
@@ -161,7 +167,10 @@ class ActivityBeat(Envelope, frozen=True, kw_only=True, tag="activity_beat"):
 
 
 class ActivityBegan(Envelope, frozen=True, kw_only=True, tag="activity_began"):
-    """An attempt begins whose predecessors were lost with their processes: if it is lost too, it is to blame."""
+    """An attempt begins whose beginning has to be known.
+
+    Its predecessors were lost with their processes, so that it is to blame if it is lost too; or it must not be repeated.
+    """
 
     number: int
     attempt: int
@@ -185,6 +194,8 @@ class Redispatch(Envelope, frozen=True, kw_only=True, tag="redispatch"):
     """Only this activity, which the node took as an offer, or cannot run; None: all that it runs of the execution."""
     attempt: int = 0
     """With `number`: ignored unless this is the present attempt of the activity."""
+    may_have_begun: bool = False
+    """Whether the function may have been called though the row does not say so, since the database went back."""
 
 
 class ChildClosed(Envelope, frozen=True, kw_only=True, tag="child_closed"):

@@ -97,7 +97,14 @@ class ActivityTimedOut(Event, frozen=True, kw_only=True, tag="activity_timed_out
 
 
 class ActivityCancelled(Event, frozen=True, kw_only=True, tag="activity_cancelled"):
-    """The activity ended as cancelled, though the workflow had not asked for it."""
+    """The activity ended as cancelled: the workflow asked for it and waits for the end, or the activity did so by itself."""
+
+    number: int
+    attempt: int = 1
+
+
+class ActivityLost(Event, frozen=True, kw_only=True, tag="activity_lost"):
+    """An attempt that must not be repeated began, and it is not known what became of it."""
 
     number: int
     attempt: int = 1
@@ -159,12 +166,15 @@ class ActivityScheduled(Event, frozen=True, kw_only=True, tag="activity_schedule
     name: str
     input: Payload
     options: ActivityOptions = ActivityOptions()
+    label: str = ""
+    """What people call this one; likewise below. For people alone."""
 
 
 class ActivityCancelRequested(Event, frozen=True, kw_only=True, tag="activity_cancel_requested"):
-    """The workflow no longer wants the activity's result."""
+    """The workflow no longer wants the activity's result; if it `waits`, the activity is open until its function ended."""
 
     number: int
+    waits: bool = False
 
 
 class TimerStarted(Event, frozen=True, kw_only=True, tag="timer_started"):
@@ -172,6 +182,7 @@ class TimerStarted(Event, frozen=True, kw_only=True, tag="timer_started"):
 
     number: int
     due: Instant
+    label: str = ""
 
 
 class TimerCancelled(Event, frozen=True, kw_only=True, tag="timer_cancelled"):
@@ -189,6 +200,9 @@ class ChildStarted(Event, frozen=True, kw_only=True, tag="child_started"):
     execution_id: str
     input: Payload
     policy: ParentClose = ParentClose.ABANDON
+    label: str = ""
+    failure_as_value: bool = False
+    """Whether awaiting it gives the exception of a child without a result as a value (`behaviours.CHILD_VALUES`)."""
 
 
 class ChildCancelRequested(Event, frozen=True, kw_only=True, tag="child_cancel_requested"):
@@ -270,6 +284,7 @@ Given: TypeAlias = (
     | ActivityFailed
     | ActivityTimedOut
     | ActivityCancelled
+    | ActivityLost
     | TimerFired
     | ChildCompleted
     | ChildFailed

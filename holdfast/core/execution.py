@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterable
+from typing import Final
+
 import msgspec
 
 from holdfast.core.envelopes import Start
@@ -11,6 +14,9 @@ from holdfast.core.instants import Instant
 from holdfast.core.lifecycle import Operation, Status, next_status
 from holdfast.core.payloads import Payload
 from holdfast.core.work_keys import digest_work
+
+MOST_LABELS: Final = 5
+"""How many names of what an execution waits for are shown."""
 
 
 class AttemptState(msgspec.Struct, frozen=True, omit_defaults=True, gc=False, forbid_unknown_fields=True):
@@ -32,6 +38,8 @@ class AttemptState(msgspec.Struct, frozen=True, omit_defaults=True, gc=False, fo
     """Of one that was lost often: whether its function has begun."""
     offered: bool = False
     """Whether it is a row of the store, which any node that can run it takes."""
+    may_not_repeat: bool = False
+    """Of one that is run at most once: whether its function may have been called."""
 
 
 FIRST_ATTEMPT = AttemptState()
@@ -43,6 +51,8 @@ class OpenActivity(msgspec.Struct, gc=False):
     event: ActivityScheduled
     scheduled_at: Instant
     _work: str = ""
+    is_cancelling: bool = False
+    """Whether the program has cancelled it, and waits for the end of its function."""
 
     @property
     def work(self) -> str:
@@ -112,6 +122,8 @@ class Execution(msgspec.Struct, kw_only=True, gc=False):
     running: set[int] = msgspec.field(default_factory=set)
     """The open activities that do not wait for a retry."""
     timers: dict[int, Instant] = msgspec.field(default_factory=dict)
+    timer_labels: dict[int, str] = msgspec.field(default_factory=dict)
+    """What people call the open timers that have a name."""
     children: dict[int, ChildStarted] = msgspec.field(default_factory=dict)
     externals: set[int] = msgspec.field(default_factory=set)
     behaviours: frozenset[str] = frozenset()
@@ -142,7 +154,7 @@ class Execution(msgspec.Struct, kw_only=True, gc=False):
 
     def take_open_from(self, earlier: Execution) -> None:
         """What is open in a freshly loaded execution, from an earlier version of it: what happened since must be folded."""
-        self.activities, self.timers = earlier.activities, earlier.timers
+        self.activities, self.timers, self.timer_labels = earlier.activities, earlier.timers, earlier.timer_labels
         self.children, self.externals = earlier.children, earlier.externals
         self.behaviours = earlier.behaviours
         self.running = {number for number in self.activities if self.attempt_of(number).retry_at is None}
@@ -208,10 +220,16 @@ class Execution(msgspec.Struct, kw_only=True, gc=False):
         if signal_names:
             return Waiting("signal", ", ".join(signal_names), until)
         if self.children:
-            return Waiting("child", "", until)
+            return Waiting("child", _join_labels(one.label for one in self.children.values()), until)
         if self.activities:
             retry_at = min((a.retry_at for a in self.details.attempts.values() if a.retry_at), default=None)
-            return Waiting("retry", "", retry_at)
+            return Waiting("retry", _join_labels(one.event.label for one in self.activities.values()), retry_at)
         if self.timers:
-            return Waiting("timer", str(min(self.timers, key=self.timers.__getitem__)), until)
+            number = min(self.timers, key=self.timers.__getitem__)
+            return Waiting("timer", f"{number} {self.timer_labels.get(number, '')}".strip(), until)
         return Waiting("signal_answer") if self.externals else None
+
+
+def _join_labels(labels: Iterable[str]) -> str:
+    """The names that people gave to some things, the first few of them."""
+    return ", ".join(list(filter(None, labels))[:MOST_LABELS])

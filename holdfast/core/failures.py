@@ -2,15 +2,17 @@
 
 from __future__ import annotations
 
+from datetime import timedelta
 from typing import TYPE_CHECKING, Any
 
 import msgspec
 
 from holdfast.core import payloads
+from holdfast.core.instants import SECOND, Micros
 from holdfast.core.interrupts import is_interrupt
 from holdfast.core.payloads import Payload
 from holdfast.core.safe_texts import name_type, show
-from holdfast.errors import ApplicationFailure, EncodingError, PayloadError, StepError
+from holdfast.errors import ApplicationFailure, EncodingError, PayloadError, RetryAfter, StepError
 
 if TYPE_CHECKING:
     from types import TracebackType
@@ -45,7 +47,8 @@ def describe_exception(error: BaseException) -> Failure:
 
 
 def _describe(error: BaseException) -> Failure:
-    details: Any = getattr(error, "details", None) if isinstance(error, ApplicationFailure | StepError) else None
+    carries = isinstance(error, ApplicationFailure | StepError | RetryAfter)
+    details: Any = getattr(error, "details", None) if carries else None
     kind = show(error.type, most=LONGEST_MESSAGE) if isinstance(error, ApplicationFailure) else name_type(error)
     try:
         encoded = None if details is None else payloads.encode(details, "the details of a failure")
@@ -67,6 +70,21 @@ def _is_non_retryable(error: BaseException) -> bool:
         if is_interrupt(second):
             raise
         return False
+
+
+def list_kinds(error: BaseException) -> tuple[str, ...]:
+    """The names of an exception's type and of its base types, by which a retry policy knows it."""
+    classes: tuple[type, ...] = type.__dict__["__mro__"].__get__(type(error))
+    names = (type.__dict__["__name__"].__get__(one) for one in classes)
+    return tuple(name.encode("utf-8", "backslashreplace").decode("utf-8") for name in names)
+
+
+def find_retry_after(error: BaseException) -> Micros | None:
+    """After how long the next attempt is to begin, if the exception says so."""
+    if not issubclass(type(error), RetryAfter):  # `isinstance` would ask the exception itself
+        return None
+    after = getattr(error, "after", None)
+    return round(after.total_seconds() * SECOND) if type(after) is timedelta else None
 
 
 def decode_failure_details(failure: Failure) -> Any:

@@ -71,3 +71,8 @@ def check_identifier(value: object, what: str) -> str:
         f"Expected {what} to be text of 1 to {LONGEST_ID} printable characters, but {found}. "
         "Choose an id such as 'order-1042'."
     )
+
+
+def check_label(value: object, what: str) -> str:
+    """A name for people: any identifier, or empty for none. Raises InvalidIdentifier."""
+    return "" if type(value) is str and not value else check_identifier(value, f"the name of {what}")

@@ -11,6 +11,15 @@ from holdfast.core.instants import Micros
 from holdfast.core.retry import DEFAULT_RETRY, RetryPolicy
 
 
+class Cancellation(StrEnum):
+    """Whether code that cancels an activity waits until the activity's function has ended."""
+
+    ABANDON = "abandon"
+    """The wait ends at once; the function is told, and nobody hears of what it does then."""
+    WAIT = "wait"
+    """The wait ends when the function has ended, with its clean-up."""
+
+
 class ActivityOptions(msgspec.Struct, frozen=True, omit_defaults=True, gc=False, forbid_unknown_fields=True):
     """How one activity is run. Timeouts in microseconds; None means no limit."""
 
@@ -20,6 +29,9 @@ class ActivityOptions(msgspec.Struct, frozen=True, omit_defaults=True, gc=False,
     schedule_to_start_us: Micros | None = None
     schedule_to_close_us: Micros | None = None
     heartbeat_us: Micros | None = None
+    at_most_once: bool = False
+    """Whether the beginning of an attempt is committed before its function is called, and what began is never repeated."""
+    cancellation: Cancellation = Cancellation.ABANDON
 
 
 DEFAULT_OPTIONS = ActivityOptions()

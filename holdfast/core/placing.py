@@ -32,27 +32,34 @@ MayKeep: TypeAlias = Callable[[events.ActivityScheduled], bool]
 
 
 def decide_redispatch(turn: Turn, envelope: envelopes.Redispatch) -> None:
-    """A node no longer runs its activities: each begins a new attempt, so that late results of the old are refused."""
+    """A node no longer runs its activities: each begins a new attempt, so that late results of the old are refused.
+
+    The new attempt of one that must not be repeated, and may have begun, only reports that it is lost.
+    """
     execution, number = turn.execution, envelope.number
     if not envelope.has_left:
         execution.details.suspect = True  # the turn that took a result may have ended the process
     if number is not None:
         is_theirs = execution.attempt_of(number).offered or execution.runner_of(number) == envelope.node
         if is_theirs and is_present(execution, number, envelope.attempt) and number not in turn.dispatched:
-            _dispatch_anew(turn, number, has_left=envelope.has_left)
+            _dispatch_anew(turn, number, envelope)
         return
     for number in sorted(execution.running.difference(turn.dispatched)):
         if execution.runner_of(number) == envelope.node:
-            _dispatch_anew(turn, number, has_left=envelope.has_left)
+            _dispatch_anew(turn, number, envelope)
 
 
 def decide_began(turn: Turn, envelope: envelopes.ActivityBegan) -> None:
-    """A suspect begins: from now on it is to blame if its process ends. Whether it may is the answer."""
+    """An attempt begins: from now on it is to blame if its process ends, and is not repeated if it must not be.
+
+    Whether it may begin is the answer.
+    """
     number = envelope.number
-    may_begin = is_about_present(turn, envelope)
+    may_begin = is_about_present(turn, envelope) and not turn.execution.activities[number].is_cancelling
     turn.answer(Acknowledged(may_begin))
     if may_begin:
-        set_attempt(turn, number, msgspec.structs.replace(turn.execution.attempt_of(number), begun=True))
+        attempt, options = turn.execution.attempt_of(number), turn.execution.activities[number].event.options
+        set_attempt(turn, number, msgspec.structs.replace(attempt, begun=True, may_not_repeat=options.at_most_once))
 
 
 def clear_ended_suspects(execution: Execution, arrived: Iterable[envelopes.Envelope]) -> bool:
@@ -87,13 +94,19 @@ def decide_offer_due(turn: Turn, envelope: envelopes.OfferDue) -> events.Activit
     return events.ActivityTimedOut(number=number, timeout=timeout, attempt=attempt.attempt)
 
 
-def _dispatch_anew(turn: Turn, number: int, *, has_left: bool) -> None:
-    attempt = turn.execution.attempt_of(number)
+def _dispatch_anew(turn: Turn, number: int, envelope: envelopes.Redispatch) -> None:
+    activity, attempt = turn.execution.activities[number], turn.execution.attempt_of(number)
     lost = attempt.lost
-    if not has_left and (lost < SUSPECT or attempt.begun):
+    if not envelope.has_left and (lost < SUSPECT or attempt.begun):
         lost += 1
     following = msgspec.structs.replace(
-        attempt, attempt=attempt.attempt + 1, node=None, lost=lost, begun=False, offered=False
+        attempt,
+        attempt=attempt.attempt + 1,
+        node=None,
+        lost=lost,
+        begun=False,
+        offered=False,
+        may_not_repeat=attempt.may_not_repeat or (envelope.may_have_begun and activity.event.options.at_most_once),
     )
     set_attempt(turn, number, following)
     turn.dispatched.append(number)
@@ -152,8 +165,8 @@ def _offer(turn: Turn, may_keep: MayKeep) -> None:
     watched: set[int] = set()
     for number in turn.dispatched:
         activity, attempt = execution.activities[number], execution.attempt_of(number)
-        if may_keep(activity.event):
-            kept.append(number)
+        if attempt.may_not_repeat or activity.is_cancelling or may_keep(activity.event):
+            kept.append(number)  # the first two are not run: any node can report their end
             continue
         set_attempt(turn, number, msgspec.structs.replace(attempt, node=None, offered=True))
         turn.offered.append(number)

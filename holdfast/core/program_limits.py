@@ -46,7 +46,7 @@ UNLIMITED: Final[RunLimit] = Unlimited()
 
 @dataclass(frozen=True, slots=True)
 class ProgramLimits:
-    """Bounds that every program of an engine has in common."""
+    """Bounds, and one default, that all programs of an engine have in common."""
 
     payload_bytes: int = DEFAULT_LIMIT
     """The most bytes of JSON that one recorded value may have."""
@@ -54,6 +54,8 @@ class ProgramLimits:
     """The most bytes of values that a program may ask to be recorded after one event."""
     run: RunLimit = UNLIMITED
     """How long its code may run at a stretch."""
+    propagate_child_failures: bool = True
+    """Whether awaiting a child that ends without a result raises, where the call does not say it."""
 
 
 NO_PROGRAM_LIMITS: Final = ProgramLimits()

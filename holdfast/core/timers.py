@@ -19,7 +19,7 @@ def record_timer(turn: Turn, command: commands.StartTimer) -> events.TimerStarte
     if resolution and due > turn.clock:
         due += -due % resolution
     turn.started_timers.append(TimerSet(command.number, due))
-    return events.TimerStarted(number=command.number, due=due + lead)
+    return events.TimerStarted(number=command.number, due=due + lead, label=command.label)
 
 
 def record_timer_cancel(turn: Turn, command: commands.CancelTimer) -> events.TimerCancelled | None:
@@ -42,8 +42,12 @@ def decide_due(turn: Turn, envelope: envelopes.TimerDue) -> events.TimerFired | 
 def evolve_started(execution: Execution, event: events.TimerStarted, _now: Instant) -> None:
     """The timer is open until it fires or is cancelled."""
     execution.timers[event.number] = event.due
+    if event.label:
+        execution.timer_labels[event.number] = event.label
 
 
 def evolve_ended(execution: Execution, event: events.TimerFired | events.TimerCancelled, _now: Instant) -> None:
     """The timer is open no longer."""
     execution.timers.pop(event.number, None)
+    if execution.timer_labels:
+        execution.timer_labels.pop(event.number, None)

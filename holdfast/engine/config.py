@@ -78,6 +78,9 @@ class EngineOptions(TypedDict, total=False):
     the log. Default 'keep'."""
     retention: Duration | None
     """Seconds, or a timedelta, after which closed executions are removed with their histories. Default None: never."""
+    propagate_child_failures: bool
+    """Whether awaiting a child that ends without a result raises ChildWorkflowFailed, where the call does not say it; if
+    not, the exception is given as a value. Recorded with each child. Default True."""
     dead_letter_retention: Duration | None
     """Seconds, or a timedelta, after which dead letters of all orgs are removed. Default None: never, they are kept until
     somebody requeues or discards them."""
@@ -112,6 +115,7 @@ class Config(msgspec.Struct, frozen=True, kw_only=True):
     """In seconds."""
     dead_letter_retention: float | None = None
     """In seconds."""
+    propagate_child_failures: bool = True
 
     @property
     def limits(self) -> Limits:
@@ -185,10 +189,11 @@ def _check_storage_retry(value: object) -> object:
             "Expected storage_retry=… to wait for at least a millisecond, and never less than at first, but it waits for "
             f"{value.initial_us / SECOND:g} s at first and {value.maximum_us / SECOND:g} s at most. Correct the policy."
         )
-    if value.non_retryable:
+    if value.non_retryable or value.only:
+        field, names = ("only", value.only) if value.only else ("non_retryable", value.non_retryable)
         raise InvalidConfiguration(
-            "Expected storage_retry=… to name no exceptions, but it has non_retryable="
-            f"{value.non_retryable!r}. Leave them out: only what the store certainly did not take is tried again."
+            f"Expected storage_retry=… to name no exceptions, but it has {field}="
+            f"{names!r}. Leave them out: only what the store certainly did not take is tried again."
         )
     return value
 
@@ -197,6 +202,14 @@ def _check_dead_letter_policy(value: object) -> object:
     if value not in ("keep", "discard"):
         raise InvalidConfiguration(
             f"Expected dead_letter_policy=… to be 'keep' or 'discard', but it is {_show(value)}. Correct the option."
+        )
+    return value
+
+
+def _check_propagate_child_failures(value: object) -> object:
+    if not isinstance(value, bool):
+        raise InvalidConfiguration(
+            f"Expected propagate_child_failures=… to be True or False, but it is {_show(value)}. Correct the option."
         )
     return value
 
@@ -237,6 +250,7 @@ _CHECKS: Final[Mapping[str, Callable[[Any], object]]] = {
     "dead_letter_policy": _check_dead_letter_policy,
     "retention": check_retention,
     "dead_letter_retention": _check_dead_letter_retention,
+    "propagate_child_failures": _check_propagate_child_failures,
 }
 """How options are checked that are neither counts nor plain numbers of seconds."""
 _MOST_BYTES: Final[Mapping[str, int]] = {

@@ -16,6 +16,7 @@ from typing import TYPE_CHECKING, Any
 from holdfast.core.envelopes import Terminate
 from holdfast.core.instants import SECOND, to_micros
 from holdfast.core.program_limits import ProgramLimits
+from holdfast.engine.activities.beginnings import Beginnings
 from holdfast.engine.activities.offers import OfferTaker, OfferTakerDeps
 from holdfast.engine.activities.outcome_sender import OutcomeSender
 from holdfast.engine.activities.reconciling import Reconciler, ReconcilerDeps
@@ -152,7 +153,7 @@ class Runtime:
 
     def _make_services(self, process: str) -> TurnServices:
         config = self._config
-        limits = ProgramLimits(config.payload_limit, config.max_turn_bytes, self.turn_limit)
+        limits = ProgramLimits(config.payload_limit, config.max_turn_bytes, self.turn_limit, config.propagate_child_failures)
         return TurnServices(
             store=self._store,
             cache=self.cache,
@@ -179,6 +180,7 @@ class Runtime:
                 clock=self._clock,
                 queue_limits=queue_limits,
                 transactions=TransactionRunner(self._store, self._clock, self._config.payload_limit, self.on_put),
+                beginnings=Beginnings(self._store, self._clock),
                 send_outcome=sender.send,
                 on_slot_freed=self._on_slot_freed,
                 wait_for_suspect_turns=self.quarantine.wait_until_no_trial,
@@ -329,6 +331,8 @@ class Runtime:
             one.request.resolve(one.answer)
         for execution_id, number in outcome.stopped:
             self.runner.stop(execution_id, number)
+        for execution_id, number in outcome.cancelled:
+            self.runner.cancel(execution_id, number)
         for task in outcome.dispatched:
             self.runner.start(task)
         for execution, closing in outcome.closed:

@@ -68,6 +68,8 @@ class ActivityAttempt:
     def beat(self, details: Any) -> None:
         """Note that the function is alive. Raises CancelledError if no workflow waits for it any more."""
         if self.cancel_requested or self.is_over:
+            if not self.is_over:
+                self.on_beat(self)  # it has until its next heartbeat to clean up
             raise asyncio.CancelledError("the activity was cancelled")
         if details is not None:
             self.reported = payloads.encode(details, f"the heartbeat details of activity '{self.task.event.name}'")

@@ -17,6 +17,7 @@ from holdfast.core import codec
 from holdfast.core.envelopes import ActivityRaised, Redispatch
 from holdfast.core.failures import describe_exception
 from holdfast.core.instants import SECOND, Instant
+from holdfast.core.options import Cancellation
 from holdfast.engine.activities.limits import FreeSlots, RateLimit, SlotLimit, is_suspect
 from holdfast.engine.activities.stale_attempts import AttemptKey, StaleAttempts, find_present, key_of
 from holdfast.engine.payload_codecs import check_decoded
@@ -92,6 +93,8 @@ class OfferTaker:
         self._is_closed = False
         self._is_doubtful = False
         """Whether this node may have taken offers without knowing it, since the store's answer was lost."""
+        self._went_back = False
+        """Whether that is because the database went back: then it may have run them before."""
         self._stale = StaleAttempts(deps.store, deps.runner, deps.node)
         self._queued_before: set[AttemptKey] = set()
         """Activities that waited for a slot at the last heartbeat."""
@@ -173,6 +176,18 @@ class OfferTaker:
         except NewerFormat as error:
             self._leave_to_newer(row, error)
             return
+        if task.event.options.cancellation is Cancellation.WAIT:
+            self._spawn(self._start_unless_cancelled(task))
+        else:
+            self._runner.start(task)
+
+    async def _start_unless_cancelled(self, task: ActivityTask) -> None:
+        """Start an attempt, or report its end at once if it was cancelled while it was on offer."""
+        try:
+            if await self._stale.is_cancelled(task):
+                task = msgspec.structs.replace(task, is_cancelled=True)
+        except StoreError:
+            pass  # a heartbeat finds it out
         self._runner.start(task)
 
     def _leave_to_newer(self, row: ActivityRow, error: NewerFormat) -> None:
@@ -194,7 +209,7 @@ class OfferTaker:
 
     def note_went_back(self) -> None:
         """Look for offers anew, and for those that rows say this node took: the database is at an earlier state."""
-        self._is_doubtful = True
+        self._is_doubtful = self._went_back = True
         self.look()
 
     # --- with each heartbeat ---
@@ -248,15 +263,16 @@ class OfferTaker:
         if self._is_taking:
             self._is_doubtful = True  # rows may name this node for what it is about to begin
             return
+        may_have_begun, self._went_back = self._went_back, False
         present = find_present(self._runner)
         for row in rows:
             if row.node == self._node and (row.execution_id, row.number, row.attempt) not in present:
-                self._hand_back(row.org, (row.execution_id, row.number, row.attempt))
+                self._hand_back(row.org, (row.execution_id, row.number, row.attempt), may_have_begun=may_have_begun)
 
-    def _hand_back(self, org: str, key: AttemptKey) -> None:
+    def _hand_back(self, org: str, key: AttemptKey, *, may_have_begun: bool = False) -> None:
         """Give an activity that this node does not run a new attempt, which any node that can may take."""
         execution_id, number, attempt = key
-        envelope = Redispatch(node=self._node, has_left=True, number=number, attempt=attempt)
+        envelope = Redispatch(node=self._node, has_left=True, number=number, attempt=attempt, may_have_begun=may_have_begun)
         self._submit(Request(org, envelope, execution_id=execution_id))
 
 

@@ -24,7 +24,8 @@ from typing import TYPE_CHECKING, Any, Final, NamedTuple
 import msgspec
 
 from holdfast.activities.definitions import Activity
-from holdfast.core.failures import Failure, describe_exception
+from holdfast.core.failures import Failure, describe_exception, find_retry_after, list_kinds
+from holdfast.core.instants import Micros
 from holdfast.core.payloads import Payload
 from holdfast.core.signatures import Signature
 from holdfast.engine.activities.threads import ActivityThreads
@@ -52,14 +53,18 @@ class ProcessRaised(msgspec.Struct, frozen=True, tag=True):
     """The answer of a worker process whose function raised an exception, or whose result cannot be encoded."""
 
     failure: Failure
+    kinds: tuple[str, ...] = ()
+    retry_after_us: Micros | None = None
 
 
 class RaisedElsewhere(Exception):
     """The function raised in its process or thread. Failures travel where the exception itself cannot, or must not."""
 
-    def __init__(self, failure: Failure) -> None:
+    def __init__(self, failure: Failure, kinds: tuple[str, ...] = (), retry_after_us: Micros | None = None) -> None:
         super().__init__(failure.message)
         self.failure = failure
+        self.kinds = kinds
+        self.retry_after_us = retry_after_us
 
 
 class WorkerGone(Exception):
@@ -166,7 +171,7 @@ class ProcessPool:
             self._idle.append(worker)
         outcome = _ANSWER.decode(answer)
         if isinstance(outcome, ProcessRaised):
-            raise RaisedElsewhere(outcome.failure)
+            raise RaisedElsewhere(outcome.failure, outcome.kinds, outcome.retry_after_us)
         return outcome.result
 
     async def _ask(self, path: FunctionPath, arguments: bytes, limit: int) -> tuple[WorkerProcess, bytes]:
@@ -238,7 +243,7 @@ def run_in_worker(path: FunctionPath, arguments: bytes, limit: int) -> bytes:
     except (InvalidArguments, PayloadError) as error:
         outcome = ProcessRaised(msgspec.structs.replace(describe_exception(error), non_retryable=True))
     except BaseException as error:  # noqa: BLE001 - whatever user code raises is recorded, SystemExit too
-        outcome = ProcessRaised(describe_exception(error))
+        outcome = ProcessRaised(describe_exception(error), list_kinds(error), find_retry_after(error))
     return msgspec.json.encode(outcome)
 
 

@@ -16,7 +16,8 @@ the open executions, a page per heartbeat, `SWEEP_INTERVAL` apart. A node that h
 its way: in a queue of this process, in a batch that is under way, or in the execution's inbox. A row that was committed a
 moment ago may name an attempt that is about to begin, and a row that was read a moment ago one that has ended since; so an
 attempt counts as lost only if it was missing at two heartbeats in a row. It is fed in as `Redispatch` of exactly that
-attempt, which is ignored if the attempt is no longer the present one. It does not count as lost with its process.
+attempt, which is ignored if the attempt is no longer the present one. It does not count as lost with its process. It may
+have begun in the state that was lost: so an activity that runs at most once is reported as lost instead.
 
 *What is unknown.* After the database went back, attempts that run here are compared with their rows and histories: one that
 is not asked for any more, or under whose number other work is asked for, is stopped. A transaction activity is stopped also
@@ -243,7 +244,7 @@ class Reconciler:
             execution_id,
             attempt,
         )
-        envelope = envelopes.Redispatch(node=self._node, has_left=True, number=number, attempt=attempt)
+        envelope = envelopes.Redispatch(node=self._node, has_left=True, number=number, attempt=attempt, may_have_begun=True)
         request = self._sent[key] = Request(org, envelope, execution_id=execution_id)
         self._submit(request)
         self.begun_anew += 1

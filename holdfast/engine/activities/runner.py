@@ -11,6 +11,7 @@ import contextvars
 import functools
 import logging
 from collections.abc import Awaitable, Callable, Iterable, Mapping, Sequence
+from concurrent.futures.process import BrokenProcessPool
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, Final
 
@@ -19,8 +20,8 @@ import msgspec
 from holdfast.activities.definitions import Activity, Executor, TransactionActivity
 from holdfast.core import envelopes
 from holdfast.core.effects import ActivityTask
-from holdfast.core.failures import PROCESS_LOST, Failure, describe_exception
-from holdfast.core.instants import SECOND
+from holdfast.core.failures import PROCESS_LOST, Failure, describe_exception, find_retry_after, list_kinds
+from holdfast.core.instants import SECOND, Micros
 from holdfast.core.options import TimeoutKind
 from holdfast.core.payloads import Payload
 from holdfast.engine.activities.attempt import ActivityAttempt, current
@@ -32,11 +33,12 @@ from holdfast.engine.activities.running import AttemptTimeouts, BegunAttempts, R
 from holdfast.engine.activities.stale_attempts import key_of
 from holdfast.engine.activities.threads import ActivityThreads
 from holdfast.engine.clock import call_after
-from holdfast.engine.requests import Answer, Handled, Request
+from holdfast.engine.requests import Accepted, Answer, Handled, Request
 from holdfast.engine.turns.interrupts import ends_process
 from holdfast.errors import HoldfastError, InvalidArguments, PayloadError, StoreUnavailable
 
 if TYPE_CHECKING:
+    from holdfast.engine.activities.beginnings import Beginnings
     from holdfast.engine.activities.transactions import TransactionRunner
     from holdfast.engine.clock import Alarm, Clock
     from holdfast.engine.config import Config
@@ -62,6 +64,7 @@ class ActivityRunnerDeps:
     clock: Clock
     queue_limits: Mapping[str, int]
     transactions: TransactionRunner
+    beginnings: Beginnings
     send_outcome: Callable[[ActivityTask, Request], None]
     """Takes what became of an attempt to its execution."""
     on_slot_freed: Callable[[], None]
@@ -82,6 +85,7 @@ class ActivityRunner:
         self._send_outcome = deps.send_outcome
         self._on_slot_freed = deps.on_slot_freed
         self._wait_for_suspect_turns = deps.wait_for_suspect_turns
+        self._beginnings = deps.beginnings
         self._running: dict[tuple[str, int], RunningAttempt] = {}
         """The present attempt of each activity."""
         self.begun = BegunAttempts()
@@ -135,6 +139,9 @@ class ActivityRunner:
         self.started += 1
         if self._is_closing:
             self.unfinished.append(task)
+            return
+        if task.is_cancelled or task.is_lost:
+            self._send(task, _make_stopped(task) if task.is_cancelled else _make_lost(task))
             return
         activity = self._activities.get(task.event.name)
         if activity is None:
@@ -202,16 +209,22 @@ class ActivityRunner:
         current.set(attempt)
         outcome: envelopes.AnyEnvelope | None = None
         try:
-            if not attempt.is_over:
+            if attempt.cancel_requested and not attempt.is_over:
+                outcome = _make_stopped(task)
+            elif not attempt.is_over:
                 result = await self._call(running)
                 if result is not None:
                     outcome = envelopes.ActivityReturned(
                         number=task.event.number, attempt=task.attempt, work=task.work, result=result
                     )
-        except asyncio.CancelledError as error:  # by its own making: if anybody asked for it, the attempt is over
-            outcome = _make_raised(attempt, _describe_cancelled(error))
+        except asyncio.CancelledError as error:  # by its own making, unless its end is awaited; else the attempt is over
+            is_awaited = attempt.cancel_requested
+            outcome = _make_stopped(task) if is_awaited else _make_raised(attempt, _describe_cancelled(error))
         except RaisedElsewhere as error:
-            outcome = _make_raised(attempt, error.failure)
+            outcome = _make_raised(attempt, error.failure, error.kinds, error.retry_after_us)
+        except BrokenProcessPool as error:
+            is_once = task.event.options.at_most_once
+            outcome = _make_lost(task) if is_once else _make_raised(attempt, _describe(error), list_kinds(error))
         except (InvalidArguments, PayloadError) as error:
             outcome = _make_raised(attempt, msgspec.structs.replace(_describe(error), non_retryable=True))
         except (KeyboardInterrupt, SystemExit) as error:
@@ -223,7 +236,7 @@ class ActivityRunner:
                 raise  # the loop is closed, or the task is collected
             outcome = _make_raised(attempt, _describe(error))  # the function raised it
         except BaseException as error:  # noqa: BLE001 - whatever user code raises is recorded
-            outcome = _make_raised(attempt, _describe(error))
+            outcome = _make_raised(attempt, _describe(error), list_kinds(error), find_retry_after(error))
         finally:
             if type(outcome) is envelopes.ActivityReturned or running.is_current:
                 self._finish(running, outcome)
@@ -233,7 +246,10 @@ class ActivityRunner:
                 running.cancel_alarms()
 
     async def _announce(self, attempt: ActivityAttempt) -> None:
-        """Record that a suspect starts, before it does. Raises CancelledError if its execution does not wait any more."""
+        """Record that an attempt starts, before it does. Raises CancelledError if its execution does not wait any more.
+
+        For a suspect it is enough that the record is on its way. What runs at most once begins when it is in the row.
+        """
         task, loop = attempt.task, asyncio.get_running_loop()
         while not attempt.is_over:
             await self._wait_for_suspect_turns()
@@ -242,7 +258,10 @@ class ActivityRunner:
                 task, envelopes.ActivityBegan(number=task.event.number, attempt=task.attempt, work=task.work), recorded
             )
             try:
-                if await recorded != Handled(is_done=False):
+                answer = await recorded
+                if task.event.options.at_most_once and type(answer) is Accepted:
+                    answer = Handled(await self._beginnings.wait(task))
+                if answer != Handled(is_done=False):
                     # The same commit may have found turns that have to be tried, with results of other suspects.
                     await self._wait_for_suspect_turns()
                     return
@@ -274,8 +293,9 @@ class ActivityRunner:
     async def _call(self, running: RunningAttempt) -> Payload | None:
         """Call the function. Answers its result; None if it has put that into the inbox itself."""
         attempt, activity = running.attempt, running.activity
-        if running.is_alone:
+        if running.is_alone or attempt.task.event.options.at_most_once:
             await self._announce(attempt)
+        if running.is_alone:
             running.alarms.append(call_after(self._clock, LONGEST_ALONE, functools.partial(self._release_suspect, running)))
         if isinstance(activity, TransactionActivity):
             await self._transactions.run(activity, attempt)
@@ -382,6 +402,25 @@ class ActivityRunner:
             self._abandon(running)
         else:
             self.slots.withdraw(execution_id, number, attempt)
+
+    def cancel(self, execution_id: str, number: int, attempt: int | None = None) -> None:
+        """Cancel an activity whose end its execution waits for: its function is cancelled, or told at its next heartbeat.
+
+        Whatever it ends with is sent. With `attempt`, only if that attempt is the one on this node.
+        """
+        running = self._running.get((execution_id, number))
+        if running is None:
+            for task in self.slots.waiting:
+                is_meant = (task.execution_id, task.event.number) == (execution_id, number)
+                if is_meant and self.slots.withdraw(execution_id, number, attempt):
+                    self._send(task, _make_stopped(task))
+            return
+        one = running.attempt
+        if one.is_over or one.cancel_requested or attempt not in (None, one.task.attempt):
+            return
+        one.cancel_requested = True
+        if running.has_begun and running.future is not None and not running.is_in_thread:
+            running.future.cancel()
 
     def _abandon(self, running: RunningAttempt) -> None:
         """The outcome of an attempt no longer counts: end its function, or let others have its place if that cannot be."""
@@ -522,8 +561,27 @@ def _make_refusal(task: ActivityTask, failure: Failure) -> envelopes.ActivityRai
     return envelopes.ActivityRaised(number=task.event.number, attempt=task.attempt, work=task.work, failure=failure)
 
 
-def _make_raised(attempt: ActivityAttempt, failure: Failure) -> envelopes.ActivityRaised:
+def _make_stopped(task: ActivityTask) -> envelopes.ActivityStopped:
+    """The end of an attempt that was cancelled, and whose end is awaited."""
+    return envelopes.ActivityStopped(number=task.event.number, attempt=task.attempt, work=task.work)
+
+
+def _make_lost(task: ActivityTask) -> envelopes.ActivityRaised:
+    """What becomes of an attempt that must not be repeated, and of which nobody knows how it ended."""
+    failure = Failure(type="ActivityLost", message="its process ended before it reported", non_retryable=True)
+    return msgspec.structs.replace(_make_refusal(task, failure), is_lost=True)
+
+
+def _make_raised(
+    attempt: ActivityAttempt, failure: Failure, kinds: tuple[str, ...] = (), retry_after_us: Micros | None = None
+) -> envelopes.ActivityRaised:
     task = attempt.task
     return envelopes.ActivityRaised(
-        number=task.event.number, attempt=task.attempt, work=task.work, failure=failure, heartbeat=attempt.reported
+        number=task.event.number,
+        attempt=task.attempt,
+        work=task.work,
+        failure=failure,
+        heartbeat=attempt.reported,
+        kinds=kinds if task.event.options.retry.only else (),
+        retry_after_us=retry_after_us,
     )

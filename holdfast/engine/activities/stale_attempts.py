@@ -8,7 +8,8 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, TypeAlias
 
-from holdfast.core.activities import has_ended
+from holdfast.core.activities import has_ended, is_cancel_awaited
+from holdfast.core.options import Cancellation
 from holdfast.engine.rows import from_row, to_turns
 from holdfast.errors import CorruptStore, NewerFormat, StoreError
 
@@ -36,8 +37,11 @@ class StaleAttempts:
         self._is_busy = False
 
     def find_long_running(self) -> list[ActivityTask]:
-        """Attempts that were running at the last call too; without taken offers, which the store withdraws."""
-        tasks = [task for task in self._runner.tasks if not task.is_offered]
+        """Attempts that were running at the last call too; without taken offers, which the store withdraws.
+
+        It does not withdraw those that are cancelled and whose end is awaited, so these are among them.
+        """
+        tasks = [task for task in self._runner.tasks if not task.is_offered or _is_end_awaited(task)]
         old = [task for task in tasks if key_of(task) in self._known]
         self._known = {key_of(task): self._known.get(key_of(task), task.sequence) for task in tasks}
         return old
@@ -65,6 +69,14 @@ class StaleAttempts:
             if row is None or await self._is_stale(row, task):
                 self._runner.stop(task.execution_id, task.event.number, task.attempt)
 
+    async def is_cancelled(self, task: ActivityTask) -> bool:
+        """Whether the program has cancelled an activity since it was given out, and waits for its end. Raises StoreError."""
+        try:
+            turns = to_turns(await self._store.load_history(task.execution_id, task.sequence))
+        except (CorruptStore, NewerFormat):
+            return False  # its next turn reports it
+        return any(is_cancel_awaited(turn.events, task.event.number) for turn in turns)
+
     async def _is_stale(self, row: ExecutionRow, task: ActivityTask) -> bool:
         if row.closed_at is not None:
             return True
@@ -74,7 +86,7 @@ class StaleAttempts:
             attempt = execution.attempt_of(number)
             if attempt.attempt != task.attempt or attempt.retry_at is not None:
                 return True
-            if execution.runner_of(number) != self._node:
+            if not task.is_offered and execution.runner_of(number) != self._node:
                 return True
             return await self._has_ended(row, task)
         except (CorruptStore, NewerFormat):
@@ -90,7 +102,13 @@ class StaleAttempts:
         turns = to_turns(await self._store.load_history(row.execution_id, read))
         if key_of(task) in self._known:
             self._known[key_of(task)] = row.sequence
+        if _is_end_awaited(task) and any(is_cancel_awaited(turn.events, task.event.number) for turn in turns):
+            self._runner.cancel(task.execution_id, task.event.number, task.attempt)
         return any(has_ended(turn.events, task.event.number) for turn in turns)
+
+
+def _is_end_awaited(task: ActivityTask) -> bool:
+    return task.event.options.cancellation is Cancellation.WAIT
 
 
 def find_present(runner: ActivityRunner) -> set[AttemptKey]:

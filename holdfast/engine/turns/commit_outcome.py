@@ -18,7 +18,7 @@ from holdfast.core.effects import (
     TurnAnswer,
     make_task,
 )
-from holdfast.core.envelopes import Signal, Start, Terminate
+from holdfast.core.envelopes import ActivityBegan, Signal, Start, Terminate
 from holdfast.core.events import AnyEvent
 from holdfast.core.execution import Execution
 from holdfast.core.instants import Instant
@@ -43,6 +43,8 @@ class CommitOutcome(msgspec.Struct):
     dispatched: list[ActivityTask] = []
     """Attempts of activities that begin on this node."""
     stopped: list[tuple[str, int]] = []
+    cancelled: list[tuple[str, int]] = []
+    """Activities that are cancelled, and whose ends their executions wait for."""
     """(execution id, number) of activities whose functions are told to stop."""
     has_offers: bool = False
     """Whether activities were offered to whichever node can take them."""
@@ -172,8 +174,9 @@ def _follow_turn(taken: TakenTurn, outcome: CommitOutcome, cache: ProgramCache) 
             outcome.dispatched.append(make_task(execution, number, route))
     if turn.offered:
         outcome.has_offers = True
-    if turn.stopped:
+    if turn.stopped or turn.cancelled:
         outcome.stopped.extend((execution.execution_id, number) for number in turn.stopped)
+        outcome.cancelled.extend((execution.execution_id, number) for number in turn.cancelled)
     for timer in turn.started_timers:
         if outcome.next_due is None or timer.due < outcome.next_due:
             outcome.next_due = timer.due
@@ -207,8 +210,10 @@ def _answer(pending: PendingTurn, turn: Turn, index: int, request: Request, outc
         outcome.answers.append(AnswerRequest(request, Opened(pending.execution_id, created, _sequence_of(answer))))
     elif kind is Signal:
         outcome.answers.append(AnswerRequest(request, Accepted(pending.execution_id, _sequence_of(answer))))
+    elif answer is None:  # no attempt begins that nobody said may begin: its execution closed before it was asked
+        outcome.answers.append(AnswerRequest(request, Handled(kind is not ActivityBegan)))
     else:
-        outcome.answers.append(AnswerRequest(request, Handled() if answer is None else Handled(_is_done(answer))))
+        outcome.answers.append(AnswerRequest(request, Handled(_is_done(answer))))
 
 
 def _sequence_of(answer: TurnAnswer | None) -> int | None:

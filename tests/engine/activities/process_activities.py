@@ -9,7 +9,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from holdfast import ApplicationFailure, Retry, activity
+from holdfast import ApplicationFailure, Retry, RetryAfter, activity
 
 
 @dataclass
@@ -100,3 +100,19 @@ def undecorated(number: int) -> int:
 
 
 decorated_elsewhere = activity(name="decorated elsewhere", executor="process", retry=Retry(max_attempts=1))(undecorated)
+
+
+@activity(executor="process", at_most_once=True)
+def die_at_most_once(_order: int) -> None:
+    """Ends its process, which nobody may repeat."""
+    os._exit(3)
+
+
+@activity(executor="process", retry=Retry(only=[ConnectionError], max_attempts=2, initial=0))
+def raise_busy(kind: str) -> None:
+    """Fails in the way that is asked for."""
+    if kind == "reset":
+        raise ConnectionResetError("gone")
+    if kind == "after":
+        raise RetryAfter(0, details={"limit": 5})
+    raise ValueError("no")
