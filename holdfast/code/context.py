@@ -401,10 +401,7 @@ class Context:
         if self._logger is None:
             from holdfast.code.logger import WorkflowLogger  # noqa: PLC0415 - most workflows do not log
 
-            info = self.info
-            self._logger = WorkflowLogger(
-                info.workflow, info.workflow_id, info.execution_id, lambda: self._program.is_silent
-            )
+            self._logger = WorkflowLogger(self.info, lambda: self._program.is_silent)
         return self._logger
 
 

@@ -4,18 +4,24 @@ from __future__ import annotations
 
 import logging
 from collections.abc import Callable, MutableMapping
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from holdfast.code import guard
+from holdfast.log_events import FIELDS
+
+if TYPE_CHECKING:
+    from holdfast.code.context import Info
 
 
 class WorkflowLogger(logging.LoggerAdapter[logging.Logger]):
     """Adds the execution to each record, and is silent while history is replayed."""
 
-    def __init__(self, workflow: str, workflow_id: str, execution_id: str, is_silent: Callable[[], bool]) -> None:
-        super().__init__(logging.getLogger(f"holdfast.workflow.{workflow}"), {})
-        self._prefix = f"[{workflow_id}] "
-        self._ids = {"workflow_id": workflow_id, "execution_id": execution_id}
+    def __init__(self, info: Info, is_silent: Callable[[], bool]) -> None:
+        super().__init__(logging.getLogger(f"holdfast.workflow.{info.workflow}"), {})
+        self._prefix = f"[{info.workflow_id}] "
+        self._fields = dict[str, Any].fromkeys(("event", *FIELDS))
+        self._fields |= {"org": info.org, "workflow": info.workflow}
+        self._fields |= {"workflow_id": info.workflow_id, "execution_id": info.execution_id}
         self._is_silent = is_silent
 
     def isEnabledFor(self, level: int) -> bool:  # noqa: N802 - logging's name
@@ -29,6 +35,6 @@ class WorkflowLogger(logging.LoggerAdapter[logging.Logger]):
                 super().log(level, msg, *args, **kwargs)
 
     def process(self, msg: Any, kwargs: MutableMapping[str, Any]) -> tuple[Any, MutableMapping[str, Any]]:
-        """Put the workflow id before the message and the ids into the record."""
-        kwargs["extra"] = {**self._ids, **(kwargs.get("extra") or {})}
+        """Put the workflow id before the message, and into the record the fields that the engine's own records have."""
+        kwargs["extra"] = {**self._fields, **(kwargs.get("extra") or {})}
         return f"{self._prefix}{msg}", kwargs

@@ -15,6 +15,7 @@ from holdfast.core.instants import Instant, Micros
 from holdfast.core.options import Cancellation, TimeoutKind
 from holdfast.core.payloads import Payload
 from holdfast.core.retry import may_retry, retry_delay
+from holdfast.core.troubles import ActivityAbout, ActivityEnded, AttemptFailed
 
 Ending: TypeAlias = (
     events.ActivityCompleted
@@ -94,6 +95,7 @@ def decide_raised(turn: Turn, envelope: envelopes.ActivityRaised) -> events.Acti
         return events.ActivityLost(number=number, attempt=envelope.attempt)
     if _retry(turn, number, failure, envelope.heartbeat, envelope.kinds, envelope.retry_after_us):
         return None
+    turn.troubles.append(ActivityEnded(describe_attempt(turn.execution, number, envelope.attempt), failure))
     return events.ActivityFailed(number=number, failure=failure, attempt=envelope.attempt)
 
 
@@ -103,11 +105,10 @@ def decide_expired(turn: Turn, envelope: envelopes.ActivityExpired) -> events.Ac
     if not is_about_present(turn, envelope):
         return None
     turn.stopped.append(number)
-    if envelope.timeout in (TimeoutKind.START_TO_CLOSE, TimeoutKind.HEARTBEAT):
-        failure = Failure(type="ActivityTimedOut", message=f"the {envelope.timeout} timeout passed")
-        if _retry(turn, number, failure, envelope.heartbeat):
-            return None
-    return events.ActivityTimedOut(number=number, timeout=envelope.timeout, attempt=envelope.attempt)
+    is_of_attempt = envelope.timeout in (TimeoutKind.START_TO_CLOSE, TimeoutKind.HEARTBEAT)
+    if is_of_attempt and _retry(turn, number, describe_timeout(envelope.timeout), envelope.heartbeat):
+        return None
+    return end_by_timeout(turn, number, envelope.timeout, envelope.attempt)
 
 
 def decide_stopped(turn: Turn, envelope: envelopes.ActivityStopped) -> events.ActivityCancelled | None:
@@ -137,7 +138,7 @@ def decide_retry_due(turn: Turn, envelope: envelopes.RetryDue) -> events.Activit
     turn.ended_timers.append(number)
     deadline = find_deadline(execution.activities[number])
     if deadline is not None and turn.clock >= deadline:
-        return events.ActivityTimedOut(number=number, timeout=TimeoutKind.SCHEDULE_TO_CLOSE, attempt=attempt.attempt - 1)
+        return end_by_timeout(turn, number, TimeoutKind.SCHEDULE_TO_CLOSE, attempt.attempt - 1)
     set_attempt(turn, number, msgspec.structs.replace(attempt, retry_at=None))
     execution.running.add(number)
     turn.dispatched.append(number)
@@ -263,9 +264,29 @@ def _retry(
         heartbeat=heartbeat if heartbeat is not None else attempt.heartbeat,
     )
     set_attempt(turn, number, following)
+    about = describe_attempt(execution, number, attempt.attempt)
+    open_for = turn.clock - activity.scheduled_at
+    turn.troubles.append(AttemptFailed(about, failure, failures, retry_at - turn.clock, open_for))
     execution.running.discard(number)
     turn.started_timers.append(TimerSet(number, retry_at, TimerKind.RETRY, following.attempt))
     return True
+
+
+def describe_timeout(timeout: TimeoutKind) -> Failure:
+    """A timeout as the failure that it is for people and for retry policies."""
+    return Failure(type="ActivityTimedOut", message=f"the {timeout} timeout passed")
+
+
+def end_by_timeout(turn: Turn, number: int, timeout: TimeoutKind, attempt: int) -> events.ActivityTimedOut:
+    """The event that ends an activity whose time is over."""
+    turn.troubles.append(ActivityEnded(describe_attempt(turn.execution, number, attempt), describe_timeout(timeout)))
+    return events.ActivityTimedOut(number=number, timeout=timeout, attempt=attempt)
+
+
+def describe_attempt(execution: Execution, number: int, attempt: int) -> ActivityAbout:
+    """An attempt of an open activity, as the log names it."""
+    event = execution.activities[number].event
+    return ActivityAbout(event.name, event.options.queue, attempt)
 
 
 def set_attempt(turn: Turn, number: int, attempt: AttemptState) -> None:

@@ -15,6 +15,7 @@ from holdfast.core.execution import Execution
 from holdfast.core.failures import Failure
 from holdfast.core.instants import Instant, Micros
 from holdfast.core.payloads import Payload
+from holdfast.core.troubles import Trouble
 from holdfast.core.work_keys import make_idempotency_key
 from holdfast.errors import HoldfastError
 
@@ -56,6 +57,8 @@ class DeadLetter(msgspec.Struct, frozen=True, gc=False):
 
     envelope: AnyEnvelope
     reason: str
+    is_rejected: bool = False
+    """Whether it is a signal that was delivered, and whose value does not fit what the workflow waits for."""
 
 
 class ActivityTask(msgspec.Struct, frozen=True, omit_defaults=True, gc=False, forbid_unknown_fields=True):
@@ -158,6 +161,8 @@ class Turn(msgspec.Struct, eq=False, gc=False):
     successor: Start | None = None
     successor_envelopes: list[AnyEnvelope] = []
     blocked: Failure | None = None
+    troubles: list[Trouble] = []
+    """What people are told in the log, once the turn is committed."""
     unseen_signals: bool = False
     """The program ended before it was given all accepted signals: the turn must be taken again, holding them."""
 

@@ -45,6 +45,17 @@ _ENCODER: Final = msgspec.json.Encoder(enc_hook=type_checks.encode_unknown)
 _UNCHECKED_ENCODER: Final = msgspec.json.Encoder(enc_hook=type_checks.encode_unchecked)
 
 
+MISFIT: Final = "Send a value of that type, or change the type hint."
+"""How a message ends that quotes a value which does not fit its type hint."""
+
+
+def hide_values(message: str) -> str:
+    """A message of this module, or one that quotes it, without the value that it shows: for logs."""
+    if MISFIT not in message:
+        return message
+    return f"{message.partition(' to be ')[0]} to have another type; the value is not logged"
+
+
 def encode(
     value: Any, what: str, limit: int = DEFAULT_LIMIT, check: Check | None = None, *, is_checked: bool = True
 ) -> Payload:
@@ -106,8 +117,7 @@ def decode(payload: Payload, hint: Any, what: str) -> Any:
         if is_interrupt(error):
             raise
         raise DecodingError(
-            f"Expected {what} to be {describe_hint(hint)}, but {describe_refusal(error)} in {_excerpt(payload)}. "
-            "Send a value of that type, or change the type hint."
+            f"Expected {what} to be {describe_hint(hint)}, but {describe_refusal(error)} in {_excerpt(payload)}. {MISFIT}"
         ) from error
 
 

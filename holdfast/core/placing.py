@@ -12,11 +12,19 @@ from typing import Final, TypeAlias
 import msgspec
 
 from holdfast.core import envelopes, events
-from holdfast.core.activities import find_deadline, is_about_present, is_present, set_attempt
+from holdfast.core.activities import (
+    describe_attempt,
+    end_by_timeout,
+    find_deadline,
+    is_about_present,
+    is_present,
+    set_attempt,
+)
 from holdfast.core.effects import Acknowledged, TimerKind, TimerSet, Turn
 from holdfast.core.execution import FIRST_ATTEMPT, AttemptState, Execution
 from holdfast.core.instants import Instant
 from holdfast.core.options import TimeoutKind
+from holdfast.core.troubles import AttemptTakenOver
 
 SUSPECT: Final = 2
 """An activity that was lost with its process so often runs alone from then on, so that it is known who ended the process."""
@@ -91,7 +99,7 @@ def decide_offer_due(turn: Turn, envelope: envelopes.OfferDue) -> events.Activit
     deadline = find_deadline(execution.activities[number])
     is_over = deadline is not None and turn.clock >= deadline
     timeout = TimeoutKind.SCHEDULE_TO_CLOSE if is_over else TimeoutKind.SCHEDULE_TO_START
-    return events.ActivityTimedOut(number=number, timeout=timeout, attempt=attempt.attempt)
+    return end_by_timeout(turn, number, timeout, attempt.attempt)
 
 
 def _dispatch_anew(turn: Turn, number: int, envelope: envelopes.Redispatch) -> None:
@@ -109,6 +117,8 @@ def _dispatch_anew(turn: Turn, number: int, envelope: envelopes.Redispatch) -> N
         may_not_repeat=attempt.may_not_repeat or (envelope.may_have_begun and activity.event.options.at_most_once),
     )
     set_attempt(turn, number, following)
+    about = describe_attempt(turn.execution, number, attempt.attempt)
+    turn.troubles.append(AttemptTakenOver(about, envelope.node, envelope.has_left))
     turn.dispatched.append(number)
 
 

@@ -51,7 +51,8 @@ def decide_answered(
 
 def record_rejected(turn: Turn, command: commands.RejectSignal) -> events.SignalRejected:
     """A value that does not fit the awaited type goes to the dead letters; the workflow goes on waiting."""
-    turn.dead_letters.append(DeadLetter(envelopes.Signal(name=command.name, value=command.value), command.reason))
+    signal = envelopes.Signal(name=command.name, value=command.value)
+    turn.dead_letters.append(DeadLetter(signal, command.reason, is_rejected=True))
     return events.SignalRejected(name=command.name, reason=command.reason)
 
 

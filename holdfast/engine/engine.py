@@ -48,6 +48,7 @@ from holdfast.engine.use_cases.transactional_outbox import (
 )
 from holdfast.engine.views import DeadLetter, ExecutionInfo, History, RecoveryReport
 from holdfast.errors import EngineClosed, HoldfastError, WrongEventLoop
+from holdfast.log_events import LogEvent, tag
 from holdfast.store.rows import InboxRow
 
 if TYPE_CHECKING:
@@ -210,7 +211,7 @@ class Engine:
                 await self.shutdown()
 
     def _on_replaced(self, error: HoldfastError) -> None:
-        log.critical("this engine shuts down: %s", error)
+        log.critical("this engine shuts down: %s", error, extra=tag(LogEvent.NODE_REPLACED, node=self.node))
         self._replaced_by = error
         if not self._stopper.fail(error):
             self._forced_shutdown = asyncio.get_running_loop().create_task(self.shutdown())

@@ -14,6 +14,7 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 from holdfast.engine.regress import Regress
+from holdfast.log_events import LogEvent, tag
 
 if TYPE_CHECKING:
     from holdfast.engine.activities.offers import OfferTaker
@@ -63,6 +64,7 @@ class Restores:
                 "database goes back'",
                 deps.node,
                 how,
+                extra=tag(LogEvent.DATABASE_WENT_BACK, node=deps.node),
             )
         deps.cache.clear()
         deps.pump.note_went_back()

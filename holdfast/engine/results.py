@@ -23,6 +23,7 @@ from holdfast.errors import (
     WorkflowFailed,
     WorkflowTerminated,
 )
+from holdfast.log_events import LogEvent, tag
 
 if TYPE_CHECKING:
     from holdfast.store.contract import Store
@@ -168,7 +169,11 @@ class RemoteResults:
             try:
                 closing = await read_closing(self._store, execution_id)
             except (CorruptStore, NewerFormat):
-                log.exception("execution %s closed, but its result cannot be read; run `holdfast check`", execution_id)
+                log.exception(
+                    "execution %s closed, but its result cannot be read; run `holdfast check`",
+                    execution_id,
+                    extra=tag(LogEvent.RESULT_NOT_READ, org=orgs[execution_id], execution_id=execution_id),
+                )
                 continue
             self._waiters.note((orgs[execution_id], execution_id), closing)
 

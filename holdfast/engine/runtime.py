@@ -33,7 +33,7 @@ from holdfast.engine.regress import Regress
 from holdfast.engine.restores import Restores, RestoresDeps
 from holdfast.engine.results import RemoteResults, ResultWaiters
 from holdfast.engine.transfer.marks import refuse_moved
-from holdfast.engine.turns.commit_outcome import CommitOutcome
+from holdfast.engine.turns.commit_outcome import CommitOutcome, log_troubles
 from holdfast.engine.turns.forwarding import Forwarder
 from holdfast.engine.turns.lost_closings import LostClosings
 from holdfast.engine.turns.program_cache import LiveExecution, ProgramCache
@@ -350,6 +350,7 @@ class Runtime:
                 self.retention.note(self._clock.now())
         if outcome.has_dead_letters and self.dead_letter_retention is not None:
             self.dead_letter_retention.note(self._clock.now())
+        log_troubles(outcome, self._node)
 
     async def _forward(self, forwards: Sequence[Forward]) -> None:
         await self._forwarder.forward(forwards)

@@ -11,6 +11,8 @@ from contextlib import contextmanager
 from types import FrameType
 from typing import Any, Final
 
+from holdfast.log_events import LogEvent, tag
+
 log = logging.getLogger("holdfast.engine")
 
 SIGNALS: Final = (signal.SIGTERM, signal.SIGINT)
@@ -60,7 +62,11 @@ class Stopper:
             for one in SIGNALS:
                 _forget(loop, one)
                 signal.signal(one, signal.SIG_DFL)
-            log.warning("received %s: shutting down; a second one ends the process at once", signal.Signals(number).name)
+            log.warning(
+                "received %s: shutting down; a second one ends the process at once",
+                signal.Signals(number).name,
+                extra=tag(LogEvent.STOP_SIGNAL),
+            )
             self.stop()
 
         for one in SIGNALS:

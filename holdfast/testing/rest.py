@@ -8,6 +8,8 @@ from collections.abc import Awaitable, Callable, Collection
 from typing import TYPE_CHECKING, Any, Final
 from weakref import WeakKeyDictionary
 
+from holdfast.engine.trouble_log import tag_task
+from holdfast.log_events import LogEvent
 from holdfast.testing.clock import PASSES
 
 if TYPE_CHECKING:
@@ -102,6 +104,7 @@ class Rest:
                     task.event.name,
                     task.workflow_id,
                     SUSPICIOUS,
+                    extra=tag_task(LogEvent.TIME_STANDS_STILL, task),
                 )
 
     def _notify(self) -> None:

@@ -24,6 +24,7 @@ from holdfast.engine.payload_codecs import check_decoded
 from holdfast.engine.requests import Request
 from holdfast.engine.routes import Routes, make_route
 from holdfast.errors import CorruptStore, NewerFormat, StoreError
+from holdfast.log_events import LogEvent, tag
 
 if TYPE_CHECKING:
     from holdfast.core.effects import ActivityTask
@@ -145,7 +146,12 @@ class OfferTaker:
                     await self._take_from(group)
         except StoreError as error:
             self._is_doubtful = True
-            log.warning("node %s could not take offers, and tries again with its next heartbeat: %s", self._node, error)
+            log.warning(
+                "node %s could not take offers, and tries again with its next heartbeat: %s",
+                self._node,
+                error,
+                extra=tag(LogEvent.OFFERS_NOT_TAKEN, node=self._node),
+            )
         finally:
             self._is_taking = False
             self._may_have_more = any(group.may_have_more for group in self._groups)
@@ -203,6 +209,7 @@ class OfferTaker:
                 row.execution_id,
                 LEFT_FOR // SECOND,
                 error,
+                extra=tag(LogEvent.OFFER_NOT_READ, org=row.org, execution_id=row.execution_id, attempt=row.attempt),
             )
         self._left_routes[row.route] = self._clock.now() + LEFT_FOR
         self._hand_back(row.org, (row.execution_id, row.number, row.attempt))

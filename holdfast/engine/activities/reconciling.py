@@ -42,6 +42,7 @@ from holdfast.engine.activities.stale_attempts import AttemptKey, find_present, 
 from holdfast.engine.requests import Request
 from holdfast.engine.rows import from_row, to_turns
 from holdfast.errors import CorruptStore, NewerFormat, StoreError
+from holdfast.log_events import LogEvent, tag
 
 if TYPE_CHECKING:
     from holdfast.core.effects import ActivityTask
@@ -243,6 +244,7 @@ class Reconciler:
             number,
             execution_id,
             attempt,
+            extra=tag(LogEvent.ACTIVITY_BEGUN_ANEW, org=org, execution_id=execution_id, attempt=attempt, node=self._node),
         )
         envelope = envelopes.Redispatch(node=self._node, has_left=True, number=number, attempt=attempt, may_have_begun=True)
         request = self._sent[key] = Request(org, envelope, execution_id=execution_id)

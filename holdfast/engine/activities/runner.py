@@ -34,8 +34,10 @@ from holdfast.engine.activities.stale_attempts import key_of
 from holdfast.engine.activities.threads import ActivityThreads
 from holdfast.engine.clock import call_after
 from holdfast.engine.requests import Accepted, Answer, Handled, Request
+from holdfast.engine.trouble_log import tag_task
 from holdfast.engine.turns.interrupts import ends_process
 from holdfast.errors import HoldfastError, InvalidArguments, PayloadError, StoreUnavailable
+from holdfast.log_events import LogEvent
 
 if TYPE_CHECKING:
     from holdfast.engine.activities.beginnings import Beginnings
@@ -328,15 +330,6 @@ class ActivityRunner:
         finally:
             if outcome is not None and not attempt.is_over:
                 self._send(task, outcome)
-        if isinstance(outcome, envelopes.ActivityRaised) and not attempt.is_over:
-            log.warning(  # after it was sent: a handler of the log may raise
-                "activity '%s' of '%s' failed in attempt %d: %s: %s",
-                task.event.name,
-                task.workflow_id,
-                task.attempt,
-                outcome.failure.type,
-                outcome.failure.message,
-            )
 
     def _send(
         self, task: ActivityTask, envelope: envelopes.AnyEnvelope, future: asyncio.Future[Answer] | None = None
@@ -452,6 +445,7 @@ class ActivityRunner:
                 else "though it was cancelled: it swallows CancelledError",
                 self.slots.count_abandoned(name),
                 ", so no more attempts of it start here" if name in self.slots.exhausted else "",
+                extra=tag_task(LogEvent.ACTIVITY_STILL_RUNS, task),
             )
         self._admit_waiting()
         self._on_slot_freed()
@@ -495,6 +489,7 @@ class ActivityRunner:
                 task.event.name,
                 task.workflow_id,
                 UNWINDING_SECONDS,
+                extra=tag_task(LogEvent.ACTIVITY_LEFT_BEHIND, task),
             )
             leave_behind(future)
 

@@ -20,7 +20,9 @@ from holdfast.core.envelopes import ActivityReturned
 from holdfast.core.instants import SECOND, Instant
 from holdfast.engine.clock import call_after
 from holdfast.engine.rows import to_turns
+from holdfast.engine.trouble_log import tag_task
 from holdfast.errors import AlreadyDone, OutcomeUnknown, StoreFault, StoreUnavailable
+from holdfast.log_events import LogEvent
 from holdfast.store.contract import Once
 from holdfast.store.rows import HistoryRow, InboxRow, RequestRow
 
@@ -84,7 +86,13 @@ class TransactionRunner:
                 cuts += call.has_begun
                 if error is call.error or self._is_its_fault(error, call, cuts):
                     raise
-                log.warning("transaction '%s' of '%s' is tried again: %s", activity.name, task.workflow_id, error)
+                log.warning(
+                    "transaction '%s' of '%s' is tried again: %s",
+                    activity.name,
+                    task.workflow_id,
+                    error,
+                    extra=tag_task(LogEvent.TRANSACTION_REPEATED, task),
+                )
             else:
                 self._on_put()
                 return

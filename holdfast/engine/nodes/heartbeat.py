@@ -21,6 +21,7 @@ from holdfast.engine.clock import call_after
 from holdfast.engine.nodes.roster import read_details
 from holdfast.engine.regress import Regress
 from holdfast.errors import StoreError
+from holdfast.log_events import LogEvent, tag
 from holdfast.store.contract import HeartbeatReply
 from holdfast.store.rows import Route
 
@@ -139,7 +140,12 @@ class Lease:
         """Note that a heartbeat failed. Logged once, until one succeeds again."""
         self._unbroken_since = None
         if not self._has_missed:
-            log.warning("node %s cannot renew its lease, and keeps trying: %s", self._node, str(error) or repr(error))
+            log.warning(
+                "node %s cannot renew its lease, and keeps trying: %s",
+                self._node,
+                str(error) or repr(error),
+                extra=tag(LogEvent.LEASE_NOT_RENEWED, node=self._node),
+            )
         self._has_missed = True
 
     def _note(self, now: Instant) -> bool:
@@ -151,12 +157,17 @@ class Lease:
                 "are refused",
                 self._node,
                 silence / SECOND,
+                extra=tag(LogEvent.HEARTBEAT_LATE, node=self._node),
             )
             self._unbroken_since = None
         elif silence < 0:
             self._unbroken_since = None  # the store's clock was set back: what it tells of others says nothing for a while
         elif self._has_missed:
-            log.warning("node %s renews its lease again", self._node)
+            log.warning(
+                "node %s renews its lease again",
+                self._node,
+                extra=tag(LogEvent.LEASE_RENEWED_AGAIN, node=self._node),
+            )
         self._has_missed = False
         self._renewed_at = now
         if self._unbroken_since is None:

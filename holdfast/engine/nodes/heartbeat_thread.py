@@ -14,6 +14,7 @@ import msgspec
 from holdfast.core.instants import SECOND, Micros
 from holdfast.engine.nodes.heartbeat import Lease, OnBeat, RenewedLease
 from holdfast.errors import StoreUnavailable
+from holdfast.log_events import LogEvent, tag
 
 if TYPE_CHECKING:
     from holdfast.store.contract import HeartbeatConnection
@@ -125,6 +126,7 @@ class HeartbeatThread:
             log.warning(
                 "the node could not give up its lease, and others take over when it has run out: %s",
                 str(error) or repr(error),
+                extra=tag(LogEvent.NODE_NOT_LEFT),
             )
 
     # --- in the thread ---
@@ -139,7 +141,9 @@ class HeartbeatThread:
             pass  # how `stop` ends it
         except Exception:
             log.exception(
-                "the heartbeat thread failed, and sends no more heartbeats: other nodes take over when the lease has run out"
+                "the heartbeat thread failed, and sends no more heartbeats: other nodes take over when the lease has run "
+                "out",
+                extra=tag(LogEvent.HEARTBEAT_THREAD_FAILED),
             )
         finally:
             self._call_in_engine(self._receive_end)

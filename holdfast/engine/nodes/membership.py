@@ -34,6 +34,7 @@ from holdfast.engine.nodes.roster import NodeDetails, Peers, read_details
 from holdfast.engine.nodes.take_over import Orphan
 from holdfast.engine.regress import Regress
 from holdfast.errors import HoldfastError, NodeNameTaken, StoreError
+from holdfast.log_events import LogEvent, tag
 from holdfast.store.contract import HeartbeatReply, WakeReason
 from holdfast.store.rows import InboxRow, NodeRow
 
@@ -202,7 +203,10 @@ class Membership:
             await self._store.beat(announcement.make_row(0), announcement.list_routes(), announcement.offer_routes)
         except StoreError as error:
             log.warning(
-                "node %s could not announce its workflows, so `holdfast nodes` shows earlier ones: %s", self._node, error
+                "node %s could not announce its workflows, so `holdfast nodes` shows earlier ones: %s",
+                self._node,
+                error,
+                extra=tag(LogEvent.NODE_NOT_ANNOUNCED, node=self._node),
             )
 
     def _on_beat(self, beat: RenewedLease) -> None:
@@ -241,7 +245,12 @@ class Membership:
             self._is_replaced = True
             self._on_replaced(error)
         else:
-            log.error("node %s goes on, and the other process of its name stops: %s", self._node, error)
+            log.error(
+                "node %s goes on, and the other process of its name stops: %s",
+                self._node,
+                error,
+                extra=tag(LogEvent.NODE_NAME_TAKEN, node=self._node),
+            )
 
     # --- leaving ---
 
@@ -271,6 +280,7 @@ class Membership:
                 "node %s could not leave cleanly, and other nodes take over when its lease has run out: %s",
                 self._node,
                 error,
+                extra=tag(LogEvent.NODE_NOT_LEFT, node=self._node),
             )
 
     def _to_orphan(self, task: ActivityTask) -> Orphan:

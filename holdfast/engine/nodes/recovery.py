@@ -13,6 +13,7 @@ from holdfast.core.failures import PROCESS_LOST
 from holdfast.engine.rows import from_row, to_row
 from holdfast.engine.views import RecoveryReport
 from holdfast.errors import CorruptStore, NewerFormat
+from holdfast.log_events import LogEvent, tag_execution
 from holdfast.store.rows import ExecutionRow
 
 if TYPE_CHECKING:
@@ -59,7 +60,11 @@ class Recovery:
                     if self._may_retry(row):
                         await self.retry_blocked(row)
                 except (CorruptStore, NewerFormat):
-                    log.exception("blocked execution %s cannot be read, and stays blocked", row.execution_id)
+                    log.exception(
+                        "blocked execution %s cannot be read, and stays blocked",
+                        row.execution_id,
+                        extra=tag_execution(LogEvent.BLOCKED_NOT_READ, row),
+                    )
             found += len(rows)
             if len(rows) < PAGE:
                 return found

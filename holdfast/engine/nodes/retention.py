@@ -19,6 +19,7 @@ from typing import TYPE_CHECKING, Any, Final
 
 from holdfast.core.instants import SECOND, Instant, Micros
 from holdfast.errors import StoreError, StoreFault, StoreUnavailable
+from holdfast.log_events import LogEvent, tag
 
 if TYPE_CHECKING:
     from holdfast.engine.clock import Alarm, Clock
@@ -151,6 +152,7 @@ class Retention:
                 self._target.noun,
                 pause // SECOND,
                 error,
+                extra=tag(LogEvent.RETENTION_FAILED, node=self._node),
             )
             wake_at = now + pause
         self._is_busy = False

@@ -53,6 +53,7 @@ from holdfast.core.instants import SECOND, Instant, Micros
 from holdfast.engine.nodes.roster import read_details
 from holdfast.engine.requests import Request
 from holdfast.errors import HoldfastError, StoreError
+from holdfast.log_events import LogEvent, tag
 
 if TYPE_CHECKING:
     from holdfast.engine.clock import Clock
@@ -225,6 +226,7 @@ class TakeOver:
                 self._node,
                 _join(ended) or "unknown nodes",
                 error,
+                extra=tag(LogEvent.NODE_NOT_TAKEN_OVER, node=self._node),
             )
         finally:
             self._is_busy = False
@@ -238,7 +240,13 @@ class TakeOver:
         if new:
             executions = {orphan.execution_id for orphan in new}
             ended_nodes = _join({orphan.node for orphan in new})
-            log.warning("node %s takes over %d executions from %s", self._node, len(executions), ended_nodes)
+            log.warning(
+                "node %s takes over %d executions from %s",
+                self._node,
+                len(executions),
+                ended_nodes,
+                extra=tag(LogEvent.NODE_TAKEN_OVER, node=self._node),
+            )
         for orphan in new:
             self._feed_in(orphan)
         # What was passed on is durable in an inbox: it waits for a node that can do it, and does not need the ended one.

@@ -152,7 +152,10 @@ def make_row_change(turn: PendingTurn, execution: Execution, row: ExecutionRow, 
     """A write that changes the row of an execution, and adds nothing to its history."""
     execution.state_version += 1
     write = TurnWrite(row=to_row(execution), expected_version=row.state_version)
-    return TakenTurn(turn, LiveExecution(execution, NoProgram(), row, 0), Turn(execution, now, limits), write)
+    taken = Turn(execution, now, limits)
+    if execution.status == Status.BLOCKED and row.status != Status.BLOCKED:
+        taken.blocked = execution.details.last_error
+    return TakenTurn(turn, LiveExecution(execution, NoProgram(), row, 0), taken, write)
 
 
 def is_passive(turn: PendingTurn) -> bool:

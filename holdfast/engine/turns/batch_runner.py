@@ -10,7 +10,7 @@ import functools
 import logging
 import time
 from collections.abc import Awaitable, Callable, Collection, Sequence
-from typing import TYPE_CHECKING, Final
+from typing import TYPE_CHECKING, Any, Final
 
 from holdfast.core.instants import SECOND, Instant
 from holdfast.core.placing import MayKeep
@@ -29,6 +29,7 @@ from holdfast.engine.turns.turn_taking import as_answer
 from holdfast.engine.turns.work_watch import SHORTEST_PAUSE, WorkWatch
 from holdfast.engine.turns.workers import BatchWorker, BatchWorkers
 from holdfast.errors import OutcomeUnknown, StoreError, StoreUnavailable
+from holdfast.log_events import LogEvent, tag
 
 if TYPE_CHECKING:
     from holdfast.engine.turns.services import TurnServices
@@ -217,11 +218,18 @@ class BatchRunner:
         for execution_id, reason in newer.executions.items():
             if execution_id not in self._reported:
                 self._reported.add(execution_id)
-                log.warning("execution %s is left to nodes of a newer Holdfast: %s", execution_id, reason)
+                extra = tag(LogEvent.LEFT_TO_NEWER, execution_id=execution_id)
+                log.warning("execution %s is left to nodes of a newer Holdfast: %s", execution_id, reason, extra=extra)
         for key, reason in newer.workflow_ids.items():
             if key not in self._reported:
                 self._reported.add(key)
-                log.warning("workflow id '%s' of org '%s' is left to nodes of a newer Holdfast: %s", key[1], key[0], reason)
+                log.warning(
+                    "workflow id '%s' of org '%s' is left to nodes of a newer Holdfast: %s",
+                    key[1],
+                    key[0],
+                    reason,
+                    extra=tag(LogEvent.LEFT_TO_NEWER, org=key[0], workflow_id=key[1]),
+                )
 
     def _on_prefetched(self, execution_id: str, requests: Sequence[Request]) -> None:
         """An execution was replayed, or cannot be: what was put off for it is due."""
@@ -311,7 +319,12 @@ class BatchRunner:
             self._trials.end(trial)
             await self._pause_after_failure(worker, error, f"a trial of {len(trial)} suspects")
         elif len(trial) > 1:
-            log.warning("a trial of %d suspects failed, and is split to find the one that fails: %s", len(trial), error)
+            log.warning(
+                "a trial of %d suspects failed, and is split to find the one that fails: %s",
+                len(trial),
+                error,
+                extra=tag(LogEvent.BATCH_SPLIT),
+            )
             self._trials.end()
             self._trials.isolate(trial)
             if may_be_outage(error):
@@ -329,7 +342,14 @@ class BatchRunner:
         is_try, most = self._resting.count(execution_id, error), self._services.config.max_lost
         follows = f"after {most} tries in a row the execution is blocked" if is_try else "it is tried again later, apart"
         unexpected = None if isinstance(error, StoreUnavailable) else error
-        log.error("the turn of execution %s cannot be committed; %s: %s", execution_id, follows, error, exc_info=unexpected)
+        log.error(
+            "the turn of execution %s cannot be committed; %s: %s",
+            execution_id,
+            follows,
+            error,
+            exc_info=unexpected,
+            extra=_tag_target(LogEvent.TURN_NOT_COMMITTED, trial),
+        )
         if is_try or not is_cut(error):
             await self._note_failure(worker, trial, error, is_try=is_try)
         else:  # by chance, mostly: it is tried again at once
@@ -352,7 +372,11 @@ class BatchRunner:
             await self._pause_after_failure(worker, outage, f"noting the failed turn of execution {execution_id}")
             return
         except Exception:
-            log.exception("the failed turn of execution %s could not be noted; it is tried again later", execution_id)
+            log.exception(
+                "the failed turn of execution %s could not be noted; it is tried again later",
+                execution_id,
+                extra=_tag_target(LogEvent.TURN_NOT_NOTED, trial),
+            )
             self._rest(trial, trial.requests, error)
             return
         self._failures = 0
@@ -399,7 +423,12 @@ class BatchRunner:
         self.queue.put_first(request for request in requests if request not in handed_on)
         trial = Trial(suspects)
         if len(trial) > 1:
-            log.warning("a batch of %d executions failed, and is split to find the one that fails: %s", len(trial), error)
+            log.warning(
+                "a batch of %d executions failed, and is split to find the one that fails: %s",
+                len(trial),
+                error,
+                extra=tag(LogEvent.BATCH_SPLIT),
+            )
             self._keep_apart(trial.execution_ids)
             self._trials.isolate(trial)
             self._workers.wake()
@@ -416,7 +445,14 @@ class BatchRunner:
         self._failures += 1
         pause = retry_delay(self._services.config.storage_retry, self._failures, self._services.node)
         unexpected = None if isinstance(error, StoreError) else error  # the store's messages say all; others need a trace
-        log.error("%s failed, and is tried again in %.2f s: %s", what, pause / SECOND, error, exc_info=unexpected)
+        log.error(
+            "%s failed, and is tried again in %.2f s: %s",
+            what,
+            pause / SECOND,
+            error,
+            exc_info=unexpected,
+            extra=tag(LogEvent.BATCH_FAILED, node=self._services.node),
+        )
         if self.is_stopping:
             self.abandon_resting()
             abandoned = [*self.queue.clear(), *self._trials.abandon()]
@@ -441,3 +477,10 @@ class BatchRunner:
             skipped = True  # held by another, or set since
         if not self._look_later:  # else it looks as soon as the other worker is done
             watch.look_soon(is_worth_it=skipped)
+
+
+def _tag_target(event: LogEvent, trial: Trial) -> dict[str, Any]:
+    """The fields of a record about the one execution of a trial."""
+    (target,) = trial.targets
+    workflow_id = target.workflow_id or None
+    return tag(event, org=target.org, workflow_id=workflow_id, execution_id=target.execution_id)

@@ -13,6 +13,8 @@ import time
 from collections.abc import Callable
 from typing import Any
 
+from holdfast.log_events import LogEvent, tag
+
 log = logging.getLogger("holdfast.engine")
 
 
@@ -51,7 +53,12 @@ class BlockedLoop:
         elif probe.answered_at is not None:
             if probe.reported_as:
                 spent = probe.answered_at - probe.asked_at
-                log.warning("%s has let the event loop go on, after %.1f s at least", probe.reported_as, spent)
+                log.warning(
+                    "%s has let the event loop go on, after %.1f s at least",
+                    probe.reported_as,
+                    spent,
+                    extra=tag(LogEvent.LOOP_FREE_AGAIN),
+                )
             self._probe = None
         elif (
             not probe.reported_as
@@ -65,6 +72,7 @@ class BlockedLoop:
                 probe.reported_as,
                 time.monotonic() - probe.asked_at,
                 find_stack(),
+                extra=tag(LogEvent.LOOP_BLOCKED),
             )
 
     def _ask(self, loop: asyncio.AbstractEventLoop, probe: _Probe) -> None:

@@ -19,13 +19,16 @@ from holdfast.core.effects import (
     make_task,
 )
 from holdfast.core.envelopes import ActivityBegan, Signal, Start, Terminate
-from holdfast.core.events import AnyEvent
+from holdfast.core.events import AnyEvent, WorkflowFailed
 from holdfast.core.execution import Execution
+from holdfast.core.failures import Failure
 from holdfast.core.instants import Instant
+from holdfast.engine import trouble_log
 from holdfast.engine.requests import Accepted, AnyRequest, Handled, Opened, Request
 from holdfast.engine.turns.null_programs import NoProgram
 from holdfast.engine.turns.plan import NOTHING_NEWER, AnswerRequest, LeaveAlone
 from holdfast.errors import ExecutionClosed
+from holdfast.store.rows import DeadLetterRow
 
 if TYPE_CHECKING:
     from holdfast.engine.turns.batch_effects import BatchEffects, Noted, Prefetch
@@ -50,6 +53,14 @@ class CommitOutcome(msgspec.Struct):
     """Whether activities were offered to whichever node can take them."""
     closed: list[tuple[Execution, AnyEvent]] = []
     """Executions that closed, with the event that closed each."""
+    blocked: list[tuple[Execution, Failure]] = []
+    """Executions that are blocked from now on, and why."""
+    troubled: list[tuple[Execution, Turn]] = []
+    """Turns of which the log tells people."""
+    dead_letters: Sequence[DeadLetterRow] = ()
+    """The dead letters that belong to no turn."""
+    discarded: Sequence[DeadLetterRow] = ()
+    """What would have been such, where the engine's `dead_letter_policy` discards them."""
     has_dead_letters: bool = False
     """Whether dead letters were written."""
     has_sent: bool = False
@@ -96,6 +107,8 @@ def make_outcome(plan: Plan, claims: Claims, effects: BatchEffects, lost: set[st
     unrouted = effects.unrouted.write
     outcome = CommitOutcome(
         answers=[*plan.answers, *effects.answers],
+        dead_letters=unrouted.dead_letters,
+        discarded=effects.unrouted.discarded,
         has_dead_letters=bool(unrouted.dead_letters),
         has_sent=len(unrouted.outgoing) > plan.kept,
         found_work=claims.found_work,
@@ -159,6 +172,8 @@ def _follow_turn(taken: TakenTurn, outcome: CommitOutcome, cache: ProgramCache) 
     for index, arrival in enumerate(pending.arrivals):
         if arrival.request is not None and arrival.request.future is not None:
             _answer(pending, turn, index, arrival.request, outcome)
+    if turn.troubles or turn.dead_letters or turn.blocked is not None:
+        _note_troubles(execution, turn, outcome)
     write = taken.write
     if write is None:
         if type(live.program) is not NoProgram:
@@ -183,12 +198,18 @@ def _follow_turn(taken: TakenTurn, outcome: CommitOutcome, cache: ProgramCache) 
     if write.outgoing:
         outcome.has_sent = True
         outcome.terminated.extend(one.execution_id for one in turn.outgoing if type(one.envelope) is Terminate)
-    if turn.dead_letters:
-        outcome.has_dead_letters = True
     if execution.closed_at is not None:
         outcome.closed.append((execution, turn.events[-1]))
     if type(live.program) is not NoProgram:
         cache.put(live)
+
+
+def _note_troubles(execution: Execution, turn: Turn, outcome: CommitOutcome) -> None:
+    if turn.blocked is not None:
+        outcome.blocked.append((execution, turn.blocked))
+    if turn.troubles or turn.dead_letters:
+        outcome.troubled.append((execution, turn))
+        outcome.has_dead_letters = outcome.has_dead_letters or bool(turn.dead_letters)
 
 
 def _answer(pending: PendingTurn, turn: Turn, index: int, request: Request, outcome: CommitOutcome) -> None:
@@ -222,3 +243,18 @@ def _sequence_of(answer: TurnAnswer | None) -> int | None:
 
 def _is_done(answer: TurnAnswer) -> bool:
     return answer.is_done if type(answer) is Acknowledged else True
+
+
+def log_troubles(outcome: CommitOutcome, node: str) -> None:
+    """Tell people in the log what a committed batch met; there is nothing to tell of most."""
+    for execution, closing in outcome.closed:
+        if type(closing) is WorkflowFailed:
+            trouble_log.log_failed(execution, closing.failure, node)
+    for execution, failure in outcome.blocked:
+        trouble_log.log_blocked(execution, failure, node)
+    for execution, turn in outcome.troubled:
+        trouble_log.log_turn(execution, turn, node)
+    for row in outcome.dead_letters:
+        trouble_log.log_dead_letter(row, node)
+    for row in outcome.discarded:
+        trouble_log.log_discarded(row, node)

@@ -15,6 +15,7 @@ from holdfast.engine.turns.loading import find_last_turn, replay
 from holdfast.engine.turns.outside_task import call_outside_task
 from holdfast.engine.turns.program_cache import LiveExecution
 from holdfast.errors import HoldfastError
+from holdfast.log_events import LogEvent, tag
 
 if TYPE_CHECKING:
     from holdfast.engine.requests import Request
@@ -123,9 +124,9 @@ class HistoryPrefetch:
                 if live is not None:
                     await self._keep(live, epoch)
         except HoldfastError as error:
-            log.warning("execution %s could not be replayed ahead, and is replayed under its lock: %s", execution_id, error)
-        except Exception:
-            log.exception("execution %s could not be replayed ahead, and is replayed under its lock", execution_id)
+            _log_failed(org, execution_id, error, None)
+        except Exception as error:  # noqa: BLE001 - whatever it is, the turn that is taken under the lock meets it too
+            _log_failed(org, execution_id, error, error)
         self._finish(execution_id)
 
     def _finish(self, execution_id: str) -> None:
@@ -200,3 +201,14 @@ def _slice(history: Sequence[HistoryRow]) -> Iterator[list[HistoryRow]]:
             part, count = [], 0
     if part:
         yield part
+
+
+def _log_failed(org: str, execution_id: str, error: Exception, unexpected: Exception | None) -> None:
+    log.log(
+        logging.WARNING if unexpected is None else logging.ERROR,
+        "execution %s could not be replayed ahead, and is replayed under its lock: %s",
+        execution_id,
+        error,
+        exc_info=unexpected,
+        extra=tag(LogEvent.REPLAY_AHEAD_FAILED, org=org, execution_id=execution_id),
+    )

@@ -54,6 +54,7 @@ from holdfast.engine.turns.batch_runner import BatchRunner
 from holdfast.engine.turns.work_watch import WorkWatch
 from holdfast.engine.turns.workers import BatchWorker, BatchWorkers
 from holdfast.errors import EngineClosed
+from holdfast.log_events import LogEvent, tag
 
 if TYPE_CHECKING:
     from holdfast.core.placing import MayKeep
@@ -225,7 +226,13 @@ class Pump:
     def _on_worker_end(self, task: asyncio.Task[None]) -> None:
         """A worker ends with its pump. If anything else ended it, its process cannot do its work any more."""
         if not self._runner.is_stopping and not task.cancelled() and (error := task.exception()) is not None:
-            log.critical("%s was ended by %s: restart this process", task.get_name(), name_type(error), exc_info=error)
+            log.critical(
+                "%s was ended by %s: restart this process",
+                task.get_name(),
+                name_type(error),
+                exc_info=error,
+                extra=tag(LogEvent.TASK_ENDED),
+            )
         self._notify_rest()
 
     def _notify_rest(self) -> None:

@@ -37,13 +37,18 @@ class Trial:
         return list(self._members)
 
     @property
+    def targets(self) -> list[ClaimTarget]:
+        """The suspects, each with all that a claim of it names."""
+        return [target for target, _ in self._members.values()]
+
+    @property
     def requests(self) -> list[AnyRequest]:
         """This node's own requests for its members; each once, though two members may share one."""
         return list(dict.fromkeys(request for _, requests in self._members.values() for request in requests))
 
     def make_order(self) -> BatchOrder:
         """The order for the batch that runs this trial."""
-        return BatchOrder(self.requests, [target for target, _ in self._members.values()])
+        return BatchOrder(self.requests, self.targets)
 
     def add(self, execution_id: str, requests: Iterable[AnyRequest]) -> None:
         """Add requests that came meanwhile for one of the executions of this trial."""

@@ -5,7 +5,7 @@ from __future__ import annotations
 import logging
 from collections.abc import Iterable, Sequence
 from time import monotonic  # the guard puts a slower one into the module
-from typing import TYPE_CHECKING, Final
+from typing import TYPE_CHECKING, Any, Final
 
 from holdfast.core.effects import Turn
 from holdfast.core.envelopes import ActivityBegan, AnyEnvelope, InternalContinue, Signal, Terminate
@@ -13,6 +13,7 @@ from holdfast.core.execution import Execution
 from holdfast.core.failures import Failure, describe_exception
 from holdfast.core.payloads import Payload
 from holdfast.core.placing import MayKeep, place_activities
+from holdfast.core.troubles import LetterDiscarded
 from holdfast.core.turn import hold_signals, take_turn
 from holdfast.engine.quarantine import clear_note
 from holdfast.engine.rows import from_row, to_row
@@ -25,9 +26,9 @@ from holdfast.engine.turns.plan import AnswerRequest
 from holdfast.engine.turns.program_cache import LiveExecution
 from holdfast.engine.turns.taken_turns import TakenTurn
 from holdfast.engine.turns.turn_order import SHORT_TURN, TurnKind, find_overtaken
-from holdfast.engine.turns.unrouted import log_discarded
 from holdfast.engine.turns.writing import dead_letter_refused, make_write
 from holdfast.errors import HoldfastError, StoreError, TurnTooLarge, TurnTooLong
+from holdfast.log_events import LogEvent, tag, tag_execution
 from holdfast.store.contract import TurnWrite
 from holdfast.store.rows import ExecutionRow
 
@@ -231,7 +232,7 @@ class TurnTaker:
         if turn.answers:
             dead_letter_refused(pending, turn)
         if turn.dead_letters and self._services.config.dead_letter_policy == "discard":
-            _discard(pending, turn)
+            _discard(turn)
         details = execution.details
         if (details.tries or details.suspect) and turn.events:
             clear_note(details)
@@ -293,7 +294,8 @@ class TurnTaker:
         execution.state_version += 1
         blocked = LiveExecution(execution, NoProgram(), row, 0)
         write = TurnWrite(row=to_row(execution), expected_version=expected)
-        self._effects.taken.append(TakenTurn(pending, blocked, Turn(execution, self._clock.now(), self._limits), write))
+        turn = Turn(execution, self._clock.now(), self._limits, blocked=error)
+        self._effects.taken.append(TakenTurn(pending, blocked, turn, write))
         self._effects.park(pending, row.route)
 
     def _refuse_size(self, pending: PendingTurn, live: LiveExecution, error: TurnTooLarge) -> None:
@@ -318,7 +320,10 @@ class TurnTaker:
         """
         if pending.follows:
             log.error(
-                "execution %s cannot take its first turn, which waits in its inbox", pending.execution_id, exc_info=error
+                "execution %s cannot take its first turn, which waits in its inbox",
+                pending.execution_id,
+                exc_info=error,
+                extra=_tag(LogEvent.FIRST_TURN_PUT_OFF, pending),
             )
             self.leave_to_inbox(pending)
             return
@@ -328,6 +333,7 @@ class TurnTaker:
             "execution %s cannot take a turn, so its callers are refused and its inbox rows wait; run `holdfast check`",
             pending.execution_id,
             exc_info=error,
+            extra=_tag(LogEvent.TURN_NOT_POSSIBLE, pending),
         )
         effects = self._effects
         if pending.start is not None:
@@ -370,6 +376,7 @@ class TurnTaker:
             "a turn of execution %s failed unexpectedly; it is tried again, or the execution blocked: see `holdfast show`",
             pending.execution_id,
             exc_info=error,
+            extra=tag_execution(LogEvent.TURN_FAILED, live.execution),
         )
         if pending.follows or not any(arrival.row is not None for arrival in pending.arrivals):
             try:
@@ -442,10 +449,18 @@ def as_answer(error: Exception) -> HoldfastError:
     return StoreError(f"Expected to take a turn, but {type(error).__name__}: {error}. See the log.")
 
 
-def _discard(pending: PendingTurn, turn: Turn) -> None:
+def _discard(turn: Turn) -> None:
     for letter in turn.dead_letters:
-        log_discarded(pending.execution_id, letter.reason)
+        turn.troubles.append(LetterDiscarded(letter.reason))
     turn.dead_letters.clear()
+
+
+def _tag(event: LogEvent, pending: PendingTurn) -> dict[str, Any]:
+    """The fields of a record about an execution that may not be loaded."""
+    workflow_id, workflow = None, None
+    if pending.start is not None:
+        workflow_id, workflow = pending.start.workflow_id, pending.start.workflow
+    return tag(event, org=pending.org, workflow=workflow, workflow_id=workflow_id, execution_id=pending.execution_id)
 
 
 def _too_large(execution: Execution, size: int, limit: int) -> TurnTooLarge:

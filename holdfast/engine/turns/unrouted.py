@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import logging
 from collections.abc import Iterable
 
 import msgspec
@@ -16,8 +15,6 @@ from holdfast.engine.turns.arrivals import Arrival
 from holdfast.errors import HoldfastError
 from holdfast.store.contract import UnroutedWrite
 from holdfast.store.rows import DeadLetterRow, InboxRow, RequestRow, Route
-
-log = logging.getLogger("holdfast.engine")
 
 
 class DeadLetterRules(msgspec.Struct, frozen=True):
@@ -35,6 +32,8 @@ class UnroutedWrites:
     def __init__(self, rules: DeadLetterRules) -> None:
         self._rules = rules
         self.write = UnroutedWrite()
+        self.discarded: list[DeadLetterRow] = []
+        """What would have become dead letters, where the engine's `dead_letter_policy` discards those."""
 
     def begin_with(self, planned: UnroutedWrite) -> None:
         """Begin with what the plan of the batch writes beside its turns. It is copied: the plan stays as it is."""
@@ -63,9 +62,8 @@ class UnroutedWrites:
         )
 
     def discard_dead_letters(self) -> None:
-        """Write no dead letters, as the engine's `dead_letter_policy` may say: what they held is only in the log."""
-        for letter in self.write.dead_letters:
-            log_discarded(letter.execution_id or letter.workflow_id, letter.reason)
+        """Write no dead letters, as the engine's `dead_letter_policy` may say: that there were some is only in the log."""
+        self.discarded.extend(self.write.dead_letters)
         self.write.dead_letters.clear()
 
     def fail(self, arrivals: Iterable[Arrival], error: Exception) -> None:
@@ -111,8 +109,3 @@ def make_readdressed(row: InboxRow, execution_id: str, envelope: AnyEnvelope, ro
     """An inbox row as it is to become where what it brought waits for an execution."""
     changes = {"execution_id": execution_id, "workflow_id": "", "body": codec.encode(envelope), "route": route}
     return msgspec.structs.replace(row, **changes)
-
-
-def log_discarded(receiver: str, reason: str) -> None:
-    """Say in the log what would have become a dead letter, where the engine's `dead_letter_policy` discards those."""
-    log.warning("an envelope for '%s' could not be handled, and dead_letter_policy discards it: %s", receiver, reason)

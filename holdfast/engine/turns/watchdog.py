@@ -28,6 +28,7 @@ from typing import TYPE_CHECKING, Any, Final
 
 from holdfast.engine.turns.blocked_loop import BlockedLoop
 from holdfast.engine.turns.turn_limit import CallToken, TurnLimit
+from holdfast.log_events import LogEvent, tag
 
 if TYPE_CHECKING:
     from holdfast.engine.turns.pump import Pump
@@ -191,7 +192,8 @@ class Watchdog:
 
     def _end_process(self, message: str) -> None:
         # In a thread, since the code that is stuck may hold a lock of the log.
-        last_words = threading.Thread(target=log.critical, args=("%s", message), daemon=True)
+        extra = tag(LogEvent.PROCESS_ENDED)
+        last_words = threading.Thread(target=lambda: log.critical("%s", message, extra=extra), daemon=True)
         last_words.start()
         last_words.join(EXIT_STEP_SECONDS)
         if self._give_up_lease is not None:
@@ -203,7 +205,12 @@ class Watchdog:
         if since is None or since == self._reported or now - since < self._slow_after:
             return
         self._reported = since
-        log.warning("a batch has been running for %.1f s; the loop's thread is at:\n%s", now - since, self._find_stack())
+        log.warning(
+            "a batch has been running for %.1f s; the loop's thread is at:\n%s",
+            now - since,
+            self._find_stack(),
+            extra=tag(LogEvent.BATCH_SLOW),
+        )
 
     def _find_stack(self) -> str:
         frame = sys._current_frames().get(self._watched_thread)

@@ -6,6 +6,7 @@ import logging
 from typing import TYPE_CHECKING, Final
 
 from holdfast.errors import NewerDatabase, NotOurDatabase, OlderDatabase, StoreError
+from holdfast.log_events import LogEvent, tag
 from holdfast.store.postgres.failures import DRIVER_ERRORS, translate
 from holdfast.store.postgres.statements import place, quote_name, read_migrations, read_schema
 
@@ -103,4 +104,8 @@ async def _check_server(connection: Connection, address: DatabaseAddress) -> Non
     if is_replica:
         raise StoreError(f"Expected to write to {address.shown}, but it is a replica. Connect to the primary.")
     if durability == "off":
-        log.warning("%s has synchronous_commit=off: what it says it committed may be lost in a crash", address.shown)
+        log.warning(
+            "%s has synchronous_commit=off: what it says it committed may be lost in a crash",
+            address.shown,
+            extra=tag(LogEvent.COMMITS_NOT_DURABLE),
+        )

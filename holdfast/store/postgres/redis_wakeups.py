@@ -13,6 +13,7 @@ from contextlib import suppress
 from typing import TYPE_CHECKING, Any, Final
 
 from holdfast.errors import InvalidConfiguration
+from holdfast.log_events import LogEvent, tag
 from holdfast.store.contract import WakeReason
 from holdfast.store.postgres.wakeups import Coalescer, name_channel
 
@@ -65,6 +66,7 @@ class RedisWakeups:
                     log.warning(
                         "Redis is out of reach: until it is back, nodes learn of work by their heartbeats alone: %s",
                         error,
+                        extra=tag(LogEvent.WAKE_UPS_LOST),
                     )
                 is_first = False
                 self._has_tried.set()

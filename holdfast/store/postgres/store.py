@@ -10,6 +10,7 @@ from typing import Any, Final, TypeVar
 
 from holdfast.core.instants import Instant
 from holdfast.errors import OutcomeUnknown, StoreError, StoreUnavailable
+from holdfast.log_events import LogEvent, tag
 from holdfast.store.columns import from_execution_row
 from holdfast.store.contract import HeartbeatConnection, Once, Transaction, UserFunction, WakeReason
 from holdfast.store.postgres.checks import check_database
@@ -111,7 +112,8 @@ class PostgresStore(Reads, PostgresNodes):
         if address.is_pooled:  # a session is nobody's for long: it cannot listen
             log.warning(
                 "behind a pooler and without `wakeups=redis://…` in the URL, nodes hear of each other's work only by their "
-                "heartbeats"
+                "heartbeats",
+                extra=tag(LogEvent.NO_WAKE_UPS),
             )
             return None
         return PostgresWakeups(self._connections, self._receive_wake_up)

@@ -25,6 +25,7 @@ import sqlite3
 from concurrent.futures import Executor
 from typing import Final
 
+from holdfast.log_events import LogEvent, tag
 from holdfast.store.sqlite.connections import Connections
 
 MEGABYTE: Final = 1 << 20
@@ -99,4 +100,9 @@ class Checkpoints:
             self._task = None
 
     def _warn(self, error: Exception) -> None:
-        _log.warning("could not make a checkpoint of '%s', and try again later: %s", self._connections.path, error)
+        _log.warning(
+            "could not make a checkpoint of '%s', and try again later: %s",
+            self._connections.path,
+            error,
+            extra=tag(LogEvent.CHECKPOINT_FAILED),
+        )
