@@ -41,6 +41,8 @@
     │   │   └── CodecMissing        values that only the codec which encoded them can decode
     │   └── StoreUnavailable        read-only, disk full, connection lost, timed out
     │       └── OutcomeUnknown      the commit may or may not have happened
+    ├── ExecutionBlocked            raised by `result()` if it is not to wait for a blocked execution
+    ├── ResultTimedOut              raised by `result(timeout=…)`; also a TimeoutError
     ├── EngineClosed
     ├── WrongEventLoop              an engine was awaited in another loop than its own
     ├── DeterminismError
@@ -286,6 +288,31 @@ class OutcomeUnknown(StoreUnavailable):
     """The connection broke during a commit: it may or may not have happened."""
 
 
+class ExecutionBlocked(HoldfastError):
+    """The execution whose result is awaited is blocked: it takes no turns until its code was corrected and it is retried.
+
+    `type` and `reason` are the type and the message of the error that blocked it.
+    """
+
+    def __init__(
+        self, message: str, *, workflow_id: str = "", execution_id: str = "", type: str = "", reason: str = ""
+    ) -> None:
+        super().__init__(message)
+        self.workflow_id = workflow_id
+        self.execution_id = execution_id
+        self.type = type
+        self.reason = reason
+
+
+class ResultTimedOut(HoldfastError, TimeoutError):
+    """The execution did not end within the time that the caller gave it; it goes on. The message says what it waits for."""
+
+    def __init__(self, message: str, *, workflow_id: str = "", execution_id: str = "") -> None:
+        super().__init__(message)
+        self.workflow_id = workflow_id
+        self.execution_id = execution_id
+
+
 class EngineClosed(HoldfastError):
     """The engine was not opened yet, or is shut down; those who wait for a result then get this too."""
 
@@ -449,6 +476,8 @@ STATUS_CODES: Mapping[type[HoldfastError], int] = {
     UnknownActivity: 404,
     NotFound: 404,
     Conflict: 409,
+    ExecutionBlocked: 409,
+    ResultTimedOut: 504,
     EngineClosed: 503,
     StoreError: 500,
     StoreUnavailable: 503,

@@ -35,6 +35,8 @@ class LogEvent(StrEnum):
     OFFER_NOT_READ = "offer_not_read"
 
     # --- who waits for a result ---
+    RESULT_WAITS_FOR_BLOCKED = "result_waits_for_blocked"
+    RESULT_WAITS_FOR_CODE = "result_waits_for_code"
     RESULT_NOT_READ = "result_not_read"
 
     # --- turns and batches ---

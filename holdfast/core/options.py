@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from enum import StrEnum
+from typing import Literal, TypeAlias
 
 import msgspec
 
@@ -35,6 +36,10 @@ class ActivityOptions(msgspec.Struct, frozen=True, omit_defaults=True, gc=False,
 
 
 DEFAULT_OPTIONS = ActivityOptions()
+
+
+OnBlocked: TypeAlias = Literal["wait", "raise"]
+"""What whoever awaits a result does if the execution is or becomes blocked."""
 
 
 class ParentClose(StrEnum):

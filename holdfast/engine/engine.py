@@ -15,7 +15,9 @@ from holdfast.activities.definitions import Activity
 from holdfast.code.definitions import Workflow, check_workflow
 from holdfast.core import events
 from holdfast.core.ids import DEFAULT_ORG, check_identifier, make_execution_id
+from holdfast.core.instants import Duration
 from holdfast.core.lifecycle import Status
+from holdfast.core.options import OnBlocked
 from holdfast.engine.catalog import Catalog
 from holdfast.engine.clock import Clock, StoreClock, SystemClock
 from holdfast.engine.config import (
@@ -79,6 +81,8 @@ class Engine:
 
     _takes_all = True
     """Whether an engine that owns its store takes what nobody else would: not where it only takes calls."""
+    _on_blocked: OnBlocked = "wait"
+    """What `result()` does about a blocked execution, unless it is told."""
 
     def __init__(
         self,
@@ -136,15 +140,14 @@ class Engine:
         return Runtime(deps, self._on_replaced)
 
     def _make_result_waits(self) -> ResultWaits:
-        runtime = self._runtime
         return ResultWaits(
             ResultWaitsDeps(
                 store=self.store,
+                clock=self.clock,
                 delivery=self._delivery,
-                cache=runtime.cache,
-                waiters=runtime.result_waiters,
-                remote=runtime.remote_results,
-                spawn=runtime.spawn,
+                runtime=self._runtime,
+                routes=self.routes,
+                query_status=self.query_status,
                 await_end=self._await_end,
             )
         )
@@ -415,10 +418,24 @@ class Engine:
         self._check_open()
         return await self._queries.result(org, target)
 
-    async def wait_for_result(self, target: str, hint: Any = Any, *, org: str = DEFAULT_ORG) -> Any:
-        """Wait until an execution ends and return its result, decoded as `hint`; `handle(…).result()` calls this."""
+    async def wait_for_result(
+        self,
+        target: str,
+        hint: Any = Any,
+        *,
+        org: str = DEFAULT_ORG,
+        timeout: Duration | None = None,
+        on_blocked: OnBlocked | None = None,
+    ) -> Any:
+        """Wait until an execution ends and return its result, decoded as `hint`; `handle(…).result()` calls this.
+
+        Raises ResultTimedOut, which is a TimeoutError, after `timeout` (seconds or a timedelta), and says what the
+        execution waits for. If the execution is or becomes blocked, `on_blocked="raise"` raises ExecutionBlocked;
+        `"wait"`, the default, logs it once and waits.
+        """
         self._check_open()
-        return (await self._result_waits.wait(org, target)).to_value(hint)
+        policy = self._on_blocked if on_blocked is None else on_blocked
+        return (await self._result_waits.wait(org, target, timeout=timeout, on_blocked=policy)).to_value(hint)
 
     async def _await_end(self, watcher: asyncio.Future[events.AnyEvent]) -> events.AnyEvent:
         return await watcher

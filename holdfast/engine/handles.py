@@ -6,6 +6,9 @@ from typing import TYPE_CHECKING, Any, Generic, Protocol, TypeVar
 
 import msgspec
 
+from holdfast.core.instants import Duration
+from holdfast.core.options import OnBlocked
+
 if TYPE_CHECKING:
     from holdfast.engine.views import ExecutionInfo, History
 
@@ -41,7 +44,15 @@ class ExecutionVerbs(Protocol):
         """The id of the execution that a start in a caller's transaction led to. Raises ExecutionNotFound."""
         ...
 
-    async def wait_for_result(self, target: str, hint: Any = Any, *, org: str) -> Any:
+    async def wait_for_result(
+        self,
+        target: str,
+        hint: Any = Any,
+        *,
+        org: str,
+        timeout: Duration | None = None,
+        on_blocked: OnBlocked | None = None,
+    ) -> Any:
         """Wait until an execution ends and return its result, decoded as `hint`."""
         ...
 
@@ -112,9 +123,21 @@ class WorkflowHandle(Generic[R]):
             self.created, self.execution_id = started == self.execution_id, started
         return self._address
 
-    async def result(self) -> R:
-        """Wait for the result, through `continue_as`. Raises WorkflowFailed, WorkflowCancelled or WorkflowTerminated."""
-        value: R = await self._engine.wait_for_result(await self._find(), self._hint, org=self.org)
+    async def result(
+        self,
+        *,
+        timeout: Duration | None = None,
+        on_blocked: OnBlocked | None = None,
+    ) -> R:
+        """Wait for the result, through `continue_as`. Raises WorkflowFailed, WorkflowCancelled or WorkflowTerminated.
+
+        After `timeout` (seconds or a timedelta) it raises ResultTimedOut, which is a TimeoutError, and says what the
+        execution waits for; the execution goes on. If the execution is or becomes blocked, `on_blocked="raise"` raises
+        ExecutionBlocked; `"wait"` logs it once and waits. That is the default, but for engines of `holdfast.testing`.
+        """
+        value: R = await self._engine.wait_for_result(
+            await self._find(), self._hint, org=self.org, timeout=timeout, on_blocked=on_blocked
+        )
         return value
 
     async def status(self) -> ExecutionInfo:

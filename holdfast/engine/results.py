@@ -5,15 +5,19 @@ from __future__ import annotations
 import asyncio
 import logging
 from collections import OrderedDict
+from collections.abc import Callable
 from typing import TYPE_CHECKING, Any, Final, TypeAlias
+from weakref import WeakKeyDictionary
 
 import msgspec
 
 from holdfast.core import codec, events, payloads
 from holdfast.core.events import AnyEvent
-from holdfast.core.failures import decode_failure_details
+from holdfast.core.execution import Execution
+from holdfast.core.failures import Failure, decode_failure_details
+from holdfast.core.lifecycle import Status
 from holdfast.core.signals import missing_error
-from holdfast.engine.rows import to_turns
+from holdfast.engine.rows import from_row, to_turns
 from holdfast.errors import (
     CorruptStore,
     HoldfastError,
@@ -27,6 +31,7 @@ from holdfast.log_events import LogEvent, tag
 
 if TYPE_CHECKING:
     from holdfast.store.contract import Store
+    from holdfast.store.rows import ExecutionRow
 
 log = logging.getLogger("holdfast.engine")
 
@@ -36,6 +41,10 @@ LARGEST_KEPT: Final = 4_096
 
 ExecutionKey: TypeAlias = tuple[str, str]
 """(org, execution id): an org never hears of another's executions."""
+
+
+TellBlocked: TypeAlias = Callable[[Execution, Failure], HoldfastError | None]
+"""Called once if the awaited execution is blocked, with the reason; the error that it returns ends the wait."""
 
 
 class Ending(msgspec.Struct, frozen=True):
@@ -55,6 +64,8 @@ class ResultWaiters:
 
     def __init__(self) -> None:
         self._watchers: dict[ExecutionKey, list[asyncio.Future[AnyEvent]]] = {}
+        self._untold: WeakKeyDictionary[asyncio.Future[AnyEvent], TellBlocked] = WeakKeyDictionary()
+        """Whom to tell if the execution is blocked that they wait for."""
         self._recent: OrderedDict[ExecutionKey, AnyEvent] = OrderedDict()
 
     def note(self, key: ExecutionKey, closing: AnyEvent) -> None:
@@ -73,11 +84,25 @@ class ResultWaiters:
         """The closing event of an execution that closed a short while ago; None if it is not kept."""
         return self._recent.get(key)
 
-    def watch(self, key: ExecutionKey) -> asyncio.Future[AnyEvent]:
+    def watch(self, key: ExecutionKey, tell_blocked: TellBlocked | None = None) -> asyncio.Future[AnyEvent]:
         """A future of the closing event of an execution. Call `forget` when nobody awaits it any more."""
         future: asyncio.Future[AnyEvent] = asyncio.get_running_loop().create_future()
         self._watchers.setdefault(key, []).append(future)
+        if tell_blocked is not None:
+            self._untold[future] = tell_blocked
         return future
+
+    def wants_blocked(self, key: ExecutionKey) -> bool:
+        """Whether somebody who waits for an execution has not been told yet that it is blocked."""
+        return any(future in self._untold for future in self._watchers.get(key, ()))
+
+    def note_blocked(self, execution: Execution, failure: Failure) -> None:
+        """Tell those who wait for an execution that it is blocked, each of them once."""
+        for future in self._watchers.get((execution.org, execution.execution_id), ()):
+            tell = self._untold.pop(future, None)
+            error = None if tell is None else tell(execution, failure)
+            if error is not None and not future.done():
+                future.set_exception(error)
 
     def forget(self, key: ExecutionKey, future: asyncio.Future[AnyEvent]) -> None:
         """Drop a future that `watch` gave out: nobody awaits it any more."""
@@ -165,7 +190,10 @@ class RemoteResults:
 
     async def _look(self) -> None:
         orgs = {execution_id: org for org, execution_id in self._waiters.watched}
-        for execution_id in await self._store.find_closed(list(orgs)):
+        for execution_id, is_closed in (await self._store.find_settled(list(orgs))).items():
+            if not is_closed:
+                await self._tell_blocked(orgs[execution_id], execution_id)
+                continue
             try:
                 closing = await read_closing(self._store, execution_id)
             except (CorruptStore, NewerFormat):
@@ -176,6 +204,23 @@ class RemoteResults:
                 )
                 continue
             self._waiters.note((orgs[execution_id], execution_id), closing)
+
+    async def _tell_blocked(self, org: str, execution_id: str) -> None:
+        if not self._waiters.wants_blocked((org, execution_id)):
+            return
+        row = await self._store.find_execution(org, execution_id)
+        if row is None or row.status != Status.BLOCKED:
+            return  # it was retried meanwhile
+        try:
+            self._waiters.note_blocked(*read_blocked(row))
+        except (CorruptStore, NewerFormat):
+            return  # a node that can read it tells of it
+
+
+def read_blocked(row: ExecutionRow) -> tuple[Execution, Failure]:
+    """A blocked execution, and why it is. Raises CorruptStore or NewerFormat."""
+    execution = from_row(row)
+    return execution, execution.details.last_error or Failure(type="unknown", message="")
 
 
 def to_value(closing: AnyEvent, hint: Any, workflow_id: str, execution_id: str) -> Any:

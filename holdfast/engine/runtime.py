@@ -337,6 +337,8 @@ class Runtime:
             self.runner.start(task)
         for execution, closing in outcome.closed:
             self.result_waiters.note((execution.org, execution.execution_id), closing)
+        for execution, failure in outcome.blocked:
+            self.result_waiters.note_blocked(execution, failure)
         if outcome.forwards:
             self.spawn(self._forward(outcome.forwards))
         if outcome.has_offers:
@@ -344,10 +346,10 @@ class Runtime:
             self.membership.peers.wake(WakeReason.OFFERS)
         if outcome.has_sent:
             self.membership.peers.wake(WakeReason.WORK)
-        if outcome.closed:
+        if outcome.closed or outcome.blocked:
             self.membership.peers.wake(WakeReason.ENDS)
-            if self.retention is not None:
-                self.retention.note(self._clock.now())
+        if outcome.closed and self.retention is not None:
+            self.retention.note(self._clock.now())
         if outcome.has_dead_letters and self.dead_letter_retention is not None:
             self.dead_letter_retention.note(self._clock.now())
         log_troubles(outcome, self._node)

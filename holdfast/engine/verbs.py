@@ -12,7 +12,9 @@ from typing import Any, Protocol, TypeVar, Unpack, overload
 
 from holdfast.code.definitions import Workflow
 from holdfast.core.ids import DEFAULT_ORG
+from holdfast.core.instants import Duration
 from holdfast.core.lifecycle import Status
+from holdfast.core.options import OnBlocked
 from holdfast.engine.handles import SignalResponse, SignalWithStartResponse, WorkflowHandle
 from holdfast.engine.nodes.roster import NodeInfo
 from holdfast.engine.use_cases.start_options import SignalWithStartOptions, StartOptions
@@ -106,8 +108,19 @@ class Verbs(Protocol):
         """The result of an execution as plain JSON values; None while it is open. Raises a WorkflowError if it has none."""
         ...
 
-    async def wait_for_result(self, target: str, hint: Any = Any, *, org: str = DEFAULT_ORG) -> Any:
-        """Wait until an execution ends and return its result, decoded as `hint`; `handle(…).result()` calls this."""
+    async def wait_for_result(
+        self,
+        target: str,
+        hint: Any = Any,
+        *,
+        org: str = DEFAULT_ORG,
+        timeout: Duration | None = None,
+        on_blocked: OnBlocked | None = None,
+    ) -> Any:
+        """Wait until an execution ends and return its result, decoded as `hint`; `handle(…).result()` calls this.
+
+        Raises ResultTimedOut after `timeout`; ExecutionBlocked if `on_blocked` is "raise", and the execution is blocked.
+        """
         ...
 
     async def history(self, target: str, *, org: str = DEFAULT_ORG) -> History:

@@ -327,8 +327,8 @@ class Reader(Protocol):
         """When the earliest timer on these routes comes due, those of `skip` aside."""
         ...
 
-    async def find_closed(self, execution_ids: Collection[str]) -> set[str]:
-        """Which of these executions are closed."""
+    async def find_settled(self, execution_ids: Collection[str]) -> dict[str, bool]:
+        """Which of these executions are closed (True), or blocked (False); those that are neither are not in it."""
         ...
 
     async def find_oldest_closed(self) -> Instant | None:

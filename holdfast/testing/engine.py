@@ -11,6 +11,7 @@ from weakref import WeakSet
 from holdfast.activities.definitions import Activity
 from holdfast.code.definitions import Workflow
 from holdfast.core.events import AnyEvent
+from holdfast.core.options import OnBlocked
 from holdfast.engine.config import EngineOptions
 from holdfast.engine.encoded_store import find_bare_store
 from holdfast.engine.engine import Engine
@@ -62,10 +63,12 @@ class TestEngine(Engine):
     `start` is the time at which it begins. `patience` is how many real seconds `clock.advance` and `settle` wait for an
     activity: one that takes longer is taken to wait for time to pass. With 0 only those that need no real waiting count.
     `clock` lets several engines on one store share their time; without it the engine is alone in its time, and beats so
-    seldom on a shared store that a test does not notice. Other options are those of `Engine`.
+    seldom on a shared store that a test does not notice. `result()` raises ExecutionBlocked if the execution is blocked,
+    unless it gets `on_blocked="wait"`; its `timeout` is in virtual time. Other options are those of `Engine`.
     """
 
     __test__ = False  # a name for users, not a class of tests
+    _on_blocked: OnBlocked = "raise"
     clock: VirtualClock  # type: ignore[mutable-override]  # tests drive it; the engine only reads it
 
     def __init__(

@@ -157,7 +157,7 @@ async def test_ends_are_asked_for_with_one_query_for_all(nodes: Nodes) -> None:
 
     await nodes.clock.advance(seconds=20)
 
-    assert store.calls["find_closed"] == store.calls["beat"]
+    assert store.calls["find_settled"] == store.calls["beat"]
     assert store.calls["load_last_turn"] == 0
     for answer in answers:
         answer.cancel()
@@ -174,7 +174,7 @@ async def test_nobody_asks_for_ends_that_nobody_waits_for(nodes: Nodes) -> None:
         await a.signal_workflow(f"w-{number}", "go", "went")
     await nodes.clock.advance(seconds=20)
 
-    assert store.calls["find_closed"] == 0
+    assert store.calls["find_settled"] == 0
 
 
 async def test_node_that_is_alone_wakes_nobody(nodes: Nodes) -> None:

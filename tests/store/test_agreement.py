@@ -208,7 +208,7 @@ async def see(store: Store) -> dict[str, object]:
         "counts": await store.count(),
         "nodes": timeless(await store.list_nodes()),
         "lost offers": [await store.list_lost_offers(alive, limit=5) for alive in ((), ["a"])],
-        "closed": await store.find_closed([id_of(number) for number in NUMBERS]),
+        "closed": await store.find_settled([id_of(number) for number in NUMBERS]),
         "oldest closed": await store.find_oldest_closed(),
         "oldest dead letter": await store.find_oldest_dead_letter(),
         "problems": await store.check(),

@@ -175,10 +175,10 @@ async def test_closed_executions_are_told_from_others(store: Store) -> None:
     await commit(store, make_start(make_row(2)))
     await close(store, 3, at=1, org=OTHER)
 
-    closed = await store.find_closed([id_of(number) for number in (1, 2, 3, 4)])
+    closed = set(await store.find_settled([id_of(number) for number in (1, 2, 3, 4)]))
 
     assert closed == {id_of(1), id_of(3)}
-    assert await store.find_closed([]) == set()
+    assert await store.find_settled([]) == {}
 
 
 # --- several at once ---

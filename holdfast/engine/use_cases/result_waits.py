@@ -1,73 +1,200 @@
-"""Waiting for the end of executions, wherever they take their turns, through `continue_as`."""
+"""Waiting for the result of an execution: through `continue_as`, within a time, and not in silence if it is blocked."""
 
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Awaitable, Callable, Coroutine
+import logging
+from collections.abc import Awaitable, Callable
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Final, Protocol, get_args
 
 from holdfast.core import events
-from holdfast.engine.results import Ending, read_closing
+from holdfast.core.instants import SECOND, Duration, Micros, to_micros
+from holdfast.core.lifecycle import Status
+from holdfast.core.options import OnBlocked
+from holdfast.engine.clock import Clock, call_after
+from holdfast.engine.results import Ending, read_blocked, read_closing
+from holdfast.errors import ExecutionBlocked, HoldfastError, InvalidArguments, ResultTimedOut
+from holdfast.log_events import LogEvent, tag_execution
 
 if TYPE_CHECKING:
-    from holdfast.engine.results import RemoteResults, ResultWaiters
-    from holdfast.engine.turns.program_cache import ProgramCache
+    from holdfast.core.execution import Execution
+    from holdfast.core.failures import Failure
+    from holdfast.engine.routes import Routes
+    from holdfast.engine.runtime import Runtime
     from holdfast.engine.use_cases.delivery import Delivery
+    from holdfast.engine.views import ExecutionInfo
     from holdfast.store.contract import Store
+
+log = logging.getLogger("holdfast.engine")
+
+LONGEST_LOOK: Final = 5.0
+"""Real seconds for finding out what an execution waits for, once the time of its caller is over."""
+
+
+class QueryStatus(Protocol):
+    """Asks for the status of an execution."""
+
+    def __call__(self, target: str, *, org: str) -> Awaitable[ExecutionInfo]: ...
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ResultWaitsDeps:
-    """What waiting for results works with."""
+    """What waiting for results needs of an engine."""
 
     store: Store
+    clock: Clock
     delivery: Delivery
-    cache: ProgramCache
-    """The programs that are alive here: who is among them is open, and nobody need ask."""
-    waiters: ResultWaiters
-    remote: RemoteResults
-    spawn: Callable[[Coroutine[Any, Any, None]], None]
+    runtime: Runtime
+    routes: Routes
+    query_status: QueryStatus
     await_end: Callable[[asyncio.Future[events.AnyEvent]], Awaitable[events.AnyEvent]]
-    """Awaits a future of an end: in virtual time, that is what lets time go on."""
 
 
 class ResultWaits:
-    """Waits for how executions end. However many wait, they hold no connection to the store."""
+    """Waits for results, for any number of callers."""
 
     def __init__(self, deps: ResultWaitsDeps) -> None:
+        self._deps = deps
         self._store = deps.store
-        self._delivery = deps.delivery
-        self._cache = deps.cache
-        self._waiters = deps.waiters
-        self._remote = deps.remote
-        self._spawn = deps.spawn
-        self._await_end = deps.await_end
+        self._runtime = deps.runtime
 
-    async def wait(self, org: str, target: str) -> Ending:
-        """How an execution ended, or the last run of its chain, once that is so. Raises ExecutionNotFound."""
-        closing = self._waiters.recall((org, target))
-        live = self._cache.get(target)
+    async def wait(
+        self,
+        org: str,
+        target: str,
+        *,
+        timeout: Duration | None,
+        on_blocked: OnBlocked,
+    ) -> Ending:
+        """How an execution, or the last run of its chain, ended, once it has. Raises ResultTimedOut or ExecutionBlocked."""
+        if on_blocked not in get_args(OnBlocked):
+            raise InvalidArguments(f"Expected on_blocked to be 'wait' or 'raise', but it is {on_blocked!r}.")
+        wait = _Wait(org, target, raises=on_blocked == "raise")
+        if timeout is None:
+            return await self._follow(wait)
+        limit = to_micros(timeout, "the timeout of a result")
+        loop, scope = asyncio.get_running_loop(), asyncio.timeout(None)
+        try:
+            async with scope:
+                alarm = call_after(self._deps.clock, limit, lambda: scope.reschedule(loop.time()))
+                try:
+                    return await self._follow(wait)
+                finally:
+                    alarm.cancel()
+        except TimeoutError:
+            if not scope.expired():
+                raise
+        return await self._expire(wait, limit)
+
+    async def _follow(self, wait: _Wait) -> Ending:
+        org, target = wait.org, wait.target
+        closing = self._runtime.result_waiters.recall((org, target))
+        live = self._runtime.cache.get(target)
         if closing is None and live is not None and live.execution.org == org:
-            closing = await self._wait_for_end(org, target, is_open=self._store.exclusive)
-        workflow_id = execution_id = target
+            wait.workflow_id, wait.execution_id = live.execution.workflow_id, target
+            closing = await self._wait_for_end(wait, target, is_open=self._store.exclusive)
         while closing is None or isinstance(closing, events.ContinuedAs):
-            row = await self._delivery.find_or_raise(org, closing.execution_id if closing else target, "wait for")
-            workflow_id, execution_id = row.workflow_id, row.execution_id
-            closing = await self._wait_for_end(org, execution_id, is_open=False)
-        return Ending(closing, workflow_id, execution_id)
+            row = await self._deps.delivery.find_or_raise(org, closing.execution_id if closing else target, "wait for")
+            wait.workflow_id, wait.execution_id = row.workflow_id, row.execution_id
+            routes = self._deps.routes
+            if row.closed_at is None and not (routes.has_code(row) and routes.serves(row.queue)):
+                await self._log_missing(wait)
+            closing = await self._wait_for_end(wait, row.execution_id, is_open=False)
+        return Ending(closing, wait.workflow_id, wait.execution_id)
 
-    async def _wait_for_end(self, org: str, execution_id: str, *, is_open: bool) -> events.AnyEvent:
-        key = (org, execution_id)
-        watcher = self._waiters.watch(key)
+    async def _wait_for_end(self, wait: _Wait, execution_id: str, *, is_open: bool) -> events.AnyEvent:
+        key, waiters = (wait.org, execution_id), self._runtime.result_waiters
+        watcher = waiters.watch(key, wait.tell_blocked)
         try:
             # Only now that it is watched: what closed before is in the store, what closes later reaches the watcher.
             if not is_open and not self._store.exclusive:
-                self._spawn(self._remote.look())  # one query for all who begin to wait at the same time
+                self._runtime.spawn(self._runtime.remote_results.look())  # one query for all who begin at the same time
             elif not is_open:
-                row = await self._store.find_execution(org, execution_id)
+                row = await self._store.find_execution(wait.org, execution_id)
                 if row is not None and row.closed_at is not None:
-                    return self._waiters.recall(key) or await read_closing(self._store, execution_id)
-            return await self._await_end(watcher)
+                    return waiters.recall(key) or await read_closing(self._store, execution_id)
+                if row is not None and row.status == Status.BLOCKED:
+                    waiters.note_blocked(*read_blocked(row))
+            return await self._deps.await_end(watcher)
         finally:
-            self._waiters.forget(key, watcher)
+            waiters.forget(key, watcher)
+
+    async def _log_missing(self, wait: _Wait) -> None:
+        info = await self._deps.query_status(wait.execution_id, org=wait.org)
+        if info.missing_definition is not None:
+            log.warning(
+                "the result of %s is awaited, but %s; it goes on once a node has it",
+                wait.shown,
+                info.missing_definition,
+                extra=tag_execution(LogEvent.RESULT_WAITS_FOR_CODE, info),
+            )
+
+    async def _expire(self, wait: _Wait, limit: Micros) -> Ending:
+        """The time is over: the result if it is there after all, else the error that says what is waited for."""
+        what = "what it waits for could not be read in time"
+        try:
+            async with asyncio.timeout(LONGEST_LOOK):
+                target = wait.execution_id
+                row = await self._deps.delivery.find_or_raise(wait.org, target, "wait for")
+                while row.closed_at is not None:
+                    closing = await read_closing(self._store, row.execution_id)
+                    if not isinstance(closing, events.ContinuedAs):
+                        return Ending(closing, row.workflow_id, row.execution_id)
+                    row = await self._deps.delivery.find_or_raise(wait.org, closing.execution_id, "wait for")
+                wait.workflow_id, wait.execution_id = row.workflow_id, row.execution_id
+                what = describe_wait(await self._deps.query_status(row.execution_id, org=wait.org))
+        except TimeoutError:
+            pass
+        raise ResultTimedOut(
+            f"Expected {wait.shown} to end within {limit / SECOND:g} s, but {what}. It goes on; wait again, or for longer.",
+            workflow_id=wait.workflow_id,
+            execution_id=wait.execution_id,
+        )
+
+
+class _Wait:
+    """One call of `result()`: whom it waits for at present, and what it does if that is blocked."""
+
+    def __init__(self, org: str, target: str, *, raises: bool) -> None:
+        self.org = org
+        self.target = target
+        self.workflow_id = self.execution_id = target
+        self._raises = raises
+
+    @property
+    def shown(self) -> str:
+        """The execution as messages name it."""
+        return f"execution '{self.workflow_id}' ({self.execution_id})"
+
+    def tell_blocked(self, execution: Execution, failure: Failure) -> HoldfastError | None:
+        """The error that ends the wait for a blocked execution; None, and a record in the log, if it goes on."""
+        shown = f"execution '{execution.workflow_id}' ({execution.execution_id})"
+        if self._raises:
+            return ExecutionBlocked(
+                f"Expected {shown} to return a result, but it is blocked by {failure.type}: {failure.message} "
+                "Correct the code, then call retry_blocked.",
+                workflow_id=execution.workflow_id,
+                execution_id=execution.execution_id,
+                type=failure.type,
+                reason=failure.message,
+            )
+        log.warning(
+            "the result of %s is awaited, but it is blocked by %s; it goes on once its code was corrected and it is retried",
+            shown,
+            failure.type,
+            extra=tag_execution(LogEvent.RESULT_WAITS_FOR_BLOCKED, execution),
+        )
+        return None
+
+
+def describe_wait(info: ExecutionInfo) -> str:
+    """What keeps an open execution from its end, as part of a sentence."""
+    if info.missing_definition is not None:
+        return info.missing_definition
+    if info.status is Status.BLOCKED:
+        return f"it is blocked by {info.last_error}"
+    if info.waiting_for is None:
+        return f"it is {info.status}"
+    until = "" if info.waiting_until is None else f", until {info.waiting_until:%Y-%m-%d %H:%M:%S} UTC"
+    return f"it is {info.status}, and waits for {info.waiting_for}{until}"

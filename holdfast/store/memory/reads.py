@@ -52,9 +52,10 @@ def find_next_due(tables: Tables, skip: Collection[str], routes: Collection[Rout
     return None
 
 
-def find_closed(tables: Tables, execution_ids: Collection[str]) -> set[str]:
+def find_settled(tables: Tables, execution_ids: Collection[str]) -> dict[str, bool]:
     rows = ((execution_id, tables.executions.get(execution_id)) for execution_id in execution_ids)
-    return {execution_id for execution_id, row in rows if row is not None and is_closed(row)}
+    found = ((execution_id, row) for execution_id, row in rows if row is not None)
+    return {one: is_closed(row) for one, row in found if is_closed(row) or row.status == Status.BLOCKED}
 
 
 def list_orphans(tables: Tables, alive: Collection[str], limit: int, after: str) -> list[ExecutionRow]:

@@ -187,8 +187,8 @@ class MemoryStore:
     async def find_next_due(self, skip: Collection[str], routes: Collection[Route] | None = None) -> Instant | None:
         return reads.find_next_due(await self._committed(), skip, routes)
 
-    async def find_closed(self, execution_ids: Collection[str]) -> set[str]:
-        return reads.find_closed(await self._committed(), execution_ids)
+    async def find_settled(self, execution_ids: Collection[str]) -> dict[str, bool]:
+        return reads.find_settled(await self._committed(), execution_ids)
 
     async def find_oldest_closed(self) -> Instant | None:
         closed = (await self._committed()).closed

@@ -338,10 +338,10 @@ CROSS JOIN LATERAL (
     LIMIT 1
 ) AS next;
 
--- name: find_closed
-SELECT execution_id
+-- name: find_settled
+SELECT execution_id, closed_at IS NOT NULL
 FROM holdfast.executions
-WHERE execution_id = ANY ($1::text[]) AND closed_at IS NOT NULL;
+WHERE execution_id = ANY ($1::text[]) AND (closed_at IS NOT NULL OR is_blocked);
 
 -- name: find_oldest_closed
 SELECT min(closed_at) FROM holdfast.executions WHERE closed_at IS NOT NULL;

@@ -73,8 +73,8 @@ class Reads:
         due: Instant | None = (await self._fetch("find_next_due", mine, list(skip)))[0][0]
         return due
 
-    async def find_closed(self, execution_ids: Collection[str]) -> set[str]:
-        return {execution_id for (execution_id,) in await self._fetch("find_closed", list(execution_ids))}
+    async def find_settled(self, execution_ids: Collection[str]) -> dict[str, bool]:
+        return dict(await self._fetch("find_settled", list(execution_ids)))
 
     async def find_oldest_closed(self) -> Instant | None:
         at: Instant | None = (await self._fetch("find_oldest_closed"))[0][0]

@@ -344,10 +344,10 @@ LIMIT 1;
 -- name: has_waiting_on_routes
 SELECT EXISTS (SELECT 1 FROM inbox WHERE route = '' OR route IN (SELECT value FROM json_each(?)));
 
--- name: find_closed
-SELECT execution_id
+-- name: find_settled
+SELECT execution_id, closed_at IS NOT NULL
 FROM executions
-WHERE execution_id IN (SELECT value FROM json_each(?)) AND closed_at IS NOT NULL;
+WHERE execution_id IN (SELECT value FROM json_each(?)) AND (closed_at IS NOT NULL OR status = 'blocked');
 
 -- name: find_oldest_closed
 SELECT min(closed_at)

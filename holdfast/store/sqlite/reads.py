@@ -131,8 +131,9 @@ def list_dead_letters(connection: sqlite3.Connection, org: str, limit: int, afte
     return [DeadLetterRow(*row) for row in connection.execute(SQL["list_dead_letters"], (org, after, limit))]
 
 
-def find_closed(connection: sqlite3.Connection, execution_ids: Collection[str]) -> set[str]:
-    return {execution_id for (execution_id,) in connection.execute(SQL["find_closed"], (as_json(list(execution_ids)),))}
+def find_settled(connection: sqlite3.Connection, execution_ids: Collection[str]) -> dict[str, bool]:
+    rows = connection.execute(SQL["find_settled"], (as_json(list(execution_ids)),))
+    return {execution_id: bool(is_closed) for execution_id, is_closed in rows}
 
 
 def count(connection: sqlite3.Connection) -> Counts:

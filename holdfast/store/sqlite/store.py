@@ -268,8 +268,8 @@ class SqliteStore:
             return None
         return self._read(lambda db: reads.find_next_due(db, skip, routes))
 
-    async def find_closed(self, execution_ids: Collection[str]) -> set[str]:
-        return self._read(lambda db: reads.find_closed(db, execution_ids))
+    async def find_settled(self, execution_ids: Collection[str]) -> dict[str, bool]:
+        return self._read(lambda db: reads.find_settled(db, execution_ids))
 
     async def find_oldest_closed(self) -> Instant | None:
         return self._read(reads.find_oldest_closed)

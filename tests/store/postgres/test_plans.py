@@ -92,7 +92,7 @@ OTHERS: Final[dict[str, tuple[Any, ...]]] = {
     "share_executions": (IDS,),
     "find_execution": ("default", IDS[0]),
     "find_next_due": (SOME, IDS[:3]),
-    "find_closed": (IDS,),
+    "find_settled": (IDS,),
     "find_oldest_closed": (),
     "find_oldest_dead_letter": (),
     "read_events_page": (IDS[0], 0, 100),
@@ -118,7 +118,7 @@ OTHERS: Final[dict[str, tuple[Any, ...]]] = {
     "put_request_once": ("default", "start", "new", "e", None, 1),
 }
 OFTEN: Final = [
-    *BATCH, "beat", "share_executions", "hold_execution", "take_offers", "find_next_due", "find_closed",
+    *BATCH, "beat", "share_executions", "hold_execution", "take_offers", "find_next_due", "find_settled",
     "find_execution", "purge", "purge_dead_letters", "find_oldest_dead_letter", "mark_in_flight",
 ]  # fmt: skip
 SMALL: Final = {"nodes", "locks", "schema_version", "marks", "in_flight"}
