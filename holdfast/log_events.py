@@ -70,6 +70,7 @@ class LogEvent(StrEnum):
     RETENTION_FAILED = "retention_failed"
     BLOCKED_NOT_READ = "blocked_not_read"
     STOP_SIGNAL = "stop_signal"
+    ENGINE_NOT_CLOSED = "engine_not_closed"
 
     # --- stores ---
     COMMITS_NOT_DURABLE = "commits_not_durable"

@@ -30,6 +30,7 @@ from holdfast.engine.config import (
 )
 from holdfast.engine.encoded_store import find_bare_store, put_codec_before
 from holdfast.engine.handles import SignalResponse, SignalWithStartResponse, WorkflowHandle
+from holdfast.engine.leftovers import note_open
 from holdfast.engine.nodes.roster import NodeInfo
 from holdfast.engine.payload_codecs import PayloadCodec, check_codec
 from holdfast.engine.requests import AnyRequest
@@ -163,8 +164,15 @@ class Engine:
             raise self._replaced_by
         if self._was_closed:
             raise EngineClosed("Expected to open a new engine, but this one was shut down. Make another: Engine(...).")
-        self._loop = asyncio.get_running_loop()
+        loop = asyncio._get_running_loop()
+        if loop is None:
+            raise WrongEventLoop(
+                "Expected to be awaited in an event loop, but none is running. Call asyncio.run(main()), and open the "
+                "engine within main()."
+            )
+        self._loop = loop
         self.recovery_report = await self._runtime.open()
+        note_open(self)
         return self.recovery_report
 
     async def recover(self) -> RecoveryReport:
@@ -532,7 +540,15 @@ class Engine:
 
     def _check_loop(self) -> None:
         """Raises WrongEventLoop unless the loop runs in which the engine was opened: in any other, awaiting would hang."""
-        if asyncio._get_running_loop() is not self._loop:
+        if asyncio._get_running_loop() is self._loop:
+            return
+        if self._loop is not None and self._loop.is_closed():
+            raise WrongEventLoop(
+                "Expected to be awaited in the event loop in which the engine was opened, but that loop is closed: the "
+                "engine was not shut down in it, and can be used no more. Do everything within one asyncio.run(…), by "
+                "`async with Engine(…)` or with shutdown() at its end, not in atexit; then make another Engine(…)."
+            )
+        if self._loop is not None:
             raise WrongEventLoop(
                 "Expected to be awaited in the event loop in which the engine was opened, but another one is running. From "
                 "another thread, call asyncio.run_coroutine_threadsafe(engine.start(…), engine.loop).result(); in one "

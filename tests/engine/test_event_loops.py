@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import asyncio
 import inspect
+import subprocess
+import sys
 import threading
 from collections.abc import Awaitable, Callable, Mapping
 from typing import Any, Final
@@ -12,7 +14,7 @@ import pytest
 
 from holdfast import Context, Engine, workflow
 from holdfast.engine.handles import WorkflowHandle
-from holdfast.errors import EngineClosed, WrongEventLoop
+from holdfast.errors import EngineClosed, StoreUnavailable, WrongEventLoop
 
 
 @workflow
@@ -130,3 +132,55 @@ def test_engine_that_was_opened_in_a_loop_that_has_ended_says_so() -> None:
     for call in (CALLS["start"], CALLS["shutdown"], CALLS["open"]):
         raised = run_elsewhere(lambda call=call: call(engine))  # type: ignore[misc]
         assert [type(one) for one in raised] == [WrongEventLoop]
+        assert "but that loop is closed" in str(raised[0])
+
+
+def test_open_without_a_loop_says_so() -> None:
+    coroutine = Engine("memory://", workflows=[order]).open()
+
+    with pytest.raises(WrongEventLoop, match=r"^Expected to be awaited in an event loop, but none is running"):
+        coroutine.send(None)
+
+
+def test_engine_that_is_open_when_the_process_ends_is_logged() -> None:
+    program = """
+import asyncio, atexit
+from holdfast import Engine
+
+engine = Engine("memory://", node="a")
+
+def close() -> None:
+    try:
+        asyncio.run(engine.shutdown())
+    except Exception as error:
+        print(type(error).__name__, error)
+
+atexit.register(close)
+
+async def main() -> None:
+    await engine.open()
+
+asyncio.run(main())
+"""
+    done = subprocess.run([sys.executable, "-c", program], capture_output=True, text=True, check=True, timeout=60)
+
+    assert "node a was not shut down before the process ended" in done.stderr
+    assert "Traceback" not in done.stderr
+    assert "WrongEventLoop" in done.stdout
+    assert "not in atexit" in done.stdout
+
+
+@pytest.mark.parametrize(
+    ("address", "remedy"),
+    [("127.0.0.1:1", "Check the host and the port"), ("nowhere.invalid", "Check the host name")],
+)
+async def test_server_out_of_reach_is_told_with_the_remedy_and_can_be_tried_again(address: str, remedy: str) -> None:
+    engine = Engine(f"postgresql://a@{address}/x", workflows=[order])
+    tasks = asyncio.all_tasks()
+    for _ in range(2):
+        with pytest.raises(StoreUnavailable, match=remedy) as raised:
+            await engine.open()
+        assert "tried again" not in str(raised.value)
+        assert not engine.is_open
+    assert asyncio.all_tasks() == tasks
+    await engine.shutdown()

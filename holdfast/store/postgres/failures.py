@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import socket
+import ssl
 from typing import Final
 
 import asyncpg
@@ -89,7 +91,18 @@ def translate(error: BaseException, doing: str, shown: str) -> StoreError:
             "If a newer Holdfast migrated it, upgrade this node."
         )
     if isinstance(error, _PASSING):
-        return StoreUnavailable(
-            f"Expected to {doing} {shown}, but {said}. It is tried again; look at the server if it lasts.", fault=fault
-        )
+        return StoreUnavailable(f"Expected to {doing} {shown}, but {said}. {_find_remedy(error)}", fault=fault)
     return StoreError(f"Expected to {doing} {shown}, but {said}. Look at the server's log.")
+
+
+def _find_remedy(error: BaseException) -> str:
+    """What to do about an error that may pass. Whoever tries again by itself says so where it does."""
+    if isinstance(error, ConnectionRefusedError):
+        return "Check the host and the port, and whether the server runs."
+    if isinstance(error, socket.gaierror):
+        return "Check the host name."
+    if isinstance(error, ssl.SSLError):
+        return "Check sslmode and the certificates."
+    if isinstance(error, TimeoutError):
+        return "The server did not answer in time: check the host, the port and the network."
+    return "Try again, and look at the server if it lasts."
