@@ -118,7 +118,9 @@ class Ownership:
             name = f"process {owner.pid} on host '{owner.host}' (since {owner.since})"
         return StoreOwned(
             f"Expected to own the database '{self._database}', but {name} owns it. "
-            "Stop that one first, or give each a database of its own."
+            "One process runs the workflows of a SQLite file: stop that one first, or start one worker "
+            '(`uvicorn --workers 1`). For several processes take PostgreSQL (`Engine("postgresql://…")`); to start, signal '
+            f'and query from others, use `holdfast.Client("sqlite:///{self._database}")`, which asks the owner.'
         )
 
 

@@ -91,8 +91,10 @@ async def test_database_belongs_to_one_process_at_a_time(tmp_path: Path) -> None
     process = spawn(url, path)
     read_until(process, "signalled 0")
 
-    with pytest.raises(StoreOwned, match=r"^Expected "):
+    with pytest.raises(StoreOwned, match=r"^Expected ") as refused:
         await Engine(url).open()
+    assert 'take PostgreSQL (`Engine("postgresql://…")`)' in refused.value.message
+    assert f'`holdfast.Client("{url}")`' in refused.value.message
 
     kill(process)
     async with Engine(url, workflows=killed_process.WORKFLOWS, activities=killed_process.ACTIVITIES) as engine:
