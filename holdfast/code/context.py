@@ -28,6 +28,7 @@ if TYPE_CHECKING:
     from holdfast.code.command_issuer import CommandIssuer
     from holdfast.code.logger import WorkflowLogger
     from holdfast.code.program import CodeProgram
+    from holdfast.code.signals import DrainedSignals
     from holdfast.core.payloads import Payload
 
 P = ParamSpec("P")
@@ -303,8 +304,12 @@ class Context:
         """How many signals of that name have arrived and were not taken yet."""
         return self._program.signals.count(name)
 
-    def drain_signals(self, name: str, type: Any = Any) -> list[Any]:
-        """Take every signal of that name that has arrived, in order, without waiting."""
+    @overload
+    def drain_signals(self, name: str, type: type[T]) -> DrainedSignals[T]: ...
+    @overload
+    def drain_signals(self, name: str, type: Any = Any) -> DrainedSignals[Any]: ...
+    def drain_signals(self, name: str, type: Any = Any) -> DrainedSignals[Any]:
+        """Take every signal of that name that has arrived, in order, without waiting. `await` before it is allowed."""
         return self._program.signals.drain(name, type)
 
     def signal_external_workflow(self, workflow_id: str, name: str, value: Any = None) -> asyncio.Future[None]:

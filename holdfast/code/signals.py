@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections import OrderedDict, deque
 from operator import itemgetter
-from typing import TYPE_CHECKING, Any, NamedTuple
+from typing import TYPE_CHECKING, Any, NamedTuple, TypeVar
 
 from holdfast.code.loop import WorkflowFuture
 from holdfast.core import payloads
@@ -14,11 +14,13 @@ from holdfast.errors import DecodingError
 
 if TYPE_CHECKING:
     import asyncio
-    from collections.abc import Callable
+    from collections.abc import Callable, Generator
 
     from holdfast.code.command_issuer import CommandIssuer
     from holdfast.code.loop import WorkflowLoop
     from holdfast.core.instants import Micros
+
+T = TypeVar("T")
 
 _NOTHING: Any = object()
 
@@ -56,6 +58,16 @@ class SignalFuture(WorkflowFuture[Any]):
         if not self.done():
             self._queues.forget(self)
             self.set_exception(TimeoutError(f"no signal '{self.name}' came in time"))
+
+
+class DrainedSignals(list[T]):
+    """What `drain_signals` took: a list, at once. It may be awaited too, which gives the same as a plain list."""
+
+    __slots__ = ()
+
+    def __await__(self) -> Generator[Any, None, list[T]]:
+        yield from ()  # a generator that ends at once
+        return list(self)
 
 
 class SignalQueues:
@@ -119,9 +131,9 @@ class SignalQueues:
                 return decoded
         return _NOTHING
 
-    def drain(self, name: str, hint: Any) -> list[Any]:
+    def drain(self, name: str, hint: Any) -> DrainedSignals[Any]:
         """Take every buffered signal of a name whose value fits the hint."""
-        taken = []
+        taken: DrainedSignals[Any] = DrainedSignals()
         while (value := self.take(name, hint)) is not _NOTHING:
             taken.append(value)
         return taken

@@ -11,7 +11,7 @@ from typing import Any
 import pytest
 
 from holdfast import ChildHandle, Context, activity, workflow
-from holdfast.code.signals import SignalFuture
+from holdfast.code.signals import DrainedSignals, SignalFuture
 from holdfast.core import envelopes
 from tests.code.playing import Play, make_signal
 
@@ -359,3 +359,30 @@ def test_S1_signals_go_to_the_waits_that_are_left_in_their_order() -> None:
 
     assert play.result == ["first", "second"]
     assert play.replay() is None
+
+
+@pytest.mark.parametrize("is_awaited", [True, False])
+def test_drained_signals_may_be_awaited(is_awaited: bool) -> None:
+    @workflow
+    async def order(ctx: Context) -> list[list[int]]:
+        await ctx.wait_for_signal("go")
+        if is_awaited:
+            return [await ctx.drain_signals("a", int), await ctx.drain_signals("a", int)]
+        return [ctx.drain_signals("a", int), ctx.drain_signals("a", int)]
+
+    play = Play(order)
+    play.signal("a", 1)
+    play.signal("a", 2)
+    play.signal("go")
+
+    assert play.result == [[1, 2], []]
+    assert play.replay(order) is None
+
+
+def test_drained_signals_are_a_list() -> None:
+    drained = DrainedSignals([1, 2])
+
+    assert isinstance(drained, list)
+    assert drained == [1, 2]
+    assert repr(drained) == "[1, 2]"
+    assert [*drained, 3] == [1, 2, 3]
