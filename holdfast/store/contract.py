@@ -426,6 +426,10 @@ class Offers(Protocol):
         """Activities that were taken by nodes which are not alive, the oldest first."""
         ...
 
+    async def list_offers(self, execution_id: str) -> list[ActivityRow]:
+        """The activities of one execution that are offered or taken, by number."""
+        ...
+
     async def find_withdrawn(self, node: str, taken: Collection[tuple[str, int, int]]) -> set[tuple[str, int, int]]:
         """Which of the activities that this node took, as (execution id, number, attempt), are no longer its own."""
         ...

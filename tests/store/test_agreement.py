@@ -207,6 +207,7 @@ async def see(store: Store) -> dict[str, object]:
         "blocked": await store.list_blocked(limit=3),
         "counts": await store.count(),
         "nodes": timeless(await store.list_nodes()),
+        "offers": [await store.list_offers(id_of(number)) for number in NUMBERS],
         "lost offers": [await store.list_lost_offers(alive, limit=5) for alive in ((), ["a"])],
         "closed": await store.find_settled([id_of(number) for number in NUMBERS]),
         "oldest closed": await store.find_oldest_closed(),

@@ -82,6 +82,18 @@ async def test_offers_of_every_org_are_taken(store: Store) -> None:
     assert {(one.org, one.execution_id) for one in taken} == {(ORG, id_of(1)), (OTHER, id_of(2))}
 
 
+async def test_offers_of_one_execution_are_listed_by_number_with_who_took_them(store: Store) -> None:
+    await offer(store, make_offer(5), make_offer(2))
+    await offer(store, make_offer(3, of=2), of=2)
+    await store.take_offers("b", (), 1)
+
+    listed = await store.list_offers(id_of(1))
+
+    assert [(one.number, one.node) for one in listed] == [(2, None), (5, "b")]
+    assert listed[0] == make_offer(2)
+    assert await store.list_offers(id_of(3)) == []
+
+
 async def test_what_was_taken_is_durable(backend: Backend) -> None:
     store = await backend.connect()
     await offer(store, make_offer(1), make_offer(2))

@@ -42,6 +42,11 @@ def list_lost_offers(tables: Tables, alive: Collection[str], limit: int) -> list
     return list(islice(lost, max(limit, 0)))
 
 
+def list_offers(tables: Tables, execution_id: str) -> list[ActivityRow]:
+    found = (offer for offer in tables.offers.values() if offer.execution_id == execution_id)
+    return sorted(found, key=lambda offer: offer.number)
+
+
 def find_withdrawn(tables: Tables, node: str, taken: Collection[tuple[str, int, int]]) -> set[tuple[str, int, int]]:
     def is_own(execution_id: str, number: int, attempt: int) -> bool:
         offer = tables.offers.get((execution_id, number))

@@ -224,6 +224,9 @@ class MemoryStore:
     async def list_lost_offers(self, alive: Collection[str], limit: int) -> list[ActivityRow]:
         return offers.list_lost_offers(await self._committed(), alive, limit)
 
+    async def list_offers(self, execution_id: str) -> list[ActivityRow]:
+        return offers.list_offers(await self._committed(), execution_id)
+
     async def find_withdrawn(self, node: str, taken: Collection[tuple[str, int, int]]) -> set[tuple[str, int, int]]:
         return offers.find_withdrawn(await self._committed(), node, taken)
 

@@ -246,6 +246,12 @@ WHERE node IS NOT NULL AND node <> ALL ($1::text[])
 ORDER BY id
 LIMIT $2;
 
+-- name: list_offers
+SELECT org, execution_id, number, attempt, route, body, node
+FROM holdfast.activities
+WHERE execution_id = $1
+ORDER BY number;
+
 -- name: find_kept_offers
 SELECT activities.execution_id, activities.number, activities.attempt
 FROM unnest($2::text[], $3::bigint[], $4::integer[]) AS asked (execution_id, number, attempt)

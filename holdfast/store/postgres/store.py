@@ -268,6 +268,9 @@ class PostgresStore(Reads, PostgresNodes):
     async def list_lost_offers(self, alive: Collection[str], limit: int) -> list[ActivityRow]:
         return [ActivityRow(*row) for row in await self._connections.fetch("read", "list_lost_offers", list(alive), limit)]
 
+    async def list_offers(self, execution_id: str) -> list[ActivityRow]:
+        return [ActivityRow(*row) for row in await self._connections.fetch("read", "list_offers", execution_id)]
+
     async def find_withdrawn(self, node: str, taken: Collection[tuple[str, int, int]]) -> set[tuple[str, int, int]]:
         if not taken:
             return set()

@@ -61,6 +61,10 @@ def list_lost_offers(connection: sqlite3.Connection, alive: Collection[str], lim
     return [ActivityRow(*row) for row in connection.execute(SQL["list_lost_offers"], values)]
 
 
+def list_offers(connection: sqlite3.Connection, execution_id: str) -> list[ActivityRow]:
+    return [ActivityRow(*row) for row in connection.execute(SQL["list_offers"], (execution_id,))]
+
+
 def find_withdrawn(
     connection: sqlite3.Connection, node: str, taken: Collection[tuple[str, int, int]]
 ) -> set[tuple[str, int, int]]:

@@ -175,6 +175,12 @@ WHERE node IS NOT NULL AND node NOT IN (SELECT value FROM json_each(:alive))
 ORDER BY id
 LIMIT :limit;
 
+-- name: list_offers
+SELECT org, execution_id, number, attempt, route, body, node
+FROM activities
+WHERE execution_id = ?
+ORDER BY number;
+
 -- name: list_taken
 SELECT execution_id, number, attempt
 FROM activities

@@ -323,6 +323,9 @@ class SqliteStore:
     async def list_lost_offers(self, alive: Collection[str], limit: int) -> list[ActivityRow]:
         return self._read(lambda db: offers.list_lost_offers(db, alive, limit))
 
+    async def list_offers(self, execution_id: str) -> list[ActivityRow]:
+        return self._read(lambda db: offers.list_offers(db, execution_id))
+
     async def find_withdrawn(self, node: str, taken: Collection[tuple[str, int, int]]) -> set[tuple[str, int, int]]:
         return self._read(lambda db: offers.find_withdrawn(db, node, taken))
 

@@ -109,6 +109,7 @@ OTHERS: Final[dict[str, tuple[Any, ...]]] = {
     "take_dead_letters": ("default", NUMBERS),
     "take_offers": ("a", SOME, 20),
     "list_lost_offers": (["a"], 100),
+    "list_offers": (IDS[0],),
     "find_kept_offers": ("a", IDS, [1] * SIZE, [1] * SIZE),
     "purge": (100, 50),
     "purge_dead_letters": (100, 50),
