@@ -134,6 +134,7 @@ MOST = {
     "payload_limit": 512 * 1024**2,
     "max_turn_bytes": 512 * 1024**2,
     "max_live_bytes": 1024**4,
+    "history_warning_bytes": 1024**4,
 }
 LARGEST: Any = {
     name: MOST.get(name, 1_000_000_000 if isinstance(FIELDS[name].default, int) else CENTURY) for name in NUMBERS

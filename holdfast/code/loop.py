@@ -145,6 +145,14 @@ class WorkflowLoop(asyncio.AbstractEventLoop):
         """Whether no coroutine is left to be closed."""
         return all(task.done() for task in self._tasks)
 
+    def is_at_rest(self) -> bool:
+        """Whether no callback is ready to run, and the loop is alive."""
+        return not self._ready and not self.dead
+
+    def open_tasks(self) -> list[WorkflowTask[Any]]:
+        """The tasks that have not ended, in the order in which they were made."""
+        return [task for task in self._tasks if not task.done()]
+
     def release(self) -> None:
         """Let go of the program, which is closed, and of its tasks."""
         self._start_timer, self._cancel_timer = _start_nothing, _cancel_nothing

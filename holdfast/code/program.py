@@ -21,12 +21,13 @@ from holdfast.code.signals import SignalQueues
 from holdfast.code.source_locations import find_waiting
 from holdfast.code.values import CHANGED_TYPE
 from holdfast.code.wait_any import Wait, start_race
+from holdfast.code.waits import find_waits
 from holdfast.core import commands, events
 from holdfast.core.behaviours import CHECKED_PAYLOADS
 from holdfast.core.events import GIVEN, AnyEvent, Given, HistoryTurn
 from holdfast.core.failures import Failure, describe_exception
 from holdfast.core.instants import Instant
-from holdfast.core.program import Step
+from holdfast.core.program import Step, Waits
 from holdfast.core.program_limits import NO_PROGRAM_LIMITS, ProgramLimits, RunLimit
 from holdfast.errors import DeterminismError, HoldfastError, TurnTooLong
 
@@ -106,6 +107,12 @@ class CodeProgram:
     def waiting_signals(self) -> tuple[str, ...]:
         """The names of the signals it waits for."""
         return self.signals.waiting()
+
+    def find_waits(self) -> Waits | None:
+        """Where in its code it waits, and for what; None before it has begun, while it does not rest, and after its end."""
+        if self._main is None or self._ended or not self.loop.is_at_rest():
+            return None
+        return find_waits(self.loop.open_tasks(), self.signals.open_futures())
 
     def close(self) -> None:
         """End the coroutines; nothing that user code does on the way out has an effect."""

@@ -158,6 +158,10 @@ class SignalQueues:
             name for name, waiters in self._waiters.items() if any(not future.done() for future in waiters.values())
         )
 
+    def open_futures(self) -> list[SignalFuture]:
+        """The waits that are not over, by name and in the order in which they began."""
+        return [future for waiters in self._waiters.values() for future in waiters.values() if not future.done()]
+
     def release(self) -> None:
         """Let go of the program, which is closed."""
         del self._issuer

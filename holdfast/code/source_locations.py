@@ -22,7 +22,7 @@ def find_caller(stop: CodeType) -> str:
 def find_innermost(frame: FrameType | None, stop: CodeType) -> str:
     """The innermost line of user code among a frame and its callers, up to `stop`; empty if there is none."""
     while frame is not None and frame.f_code is not stop:
-        place = _place_of(frame)
+        place = place_of(frame)
         if place:
             return place
         frame = frame.f_back
@@ -33,12 +33,12 @@ def find_waiting(coro: Any) -> str:
     """The innermost line of user code that a coroutine waits at."""
     place = ""
     while (frame := getattr(coro, "cr_frame", None)) is not None:
-        place = _place_of(frame) or place
+        place = place_of(frame) or place
         coro = getattr(coro, "cr_await", None)
     return place
 
 
-def _place_of(frame: FrameType) -> str:
+def place_of(frame: FrameType) -> str:
     """The line that a frame is at, unless it is ours or the standard library's."""
     file = frame.f_code.co_filename
     is_library = file.startswith((_LIBRARY, "<frozen ")) and "site-packages" not in file

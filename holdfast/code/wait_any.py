@@ -19,9 +19,13 @@ if TYPE_CHECKING:
 Wait: TypeAlias = SignalWait | TimerWait | asyncio.Future[Any] | ChildHandle[Any]
 
 
+class RaceFuture(WorkflowFuture[Winner]):
+    """The future of a race: what it waits for is what its sides wait for."""
+
+
 def start_race(issuer: CommandIssuer, signals: SignalQueues, waits: Sequence[Wait]) -> asyncio.Future[Winner]:
     """The first of several waits; those that were begun for this and lose are withdrawn."""
-    winner: WorkflowFuture[Winner] = WorkflowFuture(issuer.loop)
+    winner = RaceFuture(issuer.loop)
     if _settle_at_once(signals, waits, winner):
         return winner
     begun: list[asyncio.Future[Any]] = []

@@ -10,7 +10,7 @@ import msgspec
 from holdfast.core import commands, envelopes, events
 from holdfast.core.effects import TimerKind, TimerSet, Turn
 from holdfast.core.execution import AttemptState, Execution, OpenActivity
-from holdfast.core.failures import Failure
+from holdfast.core.failures import Failure, shorten_trace
 from holdfast.core.instants import Instant, Micros
 from holdfast.core.options import Cancellation, TimeoutKind
 from holdfast.core.payloads import Payload
@@ -260,7 +260,7 @@ def _retry(
         attempt=attempt.attempt + 1,
         failures=failures,
         retry_at=retry_at,
-        failure=msgspec.structs.replace(failure, trace=""),
+        failure=shorten_trace(failure),
         heartbeat=heartbeat if heartbeat is not None else attempt.heartbeat,
     )
     set_attempt(turn, number, following)

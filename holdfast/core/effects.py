@@ -165,6 +165,8 @@ class Turn(msgspec.Struct, eq=False, gc=False):
     """What people are told in the log, once the turn is committed."""
     unseen_signals: bool = False
     """The program ended before it was given all accepted signals: the turn must be taken again, holding them."""
+    waits_forever: bool = False
+    """Whether the execution waits from this turn on for something that nothing can bring."""
 
     def __post_init__(self) -> None:
         if self.execution.details.attempts:

@@ -2,13 +2,12 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
 from typing import Final
 
 import msgspec
 
 from holdfast.core.envelopes import Start
-from holdfast.core.events import ActivityScheduled, ChildStarted, Parent
+from holdfast.core.events import ActivityScheduled, ChildStarted, ExternalSignalInitiated, Parent
 from holdfast.core.failures import Failure
 from holdfast.core.instants import Instant
 from holdfast.core.lifecycle import Operation, Status, next_status
@@ -63,11 +62,19 @@ class OpenActivity(msgspec.Struct, gc=False):
 
 
 class Waiting(msgspec.Struct, frozen=True, omit_defaults=True, gc=False, forbid_unknown_fields=True):
-    """What a suspended execution waits for, for people to read."""
+    """What a suspended execution waits for, for people to read.
+
+    The kinds, each with its token: `signal` (the names), `child`, `timer` and `signal_answer` (the number of the command),
+    `retry` (number and attempt, as in `3:2`), `never` (where in the code it waits for what nothing can bring).
+    """
 
     kind: str
     token: str = ""
     until: Instant | None = None
+
+
+NEVER: Final = "never"
+"""What an execution waits for that has nothing open: only other code of its own could wake it, and none of that runs."""
 
 
 class Details(msgspec.Struct, omit_defaults=True, gc=False, forbid_unknown_fields=True):
@@ -125,7 +132,10 @@ class Execution(msgspec.Struct, kw_only=True, gc=False):
     timer_labels: dict[int, str] = msgspec.field(default_factory=dict)
     """What people call the open timers that have a name."""
     children: dict[int, ChildStarted] = msgspec.field(default_factory=dict)
-    externals: set[int] = msgspec.field(default_factory=set)
+    externals: dict[int, ExternalSignalInitiated] = msgspec.field(default_factory=dict)
+    """The signals to other executions that are not answered yet."""
+    last_signal_sequence: int = 0
+    """The place in the history of the signal that it received last; 0 if it received none."""
     behaviours: frozenset[str] = frozenset()
     """What its events mean, where that has changed since it began: see `core.behaviours`. Folded from its first event."""
 
@@ -157,6 +167,7 @@ class Execution(msgspec.Struct, kw_only=True, gc=False):
         self.activities, self.timers, self.timer_labels = earlier.activities, earlier.timers, earlier.timer_labels
         self.children, self.externals = earlier.children, earlier.externals
         self.behaviours = earlier.behaviours
+        self.last_signal_sequence = earlier.last_signal_sequence
         self.running = {number for number in self.activities if self.attempt_of(number).retry_at is None}
 
     def suspend(self, waiting: Waiting | None) -> None:
@@ -220,16 +231,17 @@ class Execution(msgspec.Struct, kw_only=True, gc=False):
         if signal_names:
             return Waiting("signal", ", ".join(signal_names), until)
         if self.children:
-            return Waiting("child", _join_labels(one.label for one in self.children.values()), until)
+            return Waiting("child", str(min(self.children)), until)
         if self.activities:
-            retry_at = min((a.retry_at for a in self.details.attempts.values() if a.retry_at), default=None)
-            return Waiting("retry", _join_labels(one.event.label for one in self.activities.values()), retry_at)
+            return self._describe_retry()
         if self.timers:
-            number = min(self.timers, key=self.timers.__getitem__)
-            return Waiting("timer", f"{number} {self.timer_labels.get(number, '')}".strip(), until)
-        return Waiting("signal_answer") if self.externals else None
+            return Waiting("timer", str(min(self.timers, key=self.timers.__getitem__)), until)
+        return Waiting("signal_answer", str(min(self.externals))) if self.externals else None
 
-
-def _join_labels(labels: Iterable[str]) -> str:
-    """The names that people gave to some things, the first few of them."""
-    return ", ".join(list(filter(None, labels))[:MOST_LABELS])
+    def _describe_retry(self) -> Waiting:
+        """The next attempt that begins, of those activities that failed."""
+        retries = [(one.retry_at, number) for number, one in self.details.attempts.items() if one.retry_at is not None]
+        if not retries:
+            return Waiting("retry")
+        retry_at, number = min(retries)
+        return Waiting("retry", f"{number}:{self.attempt_of(number).attempt}", retry_at)

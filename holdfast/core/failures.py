@@ -23,6 +23,8 @@ PROCESS_LOST = "ProcessLost"
 NOT_COMMITTED = "NotCommitted"
 """The type of the failure of a turn that the store does not take for now: it is out of reach, short of room or too slow."""
 DEEPEST_TRACE = 30
+LONGEST_ROW_TRACE = 2_000
+"""How many characters of a stack trace a row keeps while an activity is tried again: it is written with each turn."""
 
 
 class Failure(msgspec.Struct, frozen=True, omit_defaults=True, gc=False, forbid_unknown_fields=True):
@@ -85,6 +87,14 @@ def find_retry_after(error: BaseException) -> Micros | None:
         return None
     after = getattr(error, "after", None)
     return round(after.total_seconds() * SECOND) if type(after) is timedelta else None
+
+
+def shorten_trace(failure: Failure) -> Failure:
+    """The failure with the innermost lines of its trace, as many as a row may keep."""
+    trace = failure.trace
+    if len(trace) <= LONGEST_ROW_TRACE:
+        return failure
+    return msgspec.structs.replace(failure, trace=trace[-LONGEST_ROW_TRACE:].partition("\n")[2])
 
 
 def decode_failure_details(failure: Failure) -> Any:

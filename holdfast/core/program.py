@@ -23,6 +23,36 @@ class Step(msgspec.Struct, frozen=True, gc=False):
     events: Sequence[AnyEvent] = ()
 
 
+class SignalPlace(msgspec.Struct, frozen=True):
+    """A wait of a program for a signal."""
+
+    name: str
+    place: str | None = None
+    """The line of the user's code that waits, as `file:line`; None if that cannot be told."""
+
+
+class LocalWait(msgspec.Struct, frozen=True):
+    """A wait of a program for something that only its own code can bring: an event, a queue, a lock, a future."""
+
+    what: str
+    """What is awaited: `Event.wait`, `Queue.get`, `Lock.acquire` and so on; `Future` for a plain future."""
+    place: str | None
+    """The line of the user's code that waits, as `file:line`; None if a task of its own waits that nobody awaits."""
+    task: str
+    """The name of the asyncio task that waits."""
+
+
+class Waits(msgspec.Struct, frozen=True):
+    """What a program that rests waits for, as far as only the program knows."""
+
+    signals: tuple[SignalPlace, ...] = ()
+    local: tuple[LocalWait, ...] = ()
+    places: dict[int, str] = {}
+    """By the number of what was asked for (activities, timers, children, signals sent): the line that waits for it."""
+    lines: tuple[str, ...] = ()
+    """All lines at which its tasks wait, each once."""
+
+
 class Program(Protocol):
     """Turns events into commands. Pure: the same events give the same commands. Never raises: failures are returned.
 
@@ -49,6 +79,10 @@ class Program(Protocol):
 
     def waiting_signals(self) -> tuple[str, ...]:
         """The names of the signals it waits for now."""
+        ...
+
+    def find_waits(self) -> Waits | None:
+        """Where in its code it waits, and for what; None if it cannot tell, or does not rest. For people: not cheap."""
         ...
 
     def close(self) -> None:

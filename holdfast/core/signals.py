@@ -19,6 +19,7 @@ def decide_signal(turn: Turn, envelope: envelopes.Signal) -> events.SignalReceiv
         turn.answer(Refused(refusal))
         return None
     details.last_signal = envelope.name
+    execution.last_signal_sequence = execution.sequence + len(turn.events) + 1
     answer_sender(turn, envelope, None)
     return events.SignalReceived(name=envelope.name, value=envelope.value)
 
@@ -63,14 +64,14 @@ def evolve_received(execution: Execution, _event: events.SignalReceived, _now: I
 
 def evolve_initiated(execution: Execution, event: events.ExternalSignalInitiated, _now: Instant) -> None:
     """The answer to a signal that this execution sent is awaited."""
-    execution.externals.add(event.number)
+    execution.externals[event.number] = event
 
 
 def evolve_answered(
     execution: Execution, event: events.ExternalSignalCompleted | events.ExternalSignalFailed, _now: Instant
 ) -> None:
     """The answer to a signal that this execution sent is awaited no longer."""
-    execution.externals.discard(event.number)
+    execution.externals.pop(event.number, None)
 
 
 def describe_execution(execution: Execution) -> str:

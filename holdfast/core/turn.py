@@ -15,7 +15,7 @@ from holdfast.core.effects import CARRIED_OVER, NOT_DONE, Limits, Refused, Signa
 from holdfast.core.envelopes import AnyEnvelope
 from holdfast.core.event_times import place_arrival
 from holdfast.core.events import AnyEvent, HistoryTurn
-from holdfast.core.execution import Execution
+from holdfast.core.execution import NEVER, Execution, Waiting
 from holdfast.core.failures import describe_exception
 from holdfast.core.instants import Instant
 from holdfast.core.program import Program, Step
@@ -259,6 +259,16 @@ def fold(execution: Execution, turns: Sequence[HistoryTurn], clock: Instant | No
             if evolve is not None:
                 evolve(execution, event, at)
     execution.details.signals = received
+    execution.last_signal_sequence = _find_last_signal(turns) or execution.last_signal_sequence
+
+
+def _find_last_signal(turns: Sequence[HistoryTurn]) -> int:
+    """The place of the last signal in a history, or 0."""
+    for turn in reversed(turns):
+        for offset in range(len(turn.events) - 1, -1, -1):
+            if type(turn.events[offset]) is events.SignalReceived:
+                return turn.first + offset
+    return 0
 
 
 def _begin_or_end(started: AnyEvent, following: Sequence[type[AnyEnvelope]]) -> AnyEvent:
@@ -320,5 +330,10 @@ def _settle_status(turn: Turn, program: Program) -> None:
         return
     if execution.running:
         execution.resume()
-    else:
-        execution.suspend(execution.describe_wait(program.waiting_signals()))
+        return
+    before = execution.details.waiting
+    waiting = execution.describe_wait(program.waiting_signals())
+    if waiting is None and (waits := program.find_waits()) is not None:
+        waiting = Waiting(NEVER, ", ".join(waits.lines))
+        turn.waits_forever = before is None or before.kind != NEVER
+    execution.suspend(waiting)

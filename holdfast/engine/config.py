@@ -54,6 +54,10 @@ class EngineOptions(TypedDict, total=False):
     """Seconds that a turn may compute before it is interrupted, from 0.1 to 5. Default 2."""
     max_turn_bytes: int
     """The most bytes of history that one turn may write. Default 64 MiB."""
+    history_warning_events: int
+    """From how many events on a history is warned of in the log, and again each time that it has doubled. Default 10,000."""
+    history_warning_bytes: int
+    """From how many bytes on a history is warned of in the log, and again each time that it has doubled. Default 20 MiB."""
     slow_turn: float
     """Seconds after which a batch that is still under way is reported in the log, with where its thread is. Default 1."""
     shutdown_grace: float
@@ -102,6 +106,8 @@ class Config(msgspec.Struct, frozen=True, kw_only=True):
     max_lost: int = 5
     turn_limit: float = 2.0
     max_turn_bytes: int = 64 * 1024 * 1024
+    history_warning_events: int = 10_000
+    history_warning_bytes: int = 20 * 1024 * 1024
     slow_turn: float = 1.0
     shutdown_grace: float = 10.0
     heartbeat: float = 2.0
@@ -257,6 +263,7 @@ _MOST_BYTES: Final[Mapping[str, int]] = {
     "payload_limit": MOST_STORED_BYTES,
     "max_turn_bytes": MOST_STORED_BYTES,
     "max_live_bytes": MOST_LIVE_BYTES,
+    "history_warning_bytes": MOST_LIVE_BYTES,
 }
 
 

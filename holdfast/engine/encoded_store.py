@@ -334,3 +334,7 @@ class EncodedStore:
     async def list_lost_offers(self, alive: Collection[str], limit: int) -> list[ActivityRow]:
         """As `Store.list_lost_offers`, with the payloads of its rows decoded."""
         return await self._rows.decode(await self.bare.list_lost_offers(alive, limit))
+
+    async def list_offers(self, execution_id: str) -> list[ActivityRow]:
+        """As `Store.list_offers`, with the payloads of its rows decoded."""
+        return await self._rows.decode(await self.bare.list_offers(execution_id))

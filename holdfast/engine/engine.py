@@ -40,6 +40,7 @@ from holdfast.engine.stopping import Stopper
 from holdfast.engine.stores import make_store
 from holdfast.engine.transfer import copying
 from holdfast.engine.use_cases.delivery import Delivery, choose_target
+from holdfast.engine.use_cases.pending_work import ThisNode
 from holdfast.engine.use_cases.queries import Queries
 from holdfast.engine.use_cases.result_waits import ResultWaits, ResultWaitsDeps
 from holdfast.engine.use_cases.start_options import SignalWithStartOptions, StartOptions
@@ -123,9 +124,14 @@ class Engine:
                 queue_limits=limits,
             )
         )
-        self._queries = Queries(
-            self.store, self._delivery, self.routes, self.clock, self.node, self._runtime.runner.begun.find_unheard
+        here = ThisNode(
+            node=self.node,
+            cache=self._runtime.cache,
+            prefetch=self._runtime.pump.prefetch,
+            runner=self._runtime.runner,
+            routes=self.routes,
         )
+        self._queries = Queries(self.store, self._delivery, self.clock, here)
         self._result_waits = self._make_result_waits()
         self._stopper = Stopper()
         self._was_closed = False

@@ -4,7 +4,8 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from datetime import datetime
-from typing import Any
+from operator import itemgetter
+from typing import Any, Final
 
 import msgspec
 
@@ -12,13 +13,17 @@ from holdfast.core import codec, payloads
 from holdfast.core.effects import ActivityTask
 from holdfast.core.event_times import list_times
 from holdfast.core.events import AnyEvent, HistoryTurn
-from holdfast.core.execution import Details
+from holdfast.core.execution import NEVER, Details, Waiting
 from holdfast.core.failures import describe_exception
 from holdfast.core.ids import DEFAULT_ORG
 from holdfast.core.instants import to_datetime
 from holdfast.core.lifecycle import Status, read_status
+from holdfast.engine.pending import FailureInfo, PendingWork, SignalInfo, show_failure
 from holdfast.errors import CorruptStore, NewerFormat
 from holdfast.store.rows import DeadLetterRow, ExecutionRow, InboxRow
+
+TOLD_TOKENS: Final = frozenset({"signal", "timer"})
+"""The kinds of waits whose token says something to people."""
 
 
 class WaitingEnvelope(msgspec.Struct, frozen=True):
@@ -45,11 +50,26 @@ class ExecutionInfo(msgspec.Struct, frozen=True, kw_only=True):
     updated_at: datetime
     closed_at: datetime | None
     history_length: int
+    """How many events its history has."""
     state_version: int
+    """How many turns were committed."""
     waiting_for: str | None
+    """What it waits for, in words: the kind, and for signals, timers and what never comes the token too."""
+    waiting_kind: str | None = None
+    """What it waits for, the most telling thing first: `signal`, `child`, `activity` (one runs, or is to), `retry` (one
+    failed, and is tried again later), `timer`, `signal_answer` (of an execution that it signalled), or `never`: nothing is
+    open that could wake it, only its own code could, and none of that runs. None if it is closed, or takes no turns."""
+    waiting_token: str | None = None
+    """Which one: the names of the signals; the number of the child, timer or sent signal, as in the history; number and
+    attempt of an activity, as in `3:2` (of a running one, `query_status` fills it in, lists do not); for `never`, the
+    lines of the code that wait."""
     waiting_until: datetime | None
-    last_signal: str
-    last_error: str | None
+    """When the earliest of its timers or retries comes due, if it waits for one, also beside something else. While an
+    activity runs, `query_status` fills it in, lists do not."""
+    last_signal: SignalInfo | None
+    """The signal that it received last; its sequence is filled in by `query_status` of open executions, lists do not."""
+    last_error: FailureInfo | None
+    """Why it is blocked, failed, or cannot take its turn; while an activity is tried again, its last failure."""
     state: Any
     metadata: dict[str, str]
     parent_execution_id: str | None
@@ -58,6 +78,10 @@ class ExecutionInfo(msgspec.Struct, frozen=True, kw_only=True):
     """The nodes that run its activities."""
     last_node: str
     """The node that committed its last turn."""
+    history_bytes: int | None = None
+    """How many bytes its history has. `query_status` fills it in for open executions, lists do not."""
+    pending: PendingWork | None = None
+    """Everything that it waits for. `query_status` fills it in for open executions that can be read, lists do not."""
     missing_definition: str | None = None
     """Why an open execution cannot go on: which workflow, in which version, no living node has. None: some node has it."""
     inbox: tuple[WaitingEnvelope, ...] = ()
@@ -154,8 +178,7 @@ def to_info(row: ExecutionRow, missing_definition: str | None = None) -> Executi
         details = codec.decode_details(row.details)
     except (CorruptStore, NewerFormat) as damage:  # one damaged row must not hide the others
         details = Details(last_error=describe_exception(damage))
-    waiting = details.waiting
-    error = details.last_error
+    waiting = _find_waiting(row, status, details)
     return ExecutionInfo(
         org=row.org,
         execution_id=row.execution_id,
@@ -169,10 +192,12 @@ def to_info(row: ExecutionRow, missing_definition: str | None = None) -> Executi
         closed_at=None if row.closed_at is None else to_datetime(row.closed_at),
         history_length=row.sequence,
         state_version=row.state_version,
-        waiting_for=None if waiting is None else f"{waiting.kind} {waiting.token}".strip(),
+        waiting_for=None if waiting is None else _describe_waiting(waiting),
+        waiting_kind=None if waiting is None else waiting.kind,
+        waiting_token=None if waiting is None else waiting.token or None,
         waiting_until=None if waiting is None or waiting.until is None else to_datetime(waiting.until),
-        last_signal=details.last_signal,
-        last_error=None if error is None else f"{error.type}: {error.message}",
+        last_signal=SignalInfo(details.last_signal) if details.last_signal else None,
+        last_error=_find_error(details),
         state=None if details.state is None else payloads.show_value(details.state),
         metadata=details.metadata,
         parent_execution_id=row.parent_id,
@@ -181,6 +206,33 @@ def to_info(row: ExecutionRow, missing_definition: str | None = None) -> Executi
         last_node=details.last_node,
         missing_definition=missing_definition,
     )
+
+
+def _find_waiting(row: ExecutionRow, status: Status, details: Details) -> Waiting | None:
+    """What a row waits for. Rows do not say so of activities that run: it follows from where they run."""
+    if details.waiting is not None or status is not Status.RUNNING:
+        return None if status is Status.BLOCKED else details.waiting
+    is_offered = any(one.offered for one in details.attempts.values())
+    return Waiting("activity") if row.nodes or is_offered else None
+
+
+def _describe_waiting(waiting: Waiting) -> str:
+    if waiting.kind == NEVER:
+        return f"what can never come, at {waiting.token}" if waiting.token else "what can never come"
+    return f"{waiting.kind} {waiting.token}" if waiting.kind in TOLD_TOKENS else waiting.kind
+
+
+def _find_error(details: Details) -> FailureInfo | None:
+    """The trouble of an execution, or else of those of its activities that are tried again, of which the latest."""
+    if details.last_error is not None:
+        return show_failure(details.last_error)
+    failed = [
+        (one.retry_at or 0, number, one.failure) for number, one in details.attempts.items() if one.failure is not None
+    ]
+    if not failed:
+        return None
+    _, number, failure = max(failed, key=itemgetter(0, 1))
+    return show_failure(failure, number)
 
 
 def add_unheard(info: ExecutionInfo, node: str, tasks: Sequence[ActivityTask]) -> ExecutionInfo:

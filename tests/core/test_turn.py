@@ -46,6 +46,8 @@ class Script:
     def waiting_signals(self) -> tuple[str, ...]:
         return ()
 
+    def find_waits(self) -> None: ...
+
     def close(self) -> None: ...
 
 

@@ -105,7 +105,7 @@ async def test_N3_turn_that_waits_for_ever_is_found_and_its_execution_blocked(la
     async with Engine(lasting_url, workflows=[stuck.stuck, stuck.sends]) as engine:
         info = await engine.query_status("doomed")
         assert info.status is Status.BLOCKED
-        assert "to take its turn, but 5 times in a row the process that tried ended." in (info.last_error or "")
+        assert "to take its turn, but 5 times in a row the process that tried ended." in str(info.last_error)
 
 
 @LINUX

@@ -266,7 +266,7 @@ async def test_execution_with_newer_details_keeps_them(cluster: Cluster) -> None
     assert (await cluster.find_row("w")).details == b'{"paused":true}'
     info = await old.query_status("w")
     assert info.last_error is not None
-    assert "NewerFormat" in info.last_error
+    assert "NewerFormat" in str(info.last_error)
 
 
 async def test_execution_with_a_newer_status_is_shown_and_hides_no_other(cluster: Cluster) -> None:
@@ -281,7 +281,7 @@ async def test_execution_with_a_newer_status_is_shown_and_hides_no_other(cluster
 
     assert shown["other"].status is Status.SUSPENDED
     assert shown["w"].status is Status.BLOCKED
-    assert "but it is 'archived': a newer Holdfast wrote it" in (shown["w"].last_error or "")
+    assert "but it is 'archived': a newer Holdfast wrote it" in str(shown["w"].last_error)
     again = msgspec.structs.replace(row, state_version=newer.state_version + 1)
     assert await old.store.set_status("default", row.execution_id, newer.state_version, again)
 

@@ -94,7 +94,7 @@ async def _ask(engine: Engine, question: Question) -> Any:
             return await engine.handle(*question.args).result()
         case "query_status":
             info = await engine.query_status(*question.args)
-            return Status(info.status, info.last_error)
+            return Status(info.status, None if info.last_error is None else str(info.last_error))
         case "signal_workflow":
             await engine.signal_workflow(*question.args, **question.options)
             return None

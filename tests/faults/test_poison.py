@@ -137,7 +137,7 @@ async def check_poison(site: Site, caller: Caller, case: Case) -> None:
     workflow_id = f"poison-{case.deed}"
     info = await insist(lambda: caller.query_status(workflow_id))
     assert info.status == "blocked"
-    assert_names_harm(info.last_error or "", case.reason)
+    assert_names_harm(str(info.last_error), case.reason)
     for number in range(LATER):
         key = f"{workflow_id}-{number}"
         await insist(partial(caller.signal_workflow, workflow_id, "later", number, request_id=key))

@@ -215,6 +215,10 @@ class ActivitySlots:
         self._remove(waiting)
         return True
 
+    def is_waiting(self, execution_id: str, number: int) -> bool:
+        """Whether an activity waits in this process for a free slot."""
+        return (execution_id, number) in self._queue_keys
+
     @property
     def waiting_count(self) -> int:
         """How many activities wait in this process for a free slot."""

@@ -134,6 +134,12 @@ class ActivityRunner:
         running = [one.attempt.task for one in self._running.values() if not one.attempt.is_over]
         return running + self.slots.waiting
 
+    def find_running(self, execution_id: str, number: int, attempt: int) -> RunningAttempt | None:
+        """That attempt of an activity, if it runs here and its outcome counts."""
+        found = self._running.get((execution_id, number))
+        is_it = found is not None and found.attempt.task.attempt == attempt and not found.attempt.is_over
+        return found if is_it else None
+
     # --- starting ---
 
     def start(self, task: ActivityTask) -> None:
@@ -172,7 +178,7 @@ class ActivityRunner:
 
     def _launch(self, activity: Activity[..., Any], task: ActivityTask) -> None:
         attempt = ActivityAttempt(task, self._on_beat)
-        running = RunningAttempt(activity, attempt)
+        running = RunningAttempt(activity, attempt, self._clock.now())
         key = (task.execution_id, task.event.number)
         earlier = self._running.get(key)
         if earlier is not None and earlier.attempt.task.event != task.event:

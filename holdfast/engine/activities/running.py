@@ -7,7 +7,7 @@ import functools
 from collections.abc import Callable
 from typing import TYPE_CHECKING, Any
 
-from holdfast.core.instants import Micros
+from holdfast.core.instants import Instant, Micros
 from holdfast.core.options import TimeoutKind
 from holdfast.engine.activities.limits import is_suspect
 from holdfast.engine.clock import call_after
@@ -35,11 +35,13 @@ class RunningAttempt:
         "is_alone",
         "is_in_thread",
         "saved",
+        "started_at",
     )
 
-    def __init__(self, activity: Activity[..., Any], attempt: ActivityAttempt) -> None:
+    def __init__(self, activity: Activity[..., Any], attempt: ActivityAttempt, started_at: Instant = 0) -> None:
         self.activity = activity
         self.attempt = attempt
+        self.started_at = started_at
         self.future: asyncio.Task[None] | None = None
         self.alarms: list[Alarm] = []
         self.beat_alarm: Alarm | None = None

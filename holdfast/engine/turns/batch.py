@@ -21,6 +21,7 @@ from holdfast.engine.turns.claims import BatchOrder, Claimer, Claims, ClaimTarge
 from holdfast.engine.turns.commit_outcome import CommitOutcome, make_outcome
 from holdfast.engine.turns.inline_children import InlineChildren
 from holdfast.engine.turns.loading import Loader
+from holdfast.engine.turns.notices import HistoryWarnings
 from holdfast.engine.turns.outside_task import call_outside_task
 from holdfast.engine.turns.pending_turns import PendingTurn
 from holdfast.engine.turns.plan import AnswerRequest, Plan
@@ -115,7 +116,7 @@ class Batch:
             await transaction.rollback()
             self._discard()
             raise
-        return make_outcome(plan, self._claims, self._effects, lost, self._services.cache)
+        return self._make_outcome(plan, lost)
 
     async def note_failure(self, order: BatchOrder, error: Exception, *, is_try: bool = True) -> CommitOutcome:
         """Take no turn: note in the row of an execution that its turn fails, and after `max_lost` tries block it.
@@ -133,7 +134,7 @@ class Batch:
         except BaseException:
             await transaction.rollback()
             raise
-        return make_outcome(plan, self._claims, self._effects, lost, self._services.cache)
+        return self._make_outcome(plan, lost)
 
     # --- planning ---
 
@@ -312,6 +313,11 @@ class Batch:
         self._effects.taken.append(make_row_change(pending, execution, row, self._now, self._services.limits))
 
     # --- the end ---
+
+    def _make_outcome(self, plan: Plan, lost: set[str]) -> CommitOutcome:
+        services = self._services
+        warnings = HistoryWarnings(services.config.history_warning_events, services.config.history_warning_bytes)
+        return make_outcome(plan, self._claims, self._effects, lost, services.cache, warnings)
 
     async def _write(self, transaction: Transaction) -> set[str]:
         """Write the turns, parents before the children that they started in this batch. Which of them are lost."""

@@ -25,6 +25,7 @@ from holdfast.core.failures import Failure
 from holdfast.core.instants import Instant
 from holdfast.engine import trouble_log
 from holdfast.engine.requests import Accepted, AnyRequest, Handled, Opened, Request
+from holdfast.engine.turns.notices import HistoryWarnings, warn
 from holdfast.engine.turns.null_programs import NoProgram
 from holdfast.engine.turns.plan import NOTHING_NEWER, AnswerRequest, LeaveAlone
 from holdfast.errors import ExecutionClosed
@@ -102,8 +103,10 @@ class CommitOutcome(msgspec.Struct):
     """Executions that were wanted, and that another transaction held."""
 
 
-def make_outcome(plan: Plan, claims: Claims, effects: BatchEffects, lost: set[str], cache: ProgramCache) -> CommitOutcome:
-    """What follows from a committed batch, of which the turns in `lost` were not written."""
+def make_outcome(
+    plan: Plan, claims: Claims, effects: BatchEffects, lost: set[str], cache: ProgramCache, warnings: HistoryWarnings
+) -> CommitOutcome:
+    """What follows from a committed batch, of which the turns in `lost` were not written. Warns of what they show."""
     unrouted = effects.unrouted.write
     outcome = CommitOutcome(
         answers=[*plan.answers, *effects.answers],
@@ -138,7 +141,7 @@ def make_outcome(plan: Plan, claims: Claims, effects: BatchEffects, lost: set[st
             if taken.write.row.closed_at is not None:
                 outcome.lost_closings.append(taken.pending.execution_id)
             continue
-        _follow_turn(taken, outcome, cache)
+        _follow_turn(taken, outcome, cache, warnings)
     outcome.retries += effects.unfinished  # behind those of a lost turn, which came before them
     if plan.answers_like:
         _answer_repeated(plan, outcome)
@@ -167,7 +170,7 @@ def _answer_repeated(plan: Plan, outcome: CommitOutcome) -> None:
         outcome.answers.append(AnswerRequest(one.request, answer))
 
 
-def _follow_turn(taken: TakenTurn, outcome: CommitOutcome, cache: ProgramCache) -> None:
+def _follow_turn(taken: TakenTurn, outcome: CommitOutcome, cache: ProgramCache, warnings: HistoryWarnings) -> None:
     pending, live, turn, execution = taken.pending, taken.live, taken.turn, taken.live.execution
     for index, arrival in enumerate(pending.arrivals):
         if arrival.request is not None and arrival.request.future is not None:
@@ -179,10 +182,9 @@ def _follow_turn(taken: TakenTurn, outcome: CommitOutcome, cache: ProgramCache) 
         if type(live.program) is not NoProgram:
             cache.put(live)
         return
-    live.row = write.row
-    if write.history is not None:
-        live.history_bytes += len(write.history.body)
-        live.last_turn = (write.history.first, write.history.at)
+    live.note_write(write.row, write.history)
+    if turn.waits_forever or execution.sequence >= warnings.events or live.history_bytes >= warnings.bytes:
+        warn(taken, warnings)
     if turn.dispatched:
         route = write.row.route
         for number in turn.dispatched:

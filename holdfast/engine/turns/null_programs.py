@@ -29,6 +29,9 @@ class FailingProgram:
         """No signal is waited for, since no code runs."""
         return ()
 
+    def find_waits(self) -> None:
+        """Nothing is known: no code runs."""
+
     def close(self) -> None:
         """Nothing to free: there are no coroutines."""
 
@@ -49,6 +52,9 @@ class NoProgram:
     def waiting_signals(self) -> tuple[str, ...]:
         """No signal is waited for, since no code runs."""
         return ()
+
+    def find_waits(self) -> None:
+        """Nothing is known: no code runs."""
 
     def close(self) -> None:
         """Nothing to free: there are no coroutines."""

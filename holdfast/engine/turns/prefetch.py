@@ -98,6 +98,20 @@ class HistoryPrefetch:
         self._tasks.add(task)
         task.add_done_callback(self._tasks.discard)
 
+    async def replay_to_look(self, org: str, execution_id: str) -> LiveExecution | None:
+        """The program of an execution, for somebody who looks at it and closes it; None as `_replay` says, or if stopped.
+
+        It is marked as in flight like any other replay: asking about an execution must not end process after process.
+        """
+        async with self._semaphore:
+            if self._is_stopped:
+                return None
+            slot = self._slots.pop()
+            try:
+                return await self._replay(org, execution_id, slot)
+            finally:
+                self._slots.append(slot)
+
     async def stop(self) -> None:
         """Replay no further. What waits goes on as if everything were ready."""
         await self.kill()

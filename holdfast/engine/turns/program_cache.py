@@ -13,7 +13,7 @@ import msgspec
 from holdfast.core.execution import Execution
 from holdfast.core.instants import Instant
 from holdfast.core.program import Program
-from holdfast.store.rows import ExecutionRow
+from holdfast.store.rows import ExecutionRow, HistoryRow
 
 MakeProgram = Callable[[Execution], Program]
 """Makes the program of an execution. Raises UnknownWorkflow if this node does not have it."""
@@ -31,6 +31,13 @@ class LiveExecution(msgspec.Struct, eq=False, gc=False):
     last_turn: tuple[int, Instant] = (0, 0)
     """The first event of the last history row that the program stands for, and its time: by them it is known whether a
     history has this beginning."""
+
+    def note_write(self, row: ExecutionRow, history: HistoryRow | None) -> None:
+        """Note what a turn has committed: the row, and its events if it had any."""
+        self.row = row
+        if history is not None:
+            self.history_bytes += len(history.body)
+            self.last_turn = (history.first, history.at)
 
 
 class ProgramCache:

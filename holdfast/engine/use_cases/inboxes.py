@@ -15,7 +15,8 @@ if TYPE_CHECKING:
 
 def may_be_stuck(info: ExecutionInfo) -> bool:
     """Whether an open execution may be unable to take what arrives: blocked, damaged, or of a definition that is missing."""
-    is_in_trouble = info.status is Status.BLOCKED or info.missing_definition is not None or info.last_error is not None
+    has_failed = info.last_error is not None and info.last_error.activity is None
+    is_in_trouble = info.status is Status.BLOCKED or info.missing_definition is not None or has_failed
     return info.closed_at is None and is_in_trouble
 
 

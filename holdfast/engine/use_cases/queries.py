@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import builtins
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Iterable, Sequence
 from typing import TYPE_CHECKING, Any
 
 from holdfast.code.definitions import Workflow
@@ -14,42 +14,33 @@ from holdfast.engine.results import read_closing, to_value
 from holdfast.engine.rows import to_turns
 from holdfast.engine.use_cases.inboxes import add_inbox, may_be_stuck
 from holdfast.engine.use_cases.missing_definitions import find_missing
+from holdfast.engine.use_cases.pending_work import ThisNode, add_pending
 from holdfast.engine.views import DeadLetter, ExecutionInfo, History, add_unheard, to_dead_letter, to_info
 from holdfast.errors import InvalidArguments
 from holdfast.store.contract import ExecutionFilter
 
 if TYPE_CHECKING:
-    from holdfast.core.effects import ActivityTask
     from holdfast.engine.clock import Clock
-    from holdfast.engine.routes import Routes
     from holdfast.engine.use_cases.delivery import Delivery
     from holdfast.store.contract import Store
     from holdfast.store.rows import ExecutionRow
 
 
 class Queries:
-    """Answers questions from the store. `find_unheard` tells which attempts still run here though they are over."""
+    """Answers questions from the store, and from what this node knows beside it."""
 
-    def __init__(
-        self,
-        store: Store,
-        delivery: Delivery,
-        routes: Routes,
-        clock: Clock,
-        node: str,
-        find_unheard: Callable[[str], Sequence[ActivityTask]],
-    ) -> None:
+    def __init__(self, store: Store, delivery: Delivery, clock: Clock, here: ThisNode) -> None:
         self._store = store
         self._delivery = delivery
-        self._routes = routes
         self._clock = clock
-        self._node = node
-        self._find_unheard = find_unheard
+        self._here = here
 
     async def status(self, org: str, target: str) -> ExecutionInfo:
         """The present status of an execution, and what it waits for. Raises ExecutionNotFound."""
-        [info] = await self._to_infos([await self._delivery.find_or_raise(org, target, "query")])
-        info = add_unheard(info, self._node, self._find_unheard(info.execution_id))
+        row = await self._delivery.find_or_raise(org, target, "query")
+        [info] = await self._to_infos([row])
+        info = await add_pending(self._store, info, row, self._clock.now(), self._here)
+        info = add_unheard(info, self._here.node, self._here.runner.begun.find_unheard(info.execution_id))
         return await add_inbox(self._store, info) if may_be_stuck(info) else info
 
     async def result(self, org: str, target: str) -> Any:
@@ -93,12 +84,12 @@ class Queries:
 
     async def nodes(self) -> builtins.list[NodeInfo]:
         """The nodes that work on the store, or did so until recently, sorted by name."""
-        return await list_nodes(self._store, self._clock.now(), self._node)
+        return await list_nodes(self._store, self._clock.now(), self._here.node)
 
     async def dead_letters(self, org: str, limit: int, after: int) -> builtins.list[DeadLetter]:
         """Envelopes that could not be handled, with the reasons, oldest first."""
         return [to_dead_letter(row) for row in await self._store.list_dead_letters(org, limit, after)]
 
     async def _to_infos(self, rows: Sequence[ExecutionRow]) -> builtins.list[ExecutionInfo]:
-        missing = await find_missing(self._store, self._routes, self._node, self._clock.now(), rows)
+        missing = await find_missing(self._store, self._here.routes, self._here.node, self._clock.now(), rows)
         return [to_info(row, missing.get(row.execution_id)) for row in rows]

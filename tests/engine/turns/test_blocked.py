@@ -70,10 +70,10 @@ async def test_mismatch_blocks_and_says_what_where_and_which_version(open_engine
     assert info.closed_at is None
     assert info.code_version == "1"
     assert info.last_error is not None
-    assert info.last_error.startswith("NonDeterminismError: Expected workflow 'order' (execution ")
-    assert "to ask for ActivityScheduled 'work' (number 1) again, which is event 2 of its history" in info.last_error
-    assert "but it asked for RunActivity 'other_work' (number 1) at " in info.last_error
-    assert "test_blocked.py:" in info.last_error
+    assert str(info.last_error).startswith("NonDeterminismError: Expected workflow 'order' (execution ")
+    assert "to ask for ActivityScheduled 'work' (number 1) again, which is event 2 of its history" in str(info.last_error)
+    assert "but it asked for RunActivity 'other_work' (number 1) at " in str(info.last_error)
+    assert "test_blocked.py:" in str(info.last_error)
 
 
 async def test_blocked_execution_has_no_trace_of_the_attempt_in_its_history(open_engine: OpenEngine) -> None:
@@ -137,7 +137,7 @@ async def test_retry_after_the_code_was_mended_goes_on(open_engine: OpenEngine) 
     handle = await engine.start(order, workflow_id="order")
     await handle.signal("word", "one")
     assert (await handle.status()).status is Status.BLOCKED
-    assert "ForbiddenInWorkflow" in ((await handle.status()).last_error or "")
+    assert "ForbiddenInWorkflow" in str((await handle.status()).last_error)
     is_mended.append(True)
 
     assert await engine.retry_blocked("order")
@@ -256,7 +256,7 @@ async def test_loop_that_never_waits_does_not_take_the_node_down(open_engine: Op
     assert [await other.result() for other in others] == ["fine"] * 5
     info = await handle.status()
     assert info.status is Status.BLOCKED
-    assert (info.last_error or "").startswith("TurnTooLong: Expected workflow 'restless' to come to rest, but it ran ")
+    assert str(info.last_error).startswith("TurnTooLong: Expected workflow 'restless' to come to rest, but it ran ")
 
 
 async def test_loop_that_never_waits_in_its_first_turn_fails(open_engine: OpenEngine) -> None:

@@ -198,7 +198,7 @@ async def test_D2_execution_whose_row_is_damaged_delays_nobody(open_engine: Open
     await assert_works(engine)
     await assert_works(engine)
     shown = {one.workflow_id: one for one in await engine.list()}
-    assert (shown["damaged"].last_error or "").startswith("CorruptStore: Expected to decode an execution's details, but ")
+    assert str(shown["damaged"].last_error).startswith("CorruptStore: Expected to decode an execution's details, but ")
 
 
 async def test_D2_execution_whose_history_is_damaged_is_blocked_and_delays_nobody(open_engine: OpenEngine) -> None:
@@ -221,7 +221,7 @@ async def test_D2_execution_whose_history_is_damaged_is_blocked_and_delays_nobod
     info = await engine.query_status("damaged")
     assert info.status is Status.BLOCKED
     assert info.last_error is not None
-    assert info.last_error.startswith("CorruptStore: Expected to decode a turn's events")
+    assert str(info.last_error).startswith("CorruptStore: Expected to decode a turn's events")
 
 
 async def test_D2_timer_of_a_damaged_execution_does_not_make_the_engine_spin(open_engine: OpenEngine) -> None:

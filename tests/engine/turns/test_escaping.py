@@ -177,5 +177,5 @@ async def test_D2_what_raises_where_nobody_expects_it_blocks_its_execution(open_
     assert await (await engine.start(quick)).result() == "quick"
     info = await handle.status()
     assert info.status is Status.BLOCKED
-    assert (info.last_error or "").startswith(f"{name}: ")
+    assert str(info.last_error).startswith(f"{name}: ")
     assert [one.envelope["name"] for one in info.inbox] == ["go"]

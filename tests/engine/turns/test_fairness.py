@@ -245,5 +245,5 @@ async def test_D2_end_with_more_signals_than_a_turn_may_write_is_blocked_before_
         await eventually(lambda: is_all_blocked(engine, 1))
         info = await engine.query_status("new")
         assert info.last_error is not None
-        assert "to write at most 100,000 bytes of history" in info.last_error
+        assert "to write at most 100,000 bytes of history" in str(info.last_error)
         assert len(info.inbox) == 41, "the start and what came with it"

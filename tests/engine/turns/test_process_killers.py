@@ -71,7 +71,7 @@ async def test_N3_turn_that_ends_its_process_is_found_and_its_execution_blocked(
         info = await engine.query_status("doomed")
         assert info.status is Status.BLOCKED, "the same code is not tried again"
         assert info.last_error is not None
-        assert "to take its turn, but 5 times in a row the process that tried ended." in info.last_error
+        assert "to take its turn, but 5 times in a row the process that tried ended." in str(info.last_error)
         assert await engine.dead_letters() == []
         assert (await engine.store.count()).inbox == 1, "what it was to take stays in its inbox"
         assert [await engine.handle(f"w{number}").result() for number in range(3)] == [
@@ -91,7 +91,7 @@ async def test_N3_call_whose_turn_ends_each_process_that_it_is_repeated_in_is_fo
     async with Engine(lasting_url, workflows=process_killers.WORKFLOWS, activities=process_killers.ACTIVITIES) as engine:
         info = await engine.query_status("doomed")
         assert info.status is Status.BLOCKED
-        assert "to take its turn, but 5 times in a row the process that tried ended." in (info.last_error or "")
+        assert "to take its turn, but 5 times in a row the process that tried ended." in str(info.last_error)
         assert (await engine.store.count()).inbox == 1, "the call that was accepted when it was blocked waits there"
 
 
@@ -117,7 +117,7 @@ async def test_N3_replay_that_ends_its_process_is_found_and_its_execution_blocke
         info = await auditor.query_status("doomed")
         assert info.status is Status.BLOCKED
         assert info.last_error is not None
-        assert "to take its turn, but 5 times in a row the process that tried ended." in info.last_error
+        assert "to take its turn, but 5 times in a row the process that tried ended." in str(info.last_error)
         assert [len(await auditor.handle(f"w{number}").result()) for number in range(3)] == [2, 2, 2], "others go on"
         assert await auditor.store.check() == []
 
