@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import time
 from typing import TYPE_CHECKING
 
 import click
@@ -10,6 +11,7 @@ from holdfast.cli.databases import Database, database_argument, find_execution, 
 from holdfast.core.lifecycle import Status
 
 if TYPE_CHECKING:
+    from holdfast.engine.turns.program_cache import MakeProgram
     from holdfast.engine.views import ExecutionInfo, History
     from holdfast.store.contract import ExecutionFilter, Store
     from holdfast.store.rows import ExecutionRow
@@ -76,24 +78,53 @@ def show_infos(rows: list[ExecutionRow]) -> None:
 @database_argument
 @click.argument("target", metavar="ID")
 @org_option
-def show(database: Database, target: str, org: str) -> None:
-    """Show one execution with its history and inbox. ID is a workflow id (the newest counts) or an execution id."""
-    from holdfast.cli.tables import show_execution, show_history, show_inbox
+@click.option("--json", "as_json", is_flag=True, help="Everything as one JSON object, the history under `history`.")
+@click.option(
+    "--module",
+    "modules",
+    multiple=True,
+    help="Where the workflows are, as in `import`: their code is replayed to tell the lines at which it waits.",
+)
+def show(*, database: Database, target: str, org: str, as_json: bool, modules: tuple[str, ...]) -> None:
+    """Show one execution: what it waits for, and its history.
 
-    info, history = use_database(database, lambda store: read_execution(store, org, target))
+    ID is a workflow id (the newest counts) or an execution id.
+    """
+    from holdfast.cli.modules import find_workflows
+    from holdfast.engine.catalog import Catalog
+
+    workflows = [workflow for module in modules for workflow in find_workflows(module)]
+    make_program = Catalog(workflows, ()).make_program if workflows else None
+    info, history = use_database(database, lambda store: read_execution(store, org, target, make_program))
+    if as_json:
+        import msgspec
+
+        click.echo(msgspec.json.encode(msgspec.to_builtins(info) | {"history": history.to_json()}))
+        return
+    from holdfast.cli.pending_tables import show_failure, show_pending
+    from holdfast.cli.tables import make_console, show_execution, show_history, show_inbox
+
     show_execution(info)
+    if info.last_error is not None and info.last_error.activity is None and info.last_error.trace and info.closed_at is None:
+        show_failure("last error", info.last_error)
+    if info.pending is not None:
+        show_pending(info.pending)
+    make_console().print()
     show_history(history)
     if info.inbox:
         show_inbox(info.inbox)
 
 
-async def read_execution(store: Store, org: str, target: str) -> tuple[ExecutionInfo, History]:
-    """An execution with its history. Raises ExecutionNotFound."""
+async def read_execution(
+    store: Store, org: str, target: str, make_program: MakeProgram | None = None
+) -> tuple[ExecutionInfo, History]:
+    """An execution with its history; with its code, also where it waits. Raises ExecutionNotFound."""
     from holdfast.engine.use_cases.inboxes import add_inbox
+    from holdfast.engine.use_cases.pending_work import add_pending
     from holdfast.engine.views import to_info
 
     row = await find_execution(store, org, target)
     info = to_info(row)
     if info.closed_at is None:
-        info = await add_inbox(store, info)
+        info = await add_inbox(store, await add_pending(store, info, row, time.time_ns() // 1000, make_program))
     return info, await read_history(store, row)

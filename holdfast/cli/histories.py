@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-import sys
-from importlib import import_module
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -12,6 +10,7 @@ import msgspec
 
 from holdfast.cli.databases import Database, database_argument, find_database, org_option, use_database
 from holdfast.cli.executions import read_execution
+from holdfast.cli.modules import find_workflows
 
 if TYPE_CHECKING:
     from holdfast.code.definitions import Workflow
@@ -22,22 +21,23 @@ if TYPE_CHECKING:
 @click.argument("target", metavar="ID")
 @org_option
 @click.option("--json", "as_json", is_flag=True, help="Export for `holdfast replay` and holdfast.testing.replay.")
-def history(database: Database, target: str, org: str, as_json: bool) -> None:
+@click.option("--without-traces", is_flag=True, help="With --json: leave out stack traces, which name files of a machine.")
+def history(database: Database, target: str, org: str, as_json: bool, without_traces: bool) -> None:
     """Print the history of one execution. ID is a workflow id (the newest counts) or an execution id."""
     _, found = use_database(database, lambda store: read_execution(store, org, target))
     if as_json:
-        click.echo(write_events(found.to_json()))
+        click.echo(write_events(found.to_json(), with_traces=not without_traces))
     else:
         from holdfast.cli.tables import show_history
 
         show_history(found)
 
 
-def write_events(events: list[dict[str, Any]]) -> str:
-    """A list in JSON, one event per line, so that a file kept in a repository shows its changes; without stack traces."""
+def write_events(events: list[dict[str, Any]], *, with_traces: bool = True) -> str:
+    """A list in JSON, one event per line, so that a file kept in a repository shows its changes."""
     for event in events:
-        if isinstance(failure := event.get("failure"), dict):
-            failure.pop("trace", None)  # it names files of this machine, and no replay needs it
+        if not with_traces and isinstance(failure := event.get("failure"), dict):
+            failure.pop("trace", None)  # no replay needs it
     lines = ",\n".join(msgspec.json.encode(event).decode() for event in events)
     return f"[\n{lines}\n]"
 
@@ -89,23 +89,3 @@ def replay_database(database: Database, workflows: list[Workflow[..., Any]], org
     click.echo(
         f"ok: {count(report.executions, 'open execution')} with {count(report.events, 'event')} replayed, the code fits."
     )
-
-
-def find_workflows(name: str) -> list[Workflow[..., Any]]:
-    """Every workflow that a module defines or imports, the module being looked for from here."""
-    from holdfast.code.definitions import Workflow
-
-    if "" not in sys.path:
-        sys.path.insert(0, "")
-    try:
-        module = import_module(name)
-    except ImportError as error:
-        raise click.ClickException(
-            f"Expected to import module '{name}', but {error}. Run the command where `python -c 'import {name}'` works."
-        ) from error
-    found = [value for value in vars(module).values() if isinstance(value, Workflow)]
-    if not found:
-        raise click.ClickException(
-            f"Expected module '{name}' to define workflows, but it has none. Name the module with the decorated functions."
-        )
-    return found

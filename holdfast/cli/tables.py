@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Any
 import msgspec
 
 from holdfast.core.instants import to_datetime
+from holdfast.engine.pending import FailureInfo, SignalInfo
 
 if TYPE_CHECKING:
     from rich.console import Console
@@ -19,7 +20,9 @@ if TYPE_CHECKING:
 PIPE_WIDTH = 240
 LONGEST_CELL = 100
 HEAD = ("sequence", "turn", "at", "type")
-FOLDED = ("waits for", "details", "reason", "envelope")
+SHOWN_APART = frozenset({"inbox", "pending", "waiting_kind", "waiting_token"})
+"""What is known about an execution and has a table of its own, or is in `waiting_for`."""
+FOLDED = ("waits for", "details", "reason", "envelope", "place")
 """Columns that may take several lines where a terminal is narrow; the others are cut, the execution id first."""
 STYLES = {
     "running": "cyan",
@@ -79,17 +82,19 @@ def show_execution(info: ExecutionInfo) -> None:
     table = Table.grid(padding=(0, 2))
     for field in msgspec.structs.fields(info):
         value = getattr(info, field.name)
-        if value not in (None, "", {}) and field.name != "inbox":
+        if value not in (None, "", {}, ()) and field.name not in SHOWN_APART:
             table.add_row(field.name.replace("_", " "), show_value(value))
     make_console().print(table)
 
 
 def show_history(history: History) -> None:
-    """Print a history, one event per line."""
-    rows = [
-        (recorded.sequence, show_time(recorded.at), recorded.kind, describe_event(plain))
-        for recorded, plain in zip(history.events, history.to_json(), strict=True)
-    ]
+    """Print a history, one event per line, and the stack trace below what failed."""
+    rows: list[tuple[object, ...]] = []
+    for recorded, plain in zip(history.events, history.to_json(), strict=True):
+        rows.append((recorded.sequence, show_time(recorded.at), recorded.kind, describe_event(plain)))
+        failure = plain.get("failure")
+        if isinstance(failure, dict):
+            rows += [("", "", "", f"  {line}") for line in str(failure.get("trace", "")).splitlines()]
     show_rows(("#", "time", "event", "details"), rows)
 
 
@@ -112,15 +117,28 @@ def show_field(key: str, value: Any) -> str:
         return show_json(value["data"])
     if isinstance(value, dict) and value.keys() >= {"data", "encoding"}:
         return clean(f"<encoded as {value['encoding']!r}>")
+    if key == "failure" and isinstance(value, dict):
+        return show_recorded_failure(value)
     if key == "due" and isinstance(value, int):
         return show_time(to_datetime(value))
     return show_json(value)
+
+
+def show_recorded_failure(failure: dict[str, Any]) -> str:
+    """A failure in a history: its type and message, and its details if it has any; its trace stands below it."""
+    details = failure.get("details")
+    told = f"{failure.get('type')}: {failure.get('message')}"
+    return told if details is None else f"{told} details={show_field('details', details)}"
 
 
 def show_value(value: Any) -> str:
     """The text of a value in a cell: a time in UTC, a string as it is, all else as JSON; all of it printable."""
     if isinstance(value, datetime):
         return show_time(value)
+    if isinstance(value, FailureInfo):
+        return clean(str(value))
+    if isinstance(value, SignalInfo):
+        return clean(value.name if value.sequence is None else f"{value.name} (event {value.sequence})")
     return clean(value) if isinstance(value, str) else clean(show_json(value))
 
 

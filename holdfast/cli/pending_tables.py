@@ -1,0 +1,100 @@
+"""What an open execution waits for, on a terminal: one table for each kind, and what failed with its stack trace."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from holdfast.cli.tables import clean, make_console, shorten, show_json, show_rows, show_time
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+    from datetime import datetime
+
+    from holdfast.engine.pending import FailureInfo, PendingActivity, PendingWork
+
+UNKNOWN = "where its code waits, and for which events, queues, locks and futures, is told with --module, which replays it"
+
+
+def show_pending(pending: PendingWork) -> None:
+    """Print what an execution waits for, leaving out what it does not wait for."""
+    if pending.activities:
+        _show_activities(pending.activities)
+    if pending.timers:
+        _show("timers", ("#", "due", "place"), [(one.number, show_time(one.due), one.place or "") for one in pending.timers])
+    if pending.children:
+        _show(
+            "children",
+            ("#", "workflow id", "workflow", "status", "execution id"),
+            [
+                (one.number, one.workflow_id, one.workflow, one.status.value if one.status else "", one.execution_id)
+                for one in pending.children
+            ],
+        )
+    if pending.signals:
+        _show("signals", ("signal", "place"), [(one.name, one.place or "") for one in pending.signals])
+    if pending.external_signals:
+        _show(
+            "answers to signals that it sent",
+            ("#", "signal", "workflow id"),
+            [(one.number, one.name, one.workflow_id) for one in pending.external_signals],
+        )
+    if pending.local_waits:
+        rows = [(one.what, one.place or "", one.task) for one in pending.local_waits]
+        _show("what its own code has to bring", ("what", "place", "task"), rows)
+    if not pending.is_code_known:
+        make_console().print(f"\n({UNKNOWN})", soft_wrap=True)
+
+
+def show_trace(trace: str, indent: str = "  ") -> None:
+    """Print a stack trace, the innermost line last."""
+    console = make_console()
+    for line in trace.splitlines():
+        console.print(f"{indent}{clean(line)}", soft_wrap=True)
+
+
+def _show_activities(activities: tuple[PendingActivity, ...]) -> None:
+    _show(
+        "activities",
+        ("#", "activity", "state", "attempt", "since", "next try", "queue", "node"),
+        [
+            (
+                one.number,
+                one.name,
+                one.state.value,
+                one.attempt,
+                show_time(one.started_at or one.scheduled_at, "seconds"),
+                _show_optional(one.next_try),
+                one.queue,
+                one.node or "",
+            )
+            for one in activities
+        ],
+    )
+    console = make_console()
+    for one in activities:
+        if one.heartbeat is not None:
+            beat = shorten(show_json(one.heartbeat))
+            console.print(f"\nheartbeat of activity {one.number} ({clean(one.name)}): {clean(beat)}", soft_wrap=True)
+        if one.last_failure is not None:
+            title = f"last failure of activity {one.number} ({one.name}), {one.failures} so far"
+            show_failure(title, one.last_failure)
+
+
+def show_failure(title: str, failure: FailureInfo) -> None:
+    """Print a failure with its details and its stack trace."""
+    console = make_console()
+    console.print(f"\n{clean(title)}: {clean(str(failure))}", soft_wrap=True)
+    if failure.details is not None:
+        console.print(f"  details: {clean(shorten(show_json(failure.details)))}", soft_wrap=True)
+    show_trace(failure.trace)
+
+
+def _show(title: str, columns: Sequence[str], rows: Sequence[Sequence[object]]) -> None:
+    """Print a table without the columns that are empty throughout."""
+    kept = [place for place, _ in enumerate(columns) if any(row[place] not in ("", None) for row in rows)]
+    make_console().print(f"\nwaits for {title}:")
+    show_rows([columns[place] for place in kept], [[row[place] for place in kept] for row in rows])
+
+
+def _show_optional(at: datetime | None) -> str:
+    return "" if at is None else show_time(at, "seconds")
