@@ -101,12 +101,13 @@ def show(*, database: Database, target: str, org: str, as_json: bool, modules: t
 
         click.echo(msgspec.json.encode(msgspec.to_builtins(info) | {"history": history.to_json()}))
         return
-    from holdfast.cli.pending_tables import show_failure, show_pending
+    from holdfast.cli.pending_tables import show_pending, show_trace
     from holdfast.cli.tables import make_console, show_execution, show_history, show_inbox
 
     show_execution(info)
     if info.last_error is not None and info.last_error.activity is None and info.last_error.trace and info.closed_at is None:
-        show_failure("last error", info.last_error)
+        make_console().print("\nwhere the last error was raised:")
+        show_trace(info.last_error.trace)
     if info.pending is not None:
         show_pending(info.pending)
     make_console().print()

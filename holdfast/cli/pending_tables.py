@@ -55,7 +55,7 @@ def show_trace(trace: str, indent: str = "  ") -> None:
 def _show_activities(activities: tuple[PendingActivity, ...]) -> None:
     _show(
         "activities",
-        ("#", "activity", "state", "attempt", "since", "next try", "queue", "node"),
+        ("#", "activity", "state", "attempt", "since", "next try", "queue", "on node"),
         [
             (
                 one.number,

@@ -23,7 +23,9 @@ HEAD = ("sequence", "turn", "at", "type")
 SHOWN_APART = frozenset({"inbox", "pending", "waiting_kind", "waiting_token"})
 """What is known about an execution and has a table of its own, or is in `waiting_for`."""
 FOLDED = ("waits for", "details", "reason", "envelope", "place")
-"""Columns that may take several lines where a terminal is narrow; the others are cut, the execution id first."""
+"""Columns that may take several lines where a terminal is narrow; the others are cut."""
+CUT_FIRST = ("execution id", "on node")
+"""Those of the others that are cut first."""
 STYLES = {
     "running": "cyan",
     "suspended": "blue",
@@ -64,7 +66,7 @@ def show_rows(columns: Sequence[str], rows: Iterable[Sequence[object]]) -> None:
     for column in table.columns:
         is_folded = column.header in FOLDED
         column.overflow = "fold" if is_folded else "ellipsis"
-        column.no_wrap = not is_folded and column.header != "execution id"
+        column.no_wrap = not is_folded and column.header not in CUT_FIRST
     for row in rows:
         table.add_row(*(clean(str(cell)) for cell in row), style=find_style(row))
     make_console().print(table)
