@@ -52,6 +52,7 @@
     │   └── TurnTooLarge            a turn that would write more history than one may
     ├── WorkflowError               how an execution ended, raised by `result()`
     │   ├── WorkflowFailed
+    │   │   └── ExecutionTimedOut   its execution_timeout or run_timeout passed
     │   ├── WorkflowCancelled
     │   └── WorkflowTerminated
     └── StepError                   what a workflow's own code can catch
@@ -359,6 +360,18 @@ class WorkflowFailed(WorkflowError):
         super().__init__(message, workflow_id=workflow_id, execution_id=execution_id)
         self.type = type
         self.details = details
+
+
+class ExecutionTimedOut(WorkflowFailed):
+    """A timeout of the workflow passed before it ended; `timeout` is 'execution' or 'run'. Its code had no say."""
+
+    def __init__(
+        self, message: str, *, timeout: str = "execution", details: Any = None, workflow_id: str = "", execution_id: str = ""
+    ) -> None:
+        super().__init__(
+            message, type="ExecutionTimedOut", details=details, workflow_id=workflow_id, execution_id=execution_id
+        )
+        self.timeout = timeout
 
 
 class WorkflowCancelled(WorkflowError):

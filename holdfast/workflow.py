@@ -17,6 +17,7 @@ from holdfast.code.context import Context
 from holdfast.code.definitions import Versioning, Workflow, check_versioning
 from holdfast.core.instants import Duration
 from holdfast.core.retry import RetryPolicy
+from holdfast.core.start_checks import check_retry
 from holdfast.errors import InvalidConfiguration, InvalidDefinition
 
 P = ParamSpec("P")
@@ -27,7 +28,11 @@ R = TypeVar("R")
 def workflow(function: Callable[Concatenate[Context, P], Awaitable[R]], /) -> Workflow[P, R]: ...
 @overload
 def workflow(
-    *, name: str | None = None, version: str = "", versioning: str = Versioning.LATEST
+    *,
+    name: str | None = None,
+    version: str = "",
+    versioning: str = Versioning.LATEST,
+    retry: RetryPolicy | None = None,
 ) -> Callable[[Callable[Concatenate[Context, P], Awaitable[R]]], Workflow[P, R]]: ...
 def workflow(
     function: Any = None,
@@ -36,6 +41,7 @@ def workflow(
     name: str | None = None,
     version: str = "",
     versioning: str = Versioning.LATEST,
+    retry: RetryPolicy | None = None,
 ) -> Any:
     """Make an `async def` function a workflow. Its first parameter is the Context; the others are its input.
 
@@ -43,13 +49,16 @@ def workflow(
     start. With `versioning='latest'` whoever has the workflow takes its turns, with the version that was given to that
     engine last; with 'pinned' an execution stays with the version that took its first turn. An engine may have several
     versions of one name: `Engine(…, workflows=[order_v1, order_v2])`.
+
+    With `retry`, a run that fails is followed by another with the same input, unless its start gives a policy of its own.
     """
+    check_retry(retry)
     if not isinstance(version, str):
         raise InvalidConfiguration(f"Expected version=… of a workflow to be text, but it is {version!r}. Write version='2'.")
     policy = check_versioning(versioning, version)
 
     def decorate(function: Any) -> Workflow[..., Any]:
-        return Workflow(function, _name_of(function, "workflow") if name is None else name, version, policy)
+        return Workflow(function, _name_of(function, "workflow") if name is None else name, version, policy, retry)
 
     return decorate if function is None else decorate(function)
 

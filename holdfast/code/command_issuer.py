@@ -7,7 +7,7 @@ that resolve the futures.
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from typing import TYPE_CHECKING, Any, Final, NamedTuple, NoReturn, TypeVar
+from typing import TYPE_CHECKING, Any, Final, NoReturn, TypeVar
 
 from holdfast.code import guard
 from holdfast.code.exceptions import make_exception
@@ -20,7 +20,7 @@ from holdfast.core.events import AnyEvent
 from holdfast.core.failures import describe_exception
 from holdfast.core.ids import derive_execution_id, seed_of
 from holdfast.core.instants import Instant
-from holdfast.core.options import ActivityOptions, Cancellation, ParentClose
+from holdfast.core.options import ActivityOptions, Cancellation
 from holdfast.core.payloads import Payload
 from holdfast.core.program_limits import ProgramLimits
 from holdfast.errors import HoldfastError, PayloadError, TurnTooLarge
@@ -28,6 +28,7 @@ from holdfast.errors import HoldfastError, PayloadError, TurnTooLarge
 if TYPE_CHECKING:
     from types import CodeType
 
+    from holdfast.code.child_options import CheckedChildOptions
     from holdfast.code.definitions import Workflow
 
 T = TypeVar("T")
@@ -41,15 +42,6 @@ class ContinueRequested(BaseException):
         super().__init__()
         self.workflow = workflow
         self.input = encoded
-
-
-class ChildOptions(NamedTuple):
-    """How a program starts a child, beside its input and its id."""
-
-    policy: ParentClose
-    label: str = ""
-    propagates: bool | None = None
-    """Whether its end without a result is raised; None: as the engine says."""
 
 
 class _Recorded:
@@ -220,7 +212,7 @@ class CommandIssuer:
         return future
 
     def start_child(
-        self, workflow: str, encoded: Payload, workflow_id: str | None, options: ChildOptions, hint: Any
+        self, workflow: str, encoded: Payload, options: CheckedChildOptions, hint: Any
     ) -> tuple[str, StepFuture]:
         """Ask for a child; its execution id, and the future of its result."""
         number = self.next_number(encoded)
@@ -231,10 +223,13 @@ class CommandIssuer:
                 number=number,
                 workflow=workflow,
                 input=encoded,
-                workflow_id=workflow_id,
+                workflow_id=options.workflow_id,
                 policy=options.policy,
                 label=options.label,
                 failure_as_value=as_value,
+                metadata=options.metadata,
+                headers=options.headers,
+                chain=options.chain,
             )
         )
         child_id = derive_execution_id(self.loop.now, self._execution_id, number)

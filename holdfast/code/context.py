@@ -9,18 +9,19 @@ from __future__ import annotations
 import asyncio
 import random
 import uuid
-from collections.abc import Callable, Generator
+from collections.abc import Callable, Generator, Mapping
+from types import MappingProxyType
 from typing import TYPE_CHECKING, Any, Generic, Literal, NoReturn, ParamSpec, TypeVar, overload
 
 import msgspec
 
 from holdfast.activities.definitions import Activity, TransactionActivity
-from holdfast.code.command_issuer import ChildOptions
+from holdfast.code.child_options import CHILD_OPTIONS, check_child_options
 from holdfast.code.definitions import Workflow
-from holdfast.core.ids import check_identifier, check_label, derive_entropy
+from holdfast.core.ids import DEFAULT_QUEUE, check_identifier, check_label, derive_entropy
 from holdfast.core.instants import Duration, from_datetime, to_datetime, to_micros
-from holdfast.core.options import DEFAULT_OPTIONS, ParentClose
-from holdfast.errors import ChildWorkflowFailed, InvalidArguments, InvalidConfiguration
+from holdfast.core.options import DEFAULT_OPTIONS, ParentClose, separate_options
+from holdfast.errors import ChildWorkflowFailed, InvalidArguments
 
 if TYPE_CHECKING:
     from datetime import datetime
@@ -46,6 +47,13 @@ class Info(msgspec.Struct, frozen=True):
     code_version: str
     parent_execution_id: str | None
     continued_from: str | None
+    queue: str = DEFAULT_QUEUE
+    attempt: int = 1
+    """Which run of the same work this is: above 1 if runs before it failed and the workflow has a retry policy."""
+    metadata: Mapping[str, str] = MappingProxyType({})
+    """Texts that it was started with, as they were then."""
+    headers: Mapping[str, str] = MappingProxyType({})
+    """Trace context and the like, which is handed on to activities, children and receivers of its signals."""
 
 
 class SignalWait(msgspec.Struct, frozen=True):
@@ -167,101 +175,63 @@ class Context:
 
     @overload
     def start_child(
-        self,
-        workflow: Workflow[..., R] | str,
-        *args: Any,
-        propagate_child_failures: Literal[False],
-        workflow_id: str | None = None,
-        parent_close: ParentClose | str = ParentClose.ABANDON,
-        name: str = "",
+        self, workflow: Workflow[..., R] | str, *args: Any, propagate_child_failures: Literal[False], **keywords: Any
     ) -> ChildHandle[R | ChildWorkflowFailed]: ...
     @overload
     def start_child(
-        self,
-        workflow: Workflow[..., R] | str,
-        *args: Any,
-        workflow_id: str | None = None,
-        parent_close: ParentClose | str = ParentClose.ABANDON,
-        name: str = "",
-        propagate_child_failures: bool | None = None,
+        self, workflow: Workflow[..., R] | str, *args: Any, propagate_child_failures: bool | None = None, **keywords: Any
     ) -> ChildHandle[R]: ...
     def start_child(
         self,
         workflow: Workflow[..., Any] | str,
         *args: Any,
-        workflow_id: str | None = None,
-        parent_close: ParentClose | str = ParentClose.ABANDON,
-        name: str = "",
         propagate_child_failures: bool | None = None,
+        **keywords: Any,
     ) -> ChildHandle[Any]:
         """Start a child without waiting for it. If this workflow closes first, `parent_close` decides about the child.
 
-        `name` is shown in the history. Awaiting the handle raises ChildWorkflowFailed if the child ends without a result;
-        with `propagate_child_failures=False` it gives that exception as a value instead. None: as the engine's option says.
+        Keyword arguments are options (`ChildOptions`), and the workflow's own. Awaiting the handle raises
+        ChildWorkflowFailed if the child ends without a result; with `propagate_child_failures=False` it gives that
+        exception as a value instead. None: as the engine's option says.
         """
-        return self._child(workflow, args, workflow_id, parent_close, (name, propagate_child_failures))
+        return self._child(workflow, args, keywords, ParentClose.ABANDON, propagate_child_failures)
 
     @overload
     def run_child(
-        self,
-        workflow: Workflow[..., R] | str,
-        *args: Any,
-        propagate_child_failures: Literal[False],
-        workflow_id: str | None = None,
-        parent_close: ParentClose | str = ParentClose.CANCEL,
-        name: str = "",
+        self, workflow: Workflow[..., R] | str, *args: Any, propagate_child_failures: Literal[False], **keywords: Any
     ) -> asyncio.Future[R | ChildWorkflowFailed]: ...
     @overload
     def run_child(
-        self,
-        workflow: Workflow[..., R] | str,
-        *args: Any,
-        workflow_id: str | None = None,
-        parent_close: ParentClose | str = ParentClose.CANCEL,
-        name: str = "",
-        propagate_child_failures: bool | None = None,
+        self, workflow: Workflow[..., R] | str, *args: Any, propagate_child_failures: bool | None = None, **keywords: Any
     ) -> asyncio.Future[R]: ...
     def run_child(
         self,
         workflow: Workflow[..., Any] | str,
         *args: Any,
-        workflow_id: str | None = None,
-        parent_close: ParentClose | str = ParentClose.CANCEL,
-        name: str = "",
         propagate_child_failures: bool | None = None,
+        **keywords: Any,
     ) -> asyncio.Future[Any]:
         """Run a child and return its result; raises ChildWorkflowFailed. If this workflow closes first, it is cancelled.
 
-        `name` is shown in the history. With `propagate_child_failures=False` the ChildWorkflowFailed is returned instead of
-        raised, also for a child that was cancelled or terminated. None: as the engine's option says.
+        Keyword arguments are those of `start_child`. With `retry`, the result is that of the last run. With
+        `propagate_child_failures=False` the ChildWorkflowFailed is returned instead of raised, also for a child that was
+        cancelled or terminated.
         """
-        return self._child(workflow, args, workflow_id, parent_close, (name, propagate_child_failures)).result()
+        return self._child(workflow, args, keywords, ParentClose.CANCEL, propagate_child_failures).result()
 
     def _child(
         self,
         workflow: Workflow[..., Any] | str,
         args: Any,
-        workflow_id: str | None,
-        parent_close: ParentClose | str,
-        shown: tuple[str, bool | None],
+        keywords: Mapping[str, Any],
+        default_policy: ParentClose,
+        propagates: bool | None,
     ) -> ChildHandle[Any]:
-        name, encoded, hint = _describe_workflow(workflow, args, self._issuer)
-        if workflow_id is not None:
-            check_identifier(workflow_id, "the workflow id of a child")
-        try:
-            policy = ParentClose(parent_close)
-        except ValueError:
-            raise InvalidConfiguration(
-                f"Expected parent_close to be 'abandon', 'cancel' or 'terminate', but it is {parent_close!r}."
-            ) from None
-        label, propagates = shown
-        if propagates not in (None, True, False):
-            raise InvalidConfiguration(
-                f"Expected propagate_child_failures to be True, False or None, but it is {propagates!r}."
-            )
-        options = ChildOptions(policy, check_label(label, "a child"), propagates)
-        child_id, future = self._issuer.start_child(name, encoded, workflow_id, options, hint)
-        return ChildHandle(self, workflow_id or child_id, child_id, future)
+        options, kwargs = separate_options(keywords, CHILD_OPTIONS)
+        name, encoded, hint = _describe_workflow(workflow, args, kwargs, self._issuer)
+        checked = check_child_options(options, default_policy, propagates, self._issuer.payload_limit)
+        child_id, future = self._issuer.start_child(name, encoded, checked, hint)
+        return ChildHandle(self, checked.workflow_id or child_id, child_id, future)
 
     # --- time ---
 
@@ -311,6 +281,13 @@ class Context:
     def drain_signals(self, name: str, type: Any = Any) -> DrainedSignals[Any]:
         """Take every signal of that name that has arrived, in order, without waiting. `await` before it is allowed."""
         return self._program.signals.drain(name, type)
+
+    def last_signal_headers(self, name: str) -> Mapping[str, str]:
+        """The headers of the signal of that name which this workflow took last; empty if it had none, or none was taken.
+
+        Where several tasks wait for signals of one name, that may be the signal of another task.
+        """
+        return self._program.signals.headers_of(name)
 
     def signal_external_workflow(self, workflow_id: str, name: str, value: Any = None) -> asyncio.Future[None]:
         """Send a signal to another open workflow, exactly once. Raises ExternalSignalFailed if that cannot take it."""
@@ -370,12 +347,14 @@ class Context:
         """
         self._issuer.deprecated_patches.add(check_identifier(patch, "the id of a patch"))
 
-    def continue_as(self, *args: Any, workflow: Workflow[..., Any] | str | None = None) -> NoReturn:
+    def continue_as(self, *args: Any, workflow: Workflow[..., Any] | str | None = None, **kwargs: Any) -> NoReturn:
         """End this run and start the next one with an empty history. Signals that were not taken are carried over.
+
+        So are metadata, headers, timeouts and the retry policy. The arguments are the workflow's, by position or by name.
 
         The next run may be of another workflow, also of one that is only on other nodes, or on none yet: then it waits.
         """
-        name, encoded, _ = _describe_workflow(workflow or self._program.definition, args, self._issuer)
+        name, encoded, _ = _describe_workflow(workflow or self._program.definition, args, kwargs, self._issuer)
         self._issuer.continue_as(name, encoded)
 
     def set_state(self, value: Any) -> None:
@@ -410,13 +389,20 @@ class Context:
         return self._logger
 
 
-def _describe_workflow(workflow: Any, args: Any, issuer: CommandIssuer) -> tuple[str, Payload, Any]:
+def _describe_workflow(
+    workflow: Any, args: Any, kwargs: Mapping[str, Any], issuer: CommandIssuer
+) -> tuple[str, Payload, Any]:
     """The name, the encoded arguments and the result's hint of a workflow given by function or name."""
     if isinstance(workflow, Workflow):
-        encoded = workflow.encode_input(args, {}, issuer.payload_limit, is_checked=issuer.values.is_checked)
+        encoded = workflow.encode_input(args, kwargs, issuer.payload_limit, is_checked=issuer.values.is_checked)
         return workflow.name, encoded, workflow.result_hint
     if isinstance(workflow, str):
         check_identifier(workflow, "the name of a workflow")
+        if kwargs:
+            raise InvalidArguments(
+                f"Expected only positional arguments for workflow '{workflow}' called by name, but got {sorted(kwargs)}. "
+                "Pass them by position, or pass the decorated function."
+            )
         return workflow, issuer.values.encode(args, f"the arguments of workflow '{workflow}'"), Any
     raise InvalidArguments(
         f"Expected a function decorated with @workflow, or its name, but got {workflow!r}. Decorate it, or pass its name."

@@ -6,10 +6,11 @@ import functools
 import inspect
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from enum import StrEnum
-from typing import TYPE_CHECKING, Any, Final, Generic, ParamSpec, TypeVar
+from types import MappingProxyType
+from typing import TYPE_CHECKING, Any, Final, Generic, NamedTuple, ParamSpec, TypeVar
 
 from holdfast.code import deterministic_asyncio, guard
-from holdfast.core.ids import check_identifier
+from holdfast.core.ids import DEFAULT_QUEUE, check_identifier
 from holdfast.core.routes import make_pinned_route, make_route
 from holdfast.core.signatures import Signature, describe_function
 from holdfast.errors import InvalidConfiguration, InvalidDefinition
@@ -22,6 +23,7 @@ if TYPE_CHECKING:
     from holdfast.core.execution import Execution
     from holdfast.core.payloads import Payload
     from holdfast.core.program_limits import ProgramLimits
+    from holdfast.core.retry import RetryPolicy
 
 P = ParamSpec("P")
 R_co = TypeVar("R_co", covariant=True)
@@ -36,6 +38,16 @@ class Versioning(StrEnum):
     """Only the version that took the execution's first turn."""
 
 
+class StartedWith(NamedTuple):
+    """What an execution was started with that its first event need not tell."""
+
+    queue: str = DEFAULT_QUEUE
+    metadata: Mapping[str, str] = MappingProxyType({})
+
+
+NOTHING_SPECIAL: Final = StartedWith()
+
+
 class Workflow(Generic[P, R_co]):
     """One version of a workflow that is written as an async function, whose first parameter is the context.
 
@@ -46,13 +58,20 @@ class Workflow(Generic[P, R_co]):
     org: Final[str | None] = None
 
     def __init__(
-        self, function: Callable[..., Any], name: str, version: str = "", versioning: Versioning = Versioning.LATEST
+        self,
+        function: Callable[..., Any],
+        name: str,
+        version: str = "",
+        versioning: Versioning = Versioning.LATEST,
+        retry: RetryPolicy | None = None,
     ) -> None:
         self.name = check_identifier(name, "the name of a workflow")
         self.version = version
         self.versioning = versioning
         self.is_pinned = versioning is Versioning.PINNED
         """Whether executions that this version begins stay with it."""
+        self.retry = retry
+        """How failed runs are retried, where a start does not say; None: they are not."""
         self.function = _check_workflow(function, name)
         self.signature = Signature(function, f"workflow '{name}'", skip=1)
         self.__doc__ = function.__doc__
@@ -100,7 +119,9 @@ class Workflow(Generic[P, R_co]):
 
     def make_program(self, execution: Execution, limits: ProgramLimits) -> CodeProgram:
         """The program of an execution before its first event, which keeps within these limits."""
-        return _find_program_class()(self, execution.org, execution.execution_id, limits)
+        return _find_program_class()(
+            self, execution.org, execution.execution_id, limits, StartedWith(execution.queue, execution.details.metadata)
+        )
 
     def describe(self) -> str:
         """The function's qualified name, with its file and line."""

@@ -83,7 +83,7 @@ def compare(
     numbered = [
         (sequence, one)
         for sequence, one in enumerate(recorded, first)
-        if type(one) is not events.WorkflowTerminated and not _is_patch(one, deprecated)
+        if type(one) not in events.UNASKED and not _is_patch(one, deprecated)
     ]
     for offset, (sequence, event) in enumerate(numbered):
         if offset >= len(issued):

@@ -15,6 +15,7 @@ from typing import TYPE_CHECKING, Any, Final
 from holdfast.code import guard
 from holdfast.code.command_issuer import RESOLVE, CommandIssuer, ContinueRequested
 from holdfast.code.context import Context, Info, Winner
+from holdfast.code.definitions import NOTHING_SPECIAL, StartedWith
 from holdfast.code.loop import WorkflowTask, close_coroutine
 from holdfast.code.matching import Places, compare, unasked
 from holdfast.code.signals import SignalQueues
@@ -57,6 +58,7 @@ class CodeProgram:
         org: str,
         execution_id: str,
         limits: ProgramLimits = NO_PROGRAM_LIMITS,
+        started: StartedWith = NOTHING_SPECIAL,
     ) -> None:
         self.definition = definition
         self.code_version = definition.version
@@ -68,6 +70,7 @@ class CodeProgram:
         self.signals = SignalQueues(self.issuer)
         self.behaviours: frozenset[str] = NO_BEHAVIOURS
         """The behaviours that the execution recorded when it began (see `core.behaviours`), whatever is present now."""
+        self._started = started
         self._main: WorkflowTask[Any] | None = None
         self._held_start: events.WorkflowStarted | None = None
         self._never_runs = self._ended = self._cancel_requested = self._closes_slowly = False
@@ -103,6 +106,10 @@ class CodeProgram:
             self.issuer.replay_with(())
             self.issuer.places.clear()
         return None
+
+    def untaken_signals(self) -> tuple[commands.UntakenSignal, ...]:
+        """The signals that the code has not taken yet, in the order of arrival."""
+        return self.signals.untaken()
 
     def waiting_signals(self) -> tuple[str, ...]:
         """The names of the signals it waits for."""
@@ -170,7 +177,10 @@ class CodeProgram:
         try:
             is_held = getattr(event, "held", False)
             if self._held_start is not None and not is_held:
-                self._begin(self._held_start)
+                if self._held_start.start_at is not None and type(event) is events.CancelRequested:
+                    self._held_start, self._never_runs = None, True  # cancelled while its start was delayed
+                else:
+                    self._begin(self._held_start)
             resolve = RESOLVE.get(type(event))
             if resolve is not None:
                 resolve(self.issuer, event)
@@ -225,6 +235,10 @@ class CodeProgram:
             code_version=event.code_version,
             parent_execution_id=event.parent.execution_id if event.parent else None,
             continued_from=event.continued_from,
+            queue=event.queue or self._started.queue,
+            attempt=event.attempt,
+            metadata=dict(self._started.metadata if event.metadata is None else event.metadata),
+            headers=dict(event.headers),
         )
         try:
             args = self.definition.signature.decode_arguments(event.input)
@@ -236,7 +250,7 @@ class CodeProgram:
         self._main = self.loop.create_task(coro, context=contextvars.Context())
 
     def _receive(self, event: events.SignalReceived) -> None:
-        self.signals.receive(event.name, event.value)
+        self.signals.receive(commands.UntakenSignal(event.name, event.value, event.headers))
 
     def _cancel(self, _event: events.CancelRequested) -> None:
         self._cancel_requested = True
@@ -266,14 +280,15 @@ class CodeProgram:
             if self._cancel_requested:
                 self.issuer.issue(commands.EndCancelled())
             else:
-                self.issuer.issue(commands.Fail(failure=Failure(type="CancelledError", message="cancelled from within")))
+                failure = Failure(type="CancelledError", message="cancelled from within")
+                self.issuer.issue(commands.Fail(failure=failure, signals=self.signals.untaken()))
             return
         error = _unwrap(main.exception())
         if error is None:
             try:
                 result = self.issuer.values.encode_result(self.definition.signature, main.result())
             except HoldfastError as refused:
-                self.issuer.issue(commands.Fail(failure=describe_exception(refused)))
+                self.issuer.issue(commands.Fail(failure=describe_exception(refused), signals=self.signals.untaken()))
             else:
                 self.issuer.issue(commands.Complete(result=result))
         elif isinstance(error, ContinueRequested):
@@ -285,7 +300,7 @@ class CodeProgram:
         elif isinstance(error, HoldfastError) and error is self.issuer.values.undecodable and not self.issuer.is_replaying:
             raise _Escaped(Failure(type="DecodingError", message=f"{error.message} {CHANGED_TYPE}"))
         else:
-            self.issuer.issue(commands.Fail(failure=describe_exception(error)))
+            self.issuer.issue(commands.Fail(failure=describe_exception(error), signals=self.signals.untaken()))
 
     # --- replay ---
 
@@ -294,7 +309,7 @@ class CodeProgram:
         while index < len(history):
             event = history[index]
             index += 1
-            if type(event) is events.WorkflowTerminated:
+            if type(event) in events.UNASKED:
                 return
             if type(event) not in GIVEN:
                 raise unasked(self._name(), event, turn.first + index - 1, self._waiting_place())
@@ -348,6 +363,7 @@ def _leave(outer: Any, hooks: Any) -> None:
 GIVE: Final[dict[type[events.Event], Callable[[CodeProgram, Any], None]]] = {
     events.WorkflowStarted: CodeProgram._start,
     events.SignalReceived: CodeProgram._receive,
+    events.DelayEnded: lambda _program, _event: None,  # the code has begun, since the event is not held
     events.CancelRequested: CodeProgram._cancel,
 }
 """What a program does with the events that are given to it; those that end something it asked for are in `RESOLVE`."""

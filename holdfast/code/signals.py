@@ -3,13 +3,11 @@
 from __future__ import annotations
 
 from collections import OrderedDict, deque
-from operator import itemgetter
 from typing import TYPE_CHECKING, Any, NamedTuple, TypeVar
 
 from holdfast.code.loop import WorkflowFuture
 from holdfast.core import payloads
-from holdfast.core.commands import RejectSignal
-from holdfast.core.payloads import Payload
+from holdfast.core.commands import RejectSignal, UntakenSignal
 from holdfast.errors import DecodingError
 
 if TYPE_CHECKING:
@@ -75,22 +73,25 @@ class SignalQueues:
 
     def __init__(self, issuer: CommandIssuer) -> None:
         self._issuer = issuer
-        self._buffers: dict[str, deque[tuple[int, Payload]]] = {}
+        self._buffers: dict[str, deque[tuple[int, UntakenSignal]]] = {}
         """What was not taken yet, by name, with the number of its arrival."""
         self._arrivals = 0
         self._waiters: dict[str, OrderedDict[int, SignalFuture]] = {}
         """Who waits for the signals of each name, by ticket, in the order in which they began to."""
         self._tickets = 0
+        self._last_headers: dict[str, dict[str, str]] = {}
+        """The headers of the signal that was taken last, by name; only where it had some."""
 
-    def receive(self, name: str, value: Payload) -> None:
+    def receive(self, signal: UntakenSignal) -> None:
         """A signal arrived: the first who waits gets it, else it is buffered."""
+        name = signal.name
         waiters = self._waiters.get(name)
         while waiters:
             future = next(iter(waiters.values()))
             if future.done() or (future.race is not None and future.race.winner.done()):
                 self.forget(future)
                 continue
-            decoded = self._decode(name, value, future.hint)
+            decoded = self._decode(signal, future.hint)
             if decoded is not _NOTHING:
                 self.forget(future)
                 future.set_result(decoded)
@@ -98,7 +99,7 @@ class SignalQueues:
                     future.race.settle(future)  # at once: the next signal may come before any callback runs
             return
         self._arrivals += 1
-        self._buffers.setdefault(name, deque()).append((self._arrivals, value))
+        self._buffers.setdefault(name, deque()).append((self._arrivals, signal))
 
     def wait(self, name: str, hint: Any, timeout: Micros | None, race: Race | None = None) -> SignalFuture:
         """The next signal, at once if one is buffered. `race`: what it is one side of."""
@@ -126,7 +127,7 @@ class SignalQueues:
         """The next buffered signal that fits, or `_NOTHING`; those that do not fit go to the dead letters."""
         buffer = self._buffers.get(name)
         while buffer:
-            decoded = self._decode(name, buffer.popleft()[1], hint)
+            decoded = self._decode(buffer.popleft()[1], hint)
             if decoded is not _NOTHING:
                 return decoded
         return _NOTHING
@@ -146,11 +147,14 @@ class SignalQueues:
         """Whether `take` answered that no signal was buffered."""
         return value is _NOTHING
 
-    def untaken(self) -> tuple[tuple[str, Payload], ...]:
+    def headers_of(self, name: str) -> dict[str, str]:
+        """The headers of the signal of a name that was taken last; none before the first."""
+        return dict(self._last_headers.get(name, {}))
+
+    def untaken(self) -> tuple[UntakenSignal, ...]:
         """Everything buffered, in the order of arrival: what a continued run takes along."""
-        untaken = [(number, name, value) for name, buffer in self._buffers.items() for number, value in buffer]
-        untaken.sort(key=itemgetter(0))
-        return tuple((name, value) for _, name, value in untaken)
+        untaken = {number: signal for buffer in self._buffers.values() for number, signal in buffer}
+        return tuple(untaken[number] for number in sorted(untaken))
 
     def waiting(self) -> tuple[str, ...]:
         """The names of the signals that workflow code waits for."""
@@ -168,10 +172,14 @@ class SignalQueues:
         self._buffers.clear()
         self._waiters.clear()
 
-    def _decode(self, name: str, value: Payload, hint: Any) -> Any:
+    def _decode(self, signal: UntakenSignal, hint: Any) -> Any:
+        name, value, headers = signal
         try:
-            return payloads.decode(value, hint, f"the value of signal '{name}'")
+            decoded = payloads.decode(value, hint, f"the value of signal '{name}'")
         except DecodingError as error:
             self._issuer.values.note_undecodable(error, is_replaying=self._issuer.is_replaying)
-            self._issuer.issue(RejectSignal(name=name, value=value, reason=error.message))
+            self._issuer.issue(RejectSignal(name=name, value=value, reason=error.message, headers=headers))
             return _NOTHING
+        if headers or self._last_headers:
+            self._last_headers[name] = headers
+        return decoded

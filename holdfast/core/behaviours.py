@@ -33,14 +33,19 @@ CHECKED_PAYLOADS: Final = "checked-payloads"
 `core.type_checks`."""
 CHILD_VALUES: Final = "child-values"
 """The end of a child without a result may be a value to the code that awaits it: `ChildStarted.failure_as_value`."""
+HEADERS: Final = "headers"
+"""The execution hands headers on. Recorded only by executions that have some: a node that does not know headers would drop
+them."""
 
 PRESENT: tuple[str, ...] = (CHECKED_PAYLOADS, CHILD_VALUES, WORK_KEYS)
 """The behaviours that executions record which begin now, sorted."""
+OCCASIONAL: Final = frozenset({HEADERS})
+"""The behaviours that only those of them record which need them."""
 
 
 def check_known(recorded: Collection[str]) -> None:
     """Raises NewerFormat if an execution records a behaviour that this code does not have."""
-    unknown = sorted(set(recorded).difference(PRESENT))
+    unknown = sorted(set(recorded).difference(PRESENT, OCCASIONAL))
     if unknown:
         raise NewerFormat(
             f"Expected to know every behaviour that an execution records, but a newer Holdfast began it with "

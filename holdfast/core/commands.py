@@ -2,10 +2,11 @@
 
 from __future__ import annotations
 
-from typing import TypeAlias
+from typing import NamedTuple, TypeAlias
 
 import msgspec
 
+from holdfast.core.chains import Chain
 from holdfast.core.failures import Failure
 from holdfast.core.instants import Instant
 from holdfast.core.options import DEFAULT_OPTIONS, ActivityOptions, ParentClose
@@ -60,6 +61,11 @@ class StartChild(Command, frozen=True, kw_only=True):
     label: str = ""
     failure_as_value: bool = False
     """Whether awaiting a child that ends without a result gives the exception as a value instead of raising it."""
+    metadata: dict[str, str] = {}
+    headers: dict[str, str] | None = None
+    """What the child hands on; None: what its parent does."""
+    chain: Chain | None = None
+    """Its timeouts and its retry policy, if it has any."""
 
 
 class CancelChild(Command, frozen=True, kw_only=True):
@@ -83,6 +89,7 @@ class RejectSignal(Command, frozen=True, kw_only=True):
     name: str
     value: Payload
     reason: str
+    headers: dict[str, str] = {}
 
 
 class RecordSideEffect(Command, frozen=True, kw_only=True):
@@ -105,6 +112,14 @@ class SetState(Command, frozen=True, kw_only=True):
     value: Payload
 
 
+class UntakenSignal(NamedTuple):
+    """A signal that a run received and did not take: its next run gets it."""
+
+    name: str
+    value: Payload
+    headers: dict[str, str]
+
+
 class Complete(Command, frozen=True, kw_only=True):
     """End the execution with a result."""
 
@@ -112,9 +127,12 @@ class Complete(Command, frozen=True, kw_only=True):
 
 
 class Fail(Command, frozen=True, kw_only=True):
-    """End the execution with a failure."""
+    """End the execution with a failure; a next run takes the signals that were not taken, if the retry policy allows one."""
 
     failure: Failure
+    signals: tuple[UntakenSignal, ...] = ()
+    is_final: bool = False
+    """Whether no other run is tried, whatever the retry policy says: the code cannot even begin."""
 
 
 class EndCancelled(Command, frozen=True, kw_only=True):
@@ -126,7 +144,7 @@ class ContinueAs(Command, frozen=True, kw_only=True):
 
     workflow: str
     input: Payload
-    signals: tuple[tuple[str, Payload], ...] = ()
+    signals: tuple[UntakenSignal, ...] = ()
 
 
 class Block(Command, frozen=True, kw_only=True):

@@ -10,6 +10,7 @@ if TYPE_CHECKING:
     from holdfast.core.payloads import Payload
     from holdfast.core.program import Program
     from holdfast.core.program_limits import ProgramLimits
+    from holdfast.core.retry import RetryPolicy
 
 
 class Definition(Protocol):
@@ -43,6 +44,11 @@ class Definition(Protocol):
     @property
     def result_hint(self) -> Any:
         """The type as which callers get the result of an execution."""
+        ...
+
+    @property
+    def retry(self) -> RetryPolicy | None:
+        """How failed runs are retried, where a start does not say; None: they are not."""
         ...
 
     def routes(self, queue: str) -> Sequence[str]:

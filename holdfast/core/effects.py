@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from enum import StrEnum
 from typing import Final, TypeAlias
 
 import msgspec
 
 from holdfast.core.behaviours import WORK_KEYS
+from holdfast.core.commands import UntakenSignal
 from holdfast.core.envelopes import AnyEnvelope, Start
 from holdfast.core.events import ActivityScheduled, AnyEvent
 from holdfast.core.execution import Execution
@@ -39,6 +40,8 @@ class TimerSet(msgspec.Struct, frozen=True, gc=False):
     kind: TimerKind = TimerKind.TIMER
     attempt: int = 0
     """Of an activity's timer, the attempt that begins or waits; 0 for the program's own."""
+    is_for_anybody: bool = False
+    """Whether any node takes it, also one that lacks the code of the execution."""
 
 
 class Outgoing(msgspec.Struct, frozen=True, gc=False):
@@ -86,6 +89,8 @@ class ActivityTask(msgspec.Struct, frozen=True, omit_defaults=True, gc=False, fo
     """Whether its function may have been called before, and must not be again: the attempt is not run, but reported lost."""
     is_cancelled: bool = False
     """Whether the program has cancelled it and waits for its end: the attempt is not run, but reported as cancelled."""
+    metadata: dict[str, str] = {}
+    headers: dict[str, str] = {}
 
     @property
     def idempotency_key(self) -> str:
@@ -158,6 +163,10 @@ class Turn(msgspec.Struct, eq=False, gc=False):
     """The place of the envelope that is being handled, among those that the turn takes."""
     answers: dict[int, TurnAnswer] = {}
     """By position of the envelope: what its sender is told; none where that is only that it was taken."""
+    find_untaken: Callable[[], Sequence[UntakenSignal] | None] | None = None
+    """Tells which of the received signals the program has not taken; None, and None as its answer: that cannot be told."""
+    is_forced: bool = False
+    """Whether the execution was ended without its program having a say."""
     successor: Start | None = None
     successor_envelopes: list[AnyEnvelope] = []
     blocked: Failure | None = None
@@ -225,4 +234,6 @@ def make_task(execution: Execution, number: int, route: str = "") -> ActivityTas
         activity.work if WORK_KEYS in execution.behaviours else "",
         attempt.may_not_repeat,
         activity.is_cancelling,
+        execution.details.metadata,
+        execution.headers,
     )

@@ -2,10 +2,11 @@
 
 from __future__ import annotations
 
-from typing import Final, TypeAlias
+from typing import Any, Final, TypeAlias
 
 import msgspec
 
+from holdfast.core.chains import Chain, TimeoutScope
 from holdfast.core.events import Parent
 from holdfast.core.failures import Failure
 from holdfast.core.ids import DEFAULT_QUEUE
@@ -35,6 +36,12 @@ class Start(Envelope, frozen=True, kw_only=True, tag="start"):
     on_open: OnOpen = OnOpen.USE_EXISTING
     on_closed: OnClosed = OnClosed.ALLOW
     metadata: dict[str, str] = {}
+    headers: dict[str, str] = {}
+    """Trace context and the like, which the execution hands on."""
+    start_at: Instant | None = None
+    """When its code begins to run, if not at once: the execution exists before."""
+    chain: Chain | None = None
+    """Its timeouts and its retry policy, if it has any."""
     parent: Parent | None = None
     continued_from: str | None = None
     signal: Signal | None = None
@@ -76,6 +83,7 @@ class Signal(Envelope, frozen=True, kw_only=True, tag="signal"):
 
     name: str
     value: Payload
+    headers: dict[str, str] = {}
     sender: Sender | None = None
     request: RequestKey | None = None
     carried: bool = False
@@ -94,6 +102,16 @@ class Terminate(Envelope, frozen=True, kw_only=True, tag="terminate"):
     """An order to end an execution at once, without its program having a say."""
 
     reason: str = ""
+
+
+class StartDue(Envelope, frozen=True, kw_only=True, tag="start_due"):
+    """The delay of a start is over: the code of the execution begins."""
+
+
+class DeadlineDue(Envelope, frozen=True, kw_only=True, tag="deadline_due"):
+    """A timeout of the execution has passed: it ends at once, without its program having a say."""
+
+    scope: TimeoutScope
 
 
 class TimerDue(Envelope, frozen=True, kw_only=True, tag="timer_due"):
@@ -223,6 +241,8 @@ AnyEnvelope: TypeAlias = (
     | Signal
     | Cancel
     | Terminate
+    | StartDue
+    | DeadlineDue
     | TimerDue
     | RetryDue
     | ActivityReturned
@@ -237,5 +257,7 @@ AnyEnvelope: TypeAlias = (
     | SignalAnswered
 )
 
+ENDING: Final[frozenset[Any]] = frozenset[Any]((Terminate, DeadlineDue))
+"""What ends an execution at once: no program is needed for it, so any node can do it."""
 CARRIED: Final = (Signal, Cancel, Terminate)
 """What the next run of an execution that continued takes along. All else answers what the old run asked for."""

@@ -11,6 +11,7 @@ from typing import TypeAlias
 
 import msgspec
 
+from holdfast.core.chains import TimeoutScope
 from holdfast.core.failures import Failure
 from holdfast.core.instants import Instant
 from holdfast.core.options import ActivityOptions, ParentClose, TimeoutKind
@@ -50,6 +51,16 @@ class WorkflowStarted(Event, frozen=True, kw_only=True, tag="workflow_started"):
     continued_from: str | None = None
     cancelled: bool = False
     held: bool = False
+    queue: str | None = None
+    """Its queue, if that is not the default one."""
+    attempt: int = 1
+    """Which attempt of its work the run is, by the retry policy of the workflow."""
+    start_at: Instant | None = None
+    """If it was started with a delay: when that ends. Until then its code does not run, whatever arrives."""
+    metadata: dict[str, str] | None = None
+    """Texts that it was started with; None: none, or its row has them (histories of older versions)."""
+    headers: dict[str, str] = {}
+    """Trace context and the like, which it hands on."""
     behaviours: tuple[str, ...] = ()
     """What the events of this history mean, where that has changed since: see `core.behaviours`."""
 
@@ -63,7 +74,12 @@ class SignalReceived(Event, frozen=True, kw_only=True, tag="signal_received"):
 
     name: str
     value: Payload
+    headers: dict[str, str] = {}
     held: bool = False
+
+
+class DelayEnded(Event, frozen=True, kw_only=True, tag="delay_ended"):
+    """The delay of the start was over: the code began to run."""
 
 
 class CancelRequested(Event, frozen=True, kw_only=True, tag="cancel_requested"):
@@ -254,6 +270,17 @@ class WorkflowFailed(Event, frozen=True, kw_only=True, tag="workflow_failed"):
     """The workflow raised: the execution closed with the failure."""
 
     failure: Failure
+    retried_as: str | None = None
+    """The execution id of the run that follows it, if the workflow's retry policy allowed one."""
+
+
+class WorkflowTimedOut(Event, frozen=True, kw_only=True, tag="workflow_timed_out"):
+    """A timeout of the workflow passed: the execution closed as failed, and its code had no say."""
+
+    timeout: TimeoutScope
+    failure: Failure
+    retried_as: str | None = None
+    """As in WorkflowFailed."""
 
 
 class WorkflowCancelled(Event, frozen=True, kw_only=True, tag="workflow_cancelled"):
@@ -279,6 +306,7 @@ class ContinuedAs(Event, frozen=True, kw_only=True, tag="continued_as"):
 Given: TypeAlias = (
     WorkflowStarted
     | SignalReceived
+    | DelayEnded
     | CancelRequested
     | ActivityCompleted
     | ActivityFailed
@@ -293,7 +321,9 @@ Given: TypeAlias = (
     | ExternalSignalCompleted
     | ExternalSignalFailed
 )
-Closing: TypeAlias = WorkflowCompleted | WorkflowFailed | WorkflowCancelled | WorkflowTerminated | ContinuedAs
+Closing: TypeAlias = (
+    WorkflowCompleted | WorkflowFailed | WorkflowTimedOut | WorkflowCancelled | WorkflowTerminated | ContinuedAs
+)
 Recorded: TypeAlias = (
     ActivityScheduled
     | ActivityCancelRequested
@@ -309,6 +339,8 @@ Recorded: TypeAlias = (
 )
 AnyEvent: TypeAlias = Given | Recorded
 
+UNASKED: frozenset[type[Event]] = frozenset({WorkflowTerminated, WorkflowTimedOut})
+"""Ends that came from outside: no program asked for them."""
 GIVEN: frozenset[type[Event]] = frozenset(Given.__args__)
 CLOSING: frozenset[type[Event]] = frozenset(Closing.__args__)
 RECORDED: frozenset[type[Event]] = frozenset(Recorded.__args__)

@@ -6,6 +6,7 @@ from typing import Final
 
 import msgspec
 
+from holdfast.core.chains import Chain
 from holdfast.core.envelopes import Start
 from holdfast.core.events import ActivityScheduled, ChildStarted, ExternalSignalInitiated, Parent
 from holdfast.core.failures import Failure
@@ -83,6 +84,12 @@ class Details(msgspec.Struct, omit_defaults=True, gc=False, forbid_unknown_field
     parent: Parent | None = None
     continued_from: str | None = None
     metadata: dict[str, str] = {}
+    start_at: Instant | None = None
+    """When its code begins to run, while it waits for that."""
+    chain: Chain | None = None
+    """Its timeouts and its retry policy, if it has any."""
+    retried_as: str | None = None
+    """Of a run that failed: the run that follows it by the retry policy."""
     signals: int = 0
     cancel_requested: bool = False
     cancel_reason: str = ""
@@ -138,12 +145,21 @@ class Execution(msgspec.Struct, kw_only=True, gc=False):
     """The place in the history of the signal that it received last; 0 if it received none."""
     behaviours: frozenset[str] = frozenset()
     """What its events mean, where that has changed since it began: see `core.behaviours`. Folded from its first event."""
+    headers: dict[str, str] = msgspec.field(default_factory=dict)
+    """What it hands on to activities, children and receivers of its signals. Folded from its first event."""
+    input: Payload | None = None
+    """What a retry begins with; None without a retry policy. Folded from its first event."""
 
     # --- the named operations: the only ways in which a status changes ---
 
     @classmethod
     def register(cls, org: str, start: Start, now: Instant) -> Execution:
         """A new execution, before its first turn, as its start describes it."""
+        start_at, chain = start.start_at, start.chain
+        if start_at is not None and start_at <= now:
+            start_at = None
+        if chain is not None:
+            chain = chain.begin(now if start_at is None else start_at)
         return cls(
             org=org,
             execution_id=start.execution_id,
@@ -158,6 +174,8 @@ class Execution(msgspec.Struct, kw_only=True, gc=False):
                 parent=start.parent,
                 continued_from=start.continued_from,
                 metadata=start.metadata,
+                start_at=start_at,
+                chain=chain,
                 pinned=start.pinned,
             ),
         )
@@ -166,7 +184,7 @@ class Execution(msgspec.Struct, kw_only=True, gc=False):
         """What is open in a freshly loaded execution, from an earlier version of it: what happened since must be folded."""
         self.activities, self.timers, self.timer_labels = earlier.activities, earlier.timers, earlier.timer_labels
         self.children, self.externals = earlier.children, earlier.externals
-        self.behaviours = earlier.behaviours
+        self.behaviours, self.headers, self.input = earlier.behaviours, earlier.headers, earlier.input
         self.last_signal_sequence = earlier.last_signal_sequence
         self.running = {number for number in self.activities if self.attempt_of(number).retry_at is None}
 
@@ -227,6 +245,8 @@ class Execution(msgspec.Struct, kw_only=True, gc=False):
 
     def describe_wait(self, signal_names: tuple[str, ...]) -> Waiting | None:
         """What it waits for now, the most telling thing first."""
+        if self.details.start_at is not None:
+            return Waiting("start", "", self.details.start_at)
         until = min(self.timers.values()) if self.timers else None
         if signal_names:
             return Waiting("signal", ", ".join(signal_names), until)

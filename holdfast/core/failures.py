@@ -20,6 +20,8 @@ if TYPE_CHECKING:
 LONGEST_MESSAGE = 4_000
 PROCESS_LOST = "ProcessLost"
 """The type of the failure of what ended its process again and again."""
+TIMED_OUT = "ExecutionTimedOut"
+"""The type of the failure of a workflow whose timeout passed."""
 NOT_COMMITTED = "NotCommitted"
 """The type of the failure of a turn that the store does not take for now: it is out of reach, short of room or too slow."""
 DEEPEST_TRACE = 30

@@ -58,12 +58,15 @@ class Operation(StrEnum):
     COMPLETE = "complete"
     FAIL = "fail"
     CANCEL = "cancel"
+    TIME_OUT = "time_out"
     TERMINATE = "terminate"
     CONTINUE = "continue"
 
 
 CLOSED: Final = frozenset({Status.COMPLETED, Status.FAILED, Status.CANCELLED, Status.TERMINATED, Status.CONTINUED})
-CLOSING: Final = frozenset({Operation.COMPLETE, Operation.FAIL, Operation.CANCEL, Operation.TERMINATE, Operation.CONTINUE})
+CLOSING: Final = frozenset(
+    {Operation.COMPLETE, Operation.FAIL, Operation.CANCEL, Operation.TIME_OUT, Operation.TERMINATE, Operation.CONTINUE}
+)
 
 _R, _S, _B, _P = Status.RUNNING, Status.SUSPENDED, Status.BLOCKED, Status.PAUSED
 
@@ -88,6 +91,10 @@ TRANSITIONS: Final[Mapping[tuple[Status | None, Operation], Status]] = {
     (_S, Operation.CANCEL): Status.CANCELLED,
     (_R, Operation.CONTINUE): Status.CONTINUED,
     (_S, Operation.CONTINUE): Status.CONTINUED,
+    (_R, Operation.TIME_OUT): Status.FAILED,
+    (_S, Operation.TIME_OUT): Status.FAILED,
+    (_B, Operation.TIME_OUT): Status.FAILED,
+    (_P, Operation.TIME_OUT): Status.FAILED,
     (_R, Operation.TERMINATE): Status.TERMINATED,
     (_S, Operation.TERMINATE): Status.TERMINATED,
     (_B, Operation.TERMINATE): Status.TERMINATED,

@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from enum import StrEnum
-from typing import Literal, TypeAlias
+from typing import Any, Literal, TypeAlias
 
 import msgspec
 
@@ -73,3 +74,12 @@ class TimeoutKind(StrEnum):
     SCHEDULE_TO_START = "schedule_to_start"
     SCHEDULE_TO_CLOSE = "schedule_to_close"
     HEARTBEAT = "heartbeat"
+
+
+def separate_options(keywords: Mapping[str, Any], names: frozenset[str]) -> tuple[dict[str, Any], dict[str, Any]]:
+    """Keyword arguments of a call as (options, arguments of the workflow)."""
+    options: dict[str, Any] = {}
+    arguments: dict[str, Any] = {}
+    for name, value in keywords.items():
+        (options if name in names else arguments)[name] = value
+    return options, arguments

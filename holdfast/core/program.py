@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Protocol
 
 import msgspec
 
-from holdfast.core.commands import AnyCommand
+from holdfast.core.commands import AnyCommand, UntakenSignal
 from holdfast.core.events import AnyEvent, Given, HistoryTurn
 from holdfast.core.instants import Instant
 
@@ -75,6 +75,10 @@ class Program(Protocol):
 
     def apply(self, turns: Iterable[HistoryTurn]) -> Failure | None:
         """Take what has already happened. Returns the failure if the program does not agree with it, else None."""
+        ...
+
+    def untaken_signals(self) -> Sequence[UntakenSignal] | None:
+        """The signals that it was given and has not taken, in the order of arrival; None: that cannot be told."""
         ...
 
     def waiting_signals(self) -> tuple[str, ...]:

@@ -21,7 +21,8 @@ def decide_signal(turn: Turn, envelope: envelopes.Signal) -> events.SignalReceiv
     details.last_signal = envelope.name
     execution.last_signal_sequence = execution.sequence + len(turn.events) + 1
     answer_sender(turn, envelope, None)
-    return events.SignalReceived(name=envelope.name, value=envelope.value)
+    is_held = details.start_at is not None  # the code has not begun: it finds the signal when it does
+    return events.SignalReceived(name=envelope.name, value=envelope.value, headers=envelope.headers, held=is_held)
 
 
 def answer_sender(turn: Turn, envelope: envelopes.Signal, failure: Failure | None) -> None:
@@ -33,7 +34,9 @@ def answer_sender(turn: Turn, envelope: envelopes.Signal, failure: Failure | Non
 def record_external(turn: Turn, command: commands.SignalExternal) -> events.ExternalSignalInitiated:
     """A signal to another workflow goes out with the commit."""
     sender = envelopes.Sender(turn.execution.execution_id, command.number)
-    turn.send("", envelopes.Signal(name=command.name, value=command.value, sender=sender), command.workflow_id)
+    headers = turn.execution.headers
+    signal = envelopes.Signal(name=command.name, value=command.value, headers=headers, sender=sender)
+    turn.send("", signal, command.workflow_id)
     return events.ExternalSignalInitiated(
         number=command.number, workflow_id=command.workflow_id, name=command.name, value=command.value
     )
@@ -52,7 +55,7 @@ def decide_answered(
 
 def record_rejected(turn: Turn, command: commands.RejectSignal) -> events.SignalRejected:
     """A value that does not fit the awaited type goes to the dead letters; the workflow goes on waiting."""
-    signal = envelopes.Signal(name=command.name, value=command.value)
+    signal = envelopes.Signal(name=command.name, value=command.value, headers=command.headers)
     turn.dead_letters.append(DeadLetter(signal, command.reason, is_rejected=True))
     return events.SignalRejected(name=command.name, reason=command.reason)
 

@@ -15,11 +15,15 @@ def record_timer(turn: Turn, command: commands.StartTimer) -> events.TimerStarte
     back: then the event tells when the timer is due by the time of the execution, which `turn.find_time` makes true.
     """
     lead = 0 if command.is_date else turn.lead
-    due, resolution = command.due - lead, turn.limits.timer_resolution
-    if resolution and due > turn.clock:
-        due += -due % resolution
+    due = round_due(turn, command.due - lead)
     turn.started_timers.append(TimerSet(command.number, due))
     return events.TimerStarted(number=command.number, due=due + lead, label=command.label)
+
+
+def round_due(turn: Turn, due: Instant) -> Instant:
+    """A due time, rounded up to the resolution of timers unless it has passed."""
+    resolution = turn.limits.timer_resolution
+    return due + -due % resolution if resolution and due > turn.clock else due
 
 
 def record_timer_cancel(turn: Turn, command: commands.CancelTimer) -> events.TimerCancelled | None:

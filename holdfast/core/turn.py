@@ -10,13 +10,26 @@ from typing import Any, Final
 
 import msgspec
 
-from holdfast.core import activities, behaviours, children, closing, commands, envelopes, events, placing, signals, timers
+from holdfast.core import (
+    activities,
+    behaviours,
+    children,
+    closing,
+    commands,
+    envelopes,
+    events,
+    placing,
+    signals,
+    starting,
+    timers,
+)
 from holdfast.core.effects import CARRIED_OVER, NOT_DONE, Limits, Refused, SignalRecorded, Turn
 from holdfast.core.envelopes import AnyEnvelope
 from holdfast.core.event_times import place_arrival
 from holdfast.core.events import AnyEvent, HistoryTurn
 from holdfast.core.execution import NEVER, Execution, Waiting
 from holdfast.core.failures import describe_exception
+from holdfast.core.ids import DEFAULT_QUEUE
 from holdfast.core.instants import Instant
 from holdfast.core.program import Program, Step
 
@@ -26,7 +39,8 @@ _BEGINNING: Final = frozenset({envelopes.Start, envelopes.InternalContinue})
 
 
 def decide_start(turn: Turn, envelope: envelopes.Start) -> events.WorkflowStarted:
-    """Make the first event of an execution from its start."""
+    """Make the first event of an execution from its start: if that is delayed, its code does not run yet."""
+    begins = starting.arm(turn)
     return events.WorkflowStarted(
         workflow=envelope.workflow,
         workflow_id=envelope.workflow_id,
@@ -34,7 +48,13 @@ def decide_start(turn: Turn, envelope: envelopes.Start) -> events.WorkflowStarte
         code_version=turn.execution.code_version,
         parent=envelope.parent,
         continued_from=envelope.continued_from,
-        behaviours=behaviours.PRESENT,
+        queue=None if envelope.queue == DEFAULT_QUEUE else envelope.queue,
+        attempt=1 if envelope.chain is None else envelope.chain.attempt,
+        start_at=begins,
+        held=begins is not None,
+        metadata=envelope.metadata or None,
+        headers=envelope.headers,
+        behaviours=tuple(sorted({*behaviours.PRESENT, behaviours.HEADERS})) if envelope.headers else behaviours.PRESENT,
     )
 
 
@@ -42,6 +62,10 @@ def evolve_start(execution: Execution, event: events.WorkflowStarted, _at: Insta
     """Take over the behaviours with which the execution began."""
     if event.behaviours:
         execution.behaviours = frozenset(event.behaviours)
+    if event.headers:
+        execution.headers = event.headers
+    if execution.details.chain is not None and execution.details.chain.retry is not None:
+        execution.input = event.input
 
 
 def decide_continue(turn: Turn, envelope: envelopes.InternalContinue) -> events.WorkflowStarted:
@@ -71,6 +95,8 @@ DECIDE: Final[Mapping[type[envelopes.Envelope], Callable[[Turn, Any], AnyEvent |
     envelopes.Signal: signals.decide_signal,
     envelopes.Cancel: closing.decide_cancel,
     envelopes.Terminate: closing.decide_terminate,
+    envelopes.StartDue: starting.decide_due,
+    envelopes.DeadlineDue: closing.decide_deadline,
     envelopes.TimerDue: timers.decide_due,
     envelopes.RetryDue: activities.decide_retry_due,
     envelopes.ActivityReturned: activities.decide_returned,
@@ -107,6 +133,7 @@ RECORD: Final[Mapping[type[commands.Command], Callable[[Turn, Any], AnyEvent | N
 
 EVOLVE: Final[Mapping[type[events.Event], Callable[[Execution, Any, Instant], None]]] = {
     events.WorkflowStarted: evolve_start,
+    events.DelayEnded: starting.evolve_delay_ended,
     events.SignalReceived: signals.evolve_received,
     events.CancelRequested: closing.evolve_cancel_requested,
     events.ActivityScheduled: activities.evolve_scheduled,
@@ -169,6 +196,8 @@ def take_turn(
     listed = arrived if isinstance(arrived, list | tuple) else None
     now = find_time(execution, listed or (), clock)
     turn = Turn(execution, now, limits, now - clock)
+    if execution.details.chain is not None:
+        turn.find_untaken = program.untaken_signals
     last_held = -1
     in_order = [] if listed is None else list(enumerate(listed))
     if hold_signals:
@@ -273,7 +302,7 @@ def _find_last_signal(turns: Sequence[HistoryTurn]) -> int:
 
 def _begin_or_end(started: AnyEvent, following: Sequence[type[AnyEnvelope]]) -> AnyEvent:
     """What ends before its first turn is closed without running any of its code, and says so, for replay."""
-    if following and following[0] is envelopes.Terminate:
+    if following and following[0] in envelopes.ENDING:
         return msgspec.structs.replace(started, held=True)
     return msgspec.structs.replace(started, cancelled=True) if envelopes.Cancel in following else started
 
@@ -311,9 +340,9 @@ def _settle_rest(turn: Turn, rest: Iterable[tuple[int, AnyEnvelope]]) -> None:
             turn.successor_envelopes.append(envelope)
             turn.answer(CARRIED_OVER)
         elif type(envelope) is envelopes.Signal:
-            # It was accepted and must be given before the end. After a termination there is no program to give it to, and
-            # beyond the limit of a run it cannot be given: it came too late.
-            if execution.status == "terminated" or execution.details.signals >= turn.limits.max_signals:
+            # It was accepted and must be given before the end. After a termination or a timeout there is no program to give
+            # it to, and beyond the limit of a run it cannot be given: it came too late.
+            if turn.is_forced or execution.details.signals >= turn.limits.max_signals:
                 error = signals.closed_error(execution, "signal")
                 signals.answer_sender(turn, envelope, describe_exception(error))
                 turn.answer(Refused(error))

@@ -290,6 +290,9 @@ class Engine:
         that version, whatever the workflow's own policy: only nodes that have it take its turns. Raises UnknownWorkflow if
         this engine does not have it.
 
+        With `delay`, the execution exists at once and its code begins later; with `execution_timeout`, `run_timeout` or
+        `retry` it is bounded or tried again, see `holdfast.engine.use_cases.start_options`.
+
         With `connection`, the start is part of the caller's own transaction on it, see `transaction`.
         """
         self._check_open()
@@ -322,7 +325,7 @@ class Engine:
         With `connection`, this is part of the caller's own transaction on it, see `transaction`.
         """
         self._check_open()
-        signal = self._delivery.make_signal(signal_name, signal_value)
+        signal = self._delivery.make_signal(signal_name, signal_value, options.get("headers"))
         prepared = self._delivery.make_start_with_signal(org, workflow_id, workflow, args, options)
         if connection is not None:
             await self.store.enlist(connection, [make_start_row(org, prepared, signal, at=self.clock.now())])
@@ -339,23 +342,26 @@ class Engine:
         workflow_execution_id: str | None = None,
         org: str = DEFAULT_ORG,
         request_id: str | None = None,
+        headers: Mapping[str, str] | None = None,
         connection: Any = None,
     ) -> SignalResponse:
         """Signal an open execution, by workflow id or execution id. Calls with the same `request_id` deliver one signal.
 
-        `workflow_execution_id` is another name for `target`: give one of the two. With `connection`, the signal is part of
-        the caller's own transaction on it, see `transaction`.
+        `workflow_execution_id` is another name for `target`: give one of the two. Its code finds the `headers` by
+        `ctx.last_signal_headers`.
+
+        With `connection`, the signal is part of the caller's own transaction on it, see `transaction`.
         """
         self._check_open()
         target = choose_target(target, workflow_execution_id)
         if connection is not None:
             rows: builtins.list[InboxRow] = []
             TransactionWork(self, self._delivery, rows.append).signal(
-                target, signal_name, signal_value, org=org, request_id=request_id
+                target, signal_name, signal_value, org=org, request_id=request_id, headers=headers
             )
             await self.store.enlist(connection, rows)
             return SignalResponse("", None)
-        accepted = await self._delivery.signal(org, target, signal_name, signal_value, request_id)
+        accepted = await self._delivery.signal(org, target, signal_name, signal_value, request_id, headers)
         return SignalResponse(accepted.execution_id, accepted.sequence)
 
     async def cancel(self, target: str, reason: str = "", *, org: str = DEFAULT_ORG, connection: Any = None) -> bool:

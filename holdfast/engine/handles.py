@@ -10,6 +10,8 @@ from holdfast.core.instants import Duration
 from holdfast.core.options import OnBlocked
 
 if TYPE_CHECKING:
+    from collections.abc import Mapping
+
     from holdfast.engine.views import ExecutionInfo, History
 
 R = TypeVar("R")
@@ -72,6 +74,7 @@ class ExecutionVerbs(Protocol):
         *,
         org: str,
         request_id: str | None = None,
+        headers: Mapping[str, str] | None = None,
         connection: Any = None,
     ) -> SignalResponse:
         """Signal an open execution, once per `request_id`. Raises ExecutionNotFound or ExecutionClosed."""
@@ -129,11 +132,12 @@ class WorkflowHandle(Generic[R]):
         timeout: Duration | None = None,
         on_blocked: OnBlocked | None = None,
     ) -> R:
-        """Wait for the result, through `continue_as`. Raises WorkflowFailed, WorkflowCancelled or WorkflowTerminated.
+        """Wait for the result, through `continue_as` and retries.
 
-        After `timeout` (seconds or a timedelta) it raises ResultTimedOut, which is a TimeoutError, and says what the
-        execution waits for; the execution goes on. If the execution is or becomes blocked, `on_blocked="raise"` raises
-        ExecutionBlocked; `"wait"` logs it once and waits. That is the default, but for engines of `holdfast.testing`.
+        Raises WorkflowFailed (ExecutionTimedOut is one), WorkflowCancelled or WorkflowTerminated. After `timeout` (seconds
+        or a timedelta) it raises ResultTimedOut, which is a TimeoutError, and says what the execution waits for; the
+        execution goes on. If the execution is or becomes blocked, `on_blocked="raise"` raises ExecutionBlocked; `"wait"`
+        logs it once and waits. That is the default, but for engines of `holdfast.testing`.
         """
         value: R = await self._engine.wait_for_result(
             await self._find(), self._hint, org=self.org, timeout=timeout, on_blocked=on_blocked
@@ -149,12 +153,18 @@ class WorkflowHandle(Generic[R]):
         return await self._engine.history(await self._find(), org=self.org)
 
     async def signal(
-        self, name: str, value: Any = None, *, request_id: str | None = None, connection: Any = None
+        self,
+        name: str,
+        value: Any = None,
+        *,
+        request_id: str | None = None,
+        headers: Mapping[str, str] | None = None,
+        connection: Any = None,
     ) -> SignalResponse:
         """Send the execution a signal; with `connection`, as part of the caller's own transaction."""
         target = await self._find() if connection is None else self._address
         return await self._engine.signal_workflow(
-            target, name, value, org=self.org, request_id=request_id, connection=connection
+            target, name, value, org=self.org, request_id=request_id, headers=headers, connection=connection
         )
 
     async def cancel(self, reason: str = "", *, connection: Any = None) -> bool:

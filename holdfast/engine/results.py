@@ -20,6 +20,7 @@ from holdfast.core.signals import missing_error
 from holdfast.engine.rows import from_row, to_turns
 from holdfast.errors import (
     CorruptStore,
+    ExecutionTimedOut,
     HoldfastError,
     NewerFormat,
     StoreError,
@@ -223,6 +224,13 @@ def read_blocked(row: ExecutionRow) -> tuple[Execution, Failure]:
     return execution, execution.details.last_error or Failure(type="unknown", message="")
 
 
+def find_following(closing: AnyEvent) -> str | None:
+    """The execution id of the run that follows one that ended: it continued, or it failed and is retried."""
+    if isinstance(closing, events.ContinuedAs):
+        return closing.execution_id
+    return closing.retried_as if isinstance(closing, events.WorkflowFailed | events.WorkflowTimedOut) else None
+
+
 def to_value(closing: AnyEvent, hint: Any, workflow_id: str, execution_id: str) -> Any:
     """The result of an execution, or the error that says how it ended."""
     who = f"execution '{workflow_id}' ({execution_id})"
@@ -234,6 +242,13 @@ def to_value(closing: AnyEvent, hint: Any, workflow_id: str, execution_id: str) 
             f"Expected {who} to return a result, but it raised {failure.type}: {failure.message}",
             type=failure.type,
             details=decode_failure_details(failure),
+            workflow_id=workflow_id,
+            execution_id=execution_id,
+        )
+    if isinstance(closing, events.WorkflowTimedOut):
+        raise ExecutionTimedOut(
+            f"Expected {who} to return a result, but {closing.failure.message}.",
+            timeout=str(closing.timeout),
             workflow_id=workflow_id,
             execution_id=execution_id,
         )

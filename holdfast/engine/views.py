@@ -82,6 +82,12 @@ class ExecutionInfo(msgspec.Struct, frozen=True, kw_only=True):
     """How many bytes its history has. `query_status` fills it in for open executions, lists do not."""
     pending: PendingWork | None = None
     """Everything that it waits for. `query_status` fills it in for open executions that can be read, lists do not."""
+    attempt: int = 1
+    """Which run of the same work it is, by the retry policy of the workflow."""
+    retried_as: str | None = None
+    """Of a run that failed: the execution id of the run that follows it, by the retry policy."""
+    times_out_at: datetime | None = None
+    """When it is closed as timed out, if it has an execution_timeout or a run_timeout."""
     missing_definition: str | None = None
     """Why an open execution cannot go on: which workflow, in which version, no living node has. None: some node has it."""
     inbox: tuple[WaitingEnvelope, ...] = ()
@@ -179,6 +185,7 @@ def to_info(row: ExecutionRow, missing_definition: str | None = None) -> Executi
     except (CorruptStore, NewerFormat) as damage:  # one damaged row must not hide the others
         details = Details(last_error=describe_exception(damage))
     waiting = _find_waiting(row, status, details)
+    chain = details.chain
     return ExecutionInfo(
         org=row.org,
         execution_id=row.execution_id,
@@ -204,6 +211,9 @@ def to_info(row: ExecutionRow, missing_definition: str | None = None) -> Executi
         continued_from=details.continued_from,
         nodes=tuple(row.nodes),
         last_node=details.last_node,
+        attempt=1 if chain is None else chain.attempt,
+        retried_as=details.retried_as,
+        times_out_at=None if chain is None or chain.times_out_at is None else to_datetime(chain.times_out_at),
         missing_definition=missing_definition,
     )
 

@@ -9,6 +9,7 @@ import msgspec
 import pytest
 
 from holdfast.core import codec, commands, envelopes, events
+from holdfast.core.chains import Chain, TimeoutScope
 from holdfast.core.effects import ActivityTask
 from holdfast.core.events import HistoryTurn
 from holdfast.core.execution import AttemptState, Details, Waiting
@@ -35,6 +36,8 @@ FILLED: dict[Any, object] = {
     OnOpen: OnOpen.FAIL,
     OnClosed: OnClosed.REJECT,
     events.Parent: PARENT,
+    Chain: Chain(run_timeout_us=5, retry=RetryPolicy(max_attempts=3), attempt=2, run_deadline=9),
+    TimeoutScope: TimeoutScope.RUN,
     envelopes.Sender: envelopes.Sender("sender", 2),
     envelopes.RequestKey: envelopes.RequestKey("signal", "key-1", 9),
     envelopes.Signal: envelopes.Signal(name="text", value=VALUE),

@@ -43,6 +43,9 @@ class Script:
 
     def apply(self, _turns: Iterable[HistoryTurn]) -> None: ...
 
+    def untaken_signals(self) -> tuple[commands.UntakenSignal, ...]:
+        return ()
+
     def waiting_signals(self) -> tuple[str, ...]:
         return ()
 

@@ -71,7 +71,7 @@ ACTIVITIES = [call, fails_once]
 
 # --- ids, not snapshots ---------------------------------------------------------------------------------------------------
 
-VALUES = (str, int, bool, type(None), Payload, Failure, TimeoutKind, OnOpen, OnClosed)
+VALUES = (str, int, float, bool, type(None), Payload, Failure, TimeoutKind, OnOpen, OnClosed)
 """What an envelope may hold beside small structs of the same: ids, numbers, and values on their way."""
 
 

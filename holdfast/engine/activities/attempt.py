@@ -4,8 +4,9 @@ from __future__ import annotations
 
 import asyncio
 import contextvars
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from datetime import datetime
+from types import MappingProxyType
 from typing import Any
 
 import msgspec
@@ -33,6 +34,10 @@ class ActivityInfo(msgspec.Struct, frozen=True):
     idempotency_key: str = ""
     """The same for all attempts of this activity, and never that of other work, also if the database goes back to an earlier
     state: give it to services that deduplicate requests."""
+    metadata: Mapping[str, str] = MappingProxyType({})
+    """Texts that the execution was started with."""
+    headers: Mapping[str, str] = MappingProxyType({})
+    """Trace context and the like, which the execution hands on."""
 
 
 class ActivityAttempt:
@@ -63,6 +68,8 @@ class ActivityAttempt:
             to_datetime(task.scheduled_at),
             details,
             task.idempotency_key,
+            dict(task.metadata),
+            dict(task.headers),
         )
 
     def beat(self, details: Any) -> None:

@@ -223,7 +223,7 @@ def _check_history(copy: ExecutionCopy) -> None:
         fold(execution, turns)
     except (KeyError, ValueError) as error:
         raise ValueError(f"its history ends what it has not begun: {error} - at `$.history`") from error
-    armed = {timer.number for timer in copy.timers if timer.kind == TimerKind.TIMER}
+    armed = {timer.number for timer in copy.timers if timer.kind == TimerKind.TIMER and timer.number > 0}
     if armed != execution.timers.keys():  # due times may differ: see `core.timers.record_timer`
         raise ValueError("its timers are not those that its history leaves open - at `$.timers`")
 

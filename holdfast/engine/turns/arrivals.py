@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
+from typing import Final
 
 import msgspec
 
+from holdfast.core.chains import EXECUTION_DEADLINE_NUMBER, RUN_DEADLINE_NUMBER, START_NUMBER, TimeoutScope
 from holdfast.core.effects import TimerKind
-from holdfast.core.envelopes import AnyEnvelope, OfferDue, RetryDue, Signal, Terminate, TimerDue
+from holdfast.core.envelopes import AnyEnvelope, DeadlineDue, OfferDue, RetryDue, Signal, StartDue, Terminate, TimerDue
 from holdfast.core.event_times import TOLERANCE
 from holdfast.core.instants import Instant
 from holdfast.engine.requests import Request
@@ -44,9 +46,19 @@ class Arrival(msgspec.Struct, frozen=True, gc=False):
         return type(self.envelope) is Terminate and self.row is None and self.request is None
 
 
+_OF_THE_EXECUTION: Final[Mapping[int, AnyEnvelope]] = {
+    START_NUMBER: StartDue(),
+    RUN_DEADLINE_NUMBER: DeadlineDue(scope=TimeoutScope.RUN),
+    EXECUTION_DEADLINE_NUMBER: DeadlineDue(scope=TimeoutScope.EXECUTION),
+}
+"""What the timers stand for that an execution has beside those of its program."""
+
+
 def make_due_envelope(timer: TimerRow) -> AnyEnvelope:
     """The envelope that a due timer stands for."""
     match timer.kind:
+        case TimerKind.TIMER if timer.number <= 0:
+            return _OF_THE_EXECUTION[timer.number]
         case TimerKind.TIMER:
             return TimerDue(number=timer.number)
         case TimerKind.RETRY:

@@ -20,6 +20,7 @@ from holdfast.engine.turns.batch import Batch, BatchSetting
 from holdfast.engine.turns.batch_failures import FailedOnce, is_cut, keep_or_refuse, may_be_outage
 from holdfast.engine.turns.claims import BatchOrder, Claims, ClaimTarget, WorkflowKey
 from holdfast.engine.turns.commit_outcome import CommitOutcome
+from holdfast.engine.turns.parked_deadlines import ParkedDeadlines
 from holdfast.engine.turns.plan import NOTHING_NEWER, LeaveAlone
 from holdfast.engine.turns.prefetch import HistoryPrefetch
 from holdfast.engine.turns.request_queue import RequestQueue
@@ -72,6 +73,7 @@ class BatchRunner:
         self.is_stopping = False
         """Whether only what is queued is still done."""
         self.prefetch = HistoryPrefetch(services, self._on_prefetched)
+        self.parked_deadlines = ParkedDeadlines(services.clock, self.unskip)
         self._trials = Trials(services.quarantine)
         self._resting = Resting(services.clock, self._on_rested)
         self._failed_once = FailedOnce()
@@ -171,6 +173,8 @@ class BatchRunner:
     def _follow(self, worker: BatchWorker, outcome: CommitOutcome, *, looked: bool) -> None:
         """A batch is committed: what it put off comes next, and the engine does the rest."""
         self.skip.update(outcome.parked)
+        if outcome.deadlines:
+            self.parked_deadlines.note(outcome.deadlines)
         if outcome.newer is not NOTHING_NEWER:
             self._leave_to_newer(outcome.newer)
         if self.skip:

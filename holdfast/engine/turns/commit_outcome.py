@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING
 
 import msgspec
 
+from holdfast.core import codec
 from holdfast.core.effects import (
     Acknowledged,
     ActivityTask,
@@ -28,7 +29,7 @@ from holdfast.engine.requests import Accepted, AnyRequest, Handled, Opened, Requ
 from holdfast.engine.turns.notices import HistoryWarnings, warn
 from holdfast.engine.turns.null_programs import NoProgram
 from holdfast.engine.turns.plan import NOTHING_NEWER, AnswerRequest, LeaveAlone
-from holdfast.errors import ExecutionClosed
+from holdfast.errors import CorruptStore, ExecutionClosed, NewerFormat
 from holdfast.store.rows import DeadLetterRow
 
 if TYPE_CHECKING:
@@ -88,6 +89,8 @@ class CommitOutcome(msgspec.Struct):
     """Executions that cannot take turns here until somebody retries them."""
     newer: LeaveAlone = NOTHING_NEWER
     """Executions and workflow ids that are left to a newer Holdfast."""
+    deadlines: dict[str, Instant] = {}
+    """When those of the parked time out that have a deadline: then they must be looked at again."""
     terminated: list[str] = []
     """Executions that were sent an order to terminate, for which no program is needed."""
     postponed: Sequence[str] = ()
@@ -132,6 +135,8 @@ def make_outcome(
     )
     if effects.newer or plan.newer is not NOTHING_NEWER:
         outcome.newer = LeaveAlone({**plan.newer.executions, **effects.newer}, plan.newer.workflow_ids)
+    if outcome.parked:
+        outcome.deadlines = _find_deadlines(outcome.parked, claims)
     if effects.noted and lost:
         _retry_lost_notes(outcome, lost)
     for taken in effects.taken:
@@ -148,6 +153,20 @@ def make_outcome(
     if outcome.retries:
         outcome.retries = list(dict.fromkeys(outcome.retries))  # a lost turn and that of its next run share their requests
     return outcome
+
+
+def _find_deadlines(parked: Collection[str], claims: Claims) -> dict[str, Instant]:
+    """When executions time out that cannot take turns here. Of those that cannot be read, nothing is known."""
+    found: dict[str, Instant] = {}
+    for execution_id in parked:
+        row = claims.rows.get(execution_id)
+        try:
+            chain = None if row is None else codec.decode_details(row.details).chain
+        except (CorruptStore, NewerFormat):
+            continue
+        if chain is not None and chain.times_out_at is not None:
+            found[execution_id] = chain.times_out_at
+    return found
 
 
 def _retry_lost_notes(outcome: CommitOutcome, lost: set[str]) -> None:

@@ -18,6 +18,7 @@ from holdfast.core.effects import DONE, Limits, Turn
 from holdfast.core.envelopes import AnyEnvelope, Cancel, InternalContinue, Signal, Start, Terminate
 from holdfast.core.execution import Execution
 from holdfast.core.instants import Instant
+from holdfast.core.starting import list_deadlines
 from holdfast.engine.requests import Accepted, Handled, Opened
 from holdfast.engine.rows import to_row
 from holdfast.engine.turns.arrivals import Arrival
@@ -28,7 +29,7 @@ from holdfast.engine.turns.plan import AnswerRequest
 from holdfast.engine.turns.program_cache import LiveExecution
 from holdfast.engine.turns.taken_turns import TakenTurn
 from holdfast.engine.turns.unrouted import UnroutedWrites, make_readdressed
-from holdfast.engine.turns.writing import note_arrivals
+from holdfast.engine.turns.writing import make_timer_rows, note_arrivals
 from holdfast.store.contract import TurnWrite
 from holdfast.store.rows import InboxRow, Route
 
@@ -133,8 +134,13 @@ def _register(
     execution.state_version = 1
     turn = Turn(execution, now, limits)
     turn.answers = {index: DONE for index, arrival in enumerate(pending.arrivals) if type(arrival.envelope) in _ORDERS}
+    if execution.details.start_at is not None:
+        execution.suspend(execution.describe_wait(()))
     row = to_row(execution)
     write = TurnWrite(row=row, expected_version=None)
+    if execution.details.chain is not None:  # its deadlines count, also if no node has its code
+        turn.started_timers = list_deadlines(execution.details.chain)
+        write.timers = make_timer_rows(execution, turn.started_timers, row.route)
     note_arrivals(write, pending, turn)
     adopted: list[int] = []
     moved: list[InboxRow] = []

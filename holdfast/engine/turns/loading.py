@@ -5,7 +5,10 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import TYPE_CHECKING
 
+import msgspec
+
 from holdfast.core.behaviours import check_known
+from holdfast.core.chains import Chain
 from holdfast.core.envelopes import Terminate
 from holdfast.core.failures import Failure, describe_exception
 from holdfast.core.instants import Instant
@@ -212,10 +215,15 @@ class Loader:
         return execution.status != "blocked" and not turn.needs_no_program and self._services.routes.fits(execution)
 
     def note_version(self, execution: Execution, program: Program) -> None:
-        """Note in an execution that takes its first turn which version of the code takes it."""
+        """Note in an execution that takes its first turn which version of the code takes it, and how that is retried."""
         execution.code_version = program.code_version
-        if program.definition is not None and program.definition.is_pinned:
-            execution.details.pinned = True
+        definition, details = program.definition, execution.details
+        if definition is None:
+            return
+        if definition.is_pinned:
+            details.pinned = True
+        if definition.retry is not None and (details.chain is None or details.chain.retry is None):
+            details.chain = msgspec.structs.replace(details.chain or Chain(), retry=definition.retry)
 
 
 def replay(execution: Execution, program: Program, history: Sequence[HistoryRow], clock: Instant) -> Failure | None:

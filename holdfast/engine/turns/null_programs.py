@@ -19,8 +19,11 @@ class FailingProgram:
         self._error = error
 
     def advance(self, event: AnyEvent, _now: Instant) -> Step:
-        """The failure, at the first event that is not held."""
-        return Step() if getattr(event, "held", False) else Step([Fail(failure=self._error)])
+        """The failure, at the first event that is not held. No other run is tried."""
+        return Step() if getattr(event, "held", False) else Step([Fail(failure=self._error, is_final=True)])
+
+    def untaken_signals(self) -> None:
+        """Nobody has taken any, nor will."""
 
     def apply(self, _turns: object) -> None:
         """Nothing to compare: it fails before anything is recorded."""
@@ -45,6 +48,9 @@ class NoProgram:
     def advance(self, _event: object, _now: Instant) -> Step:
         """Only ever asked about what needs no program."""
         return Step()
+
+    def untaken_signals(self) -> None:
+        """What was taken cannot be told, since no code runs."""
 
     def apply(self, _turns: object) -> None:
         """Agrees with every history, since no code is compared with it."""

@@ -9,13 +9,13 @@ from typing import Final
 
 import msgspec
 
-from holdfast.core.envelopes import AnyEnvelope, InternalContinue, Redispatch, Signal, Start, Terminate
+from holdfast.core.envelopes import ENDING, AnyEnvelope, DeadlineDue, InternalContinue, Redispatch, Signal, Start, Terminate
 from holdfast.engine.requests import Request
 from holdfast.engine.turns.arrivals import Arrival
 from holdfast.engine.turns.program_cache import LiveExecution
 from holdfast.store.rows import InboxRow
 
-_ENDING_RANKS: Final[dict[type[AnyEnvelope], int]] = {Start: 0, InternalContinue: 0, Terminate: 1}
+_ENDING_RANKS: Final[dict[type[AnyEnvelope], int]] = {Start: 0, InternalContinue: 0, Terminate: 1, DeadlineDue: 2}
 
 
 class PendingTurn(msgspec.Struct, eq=False, gc=False):
@@ -118,9 +118,12 @@ class PendingTurn(msgspec.Struct, eq=False, gc=False):
             self.waiting = None
 
     def put_terminate_first(self) -> bool:
-        """Put an order to terminate before all else but the start; whether there is one. It needs no program."""
-        self.arrivals.sort(key=lambda arrival: _ENDING_RANKS.get(type(arrival.envelope), 2))
-        return any(type(arrival.envelope) is Terminate for arrival in self.arrivals[:2])
+        """Put an order to terminate, or a deadline, before all else but the start; whether there is one.
+
+        It needs no program.
+        """
+        self.arrivals.sort(key=lambda arrival: _ENDING_RANKS.get(type(arrival.envelope), 3))
+        return any(type(arrival.envelope) in ENDING for arrival in self.arrivals[:2])
 
     def unload(self) -> None:
         """Close its program: it is not needed, or of no use."""

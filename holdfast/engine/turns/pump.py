@@ -188,6 +188,7 @@ class Pump:
         for task in self.tasks:
             await task
         self._watch.cancel()
+        self._runner.parked_deadlines.cancel()
 
     async def kill(self) -> None:
         """Stop at once, as a crash would: what is not committed never was."""
@@ -199,6 +200,7 @@ class Pump:
         if tasks:
             await asyncio.wait(tasks)
         self._watch.cancel()
+        self._runner.parked_deadlines.cancel()
 
     async def _run(self, worker: BatchWorker) -> None:
         loop = asyncio.get_running_loop()

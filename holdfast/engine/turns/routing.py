@@ -47,11 +47,12 @@ from typing import Final
 
 import msgspec
 
-from holdfast.core import envelopes
+from holdfast.core import codec, envelopes
 from holdfast.core.closing import find_next_run
 from holdfast.core.effects import Limits
 from holdfast.core.envelopes import Cancel, InternalContinue, RequestKey, Signal, Start, Terminate
 from holdfast.core.failures import describe_exception
+from holdfast.core.lifecycle import Status
 from holdfast.core.options import OnClosed, OnOpen
 from holdfast.core.turn import NO_LIMITS
 from holdfast.engine.requests import Answer, AnyRequest, Handled, Opened, Request, WorkflowIdLookup
@@ -65,6 +66,7 @@ from holdfast.engine.turns.request_keys import answer_repeated, make_request_row
 from holdfast.engine.turns.unrouted import DeadLetterRules, UnroutedWrites
 from holdfast.engine.turns.withholding import WithheldInboxes
 from holdfast.errors import (
+    CorruptStore,
     ExecutionClosed,
     HoldfastError,
     NewerFormat,
@@ -288,8 +290,8 @@ class _Routing:
     def _refuse_row(self, row: InboxRow, arrival: Arrival, closed: ExecutionRow | None) -> None:
         """Nobody takes it any more: its next run does, if its receiver continued; else whoever sent a signal hears of it."""
         envelope, unrouted = arrival.envelope, self._unrouted
-        if closed is not None and closed.closed_at is not None and closed.status == "continued":
-            following = find_next_run(closed.execution_id, closed.closed_at)
+        following = None if closed is None else _find_following(closed)
+        if following is not None:
             if not isinstance(envelope, envelopes.CARRIED):
                 unrouted.consume(arrival)
             elif self._takes_turn(following):
@@ -514,6 +516,20 @@ class _Routing:
         # Who comes next with the key gets the answer of the first of all: if that was another, this one leads to nothing.
         self._first[key_id] = execution_id if known is None else known.execution_id
         return known is not None
+
+
+def _find_following(closed: ExecutionRow) -> str | None:
+    """The execution id of the run that follows one that continued, or that failed and is retried."""
+    if closed.closed_at is None:
+        return None
+    if closed.status == Status.CONTINUED:
+        return find_next_run(closed.execution_id, closed.closed_at)
+    if closed.status != Status.FAILED:
+        return None
+    try:
+        return codec.decode_details(closed.details).retried_as
+    except (CorruptStore, NewerFormat):
+        return None
 
 
 def _is_plain(arrival: Arrival) -> bool:

@@ -8,7 +8,7 @@ from time import monotonic  # the guard puts a slower one into the module
 from typing import TYPE_CHECKING, Any, Final
 
 from holdfast.core.effects import Turn
-from holdfast.core.envelopes import ActivityBegan, AnyEnvelope, InternalContinue, Signal, Terminate
+from holdfast.core.envelopes import ENDING, ActivityBegan, AnyEnvelope, InternalContinue, Signal, Terminate
 from holdfast.core.execution import Execution
 from holdfast.core.failures import Failure, describe_exception
 from holdfast.core.payloads import Payload
@@ -183,7 +183,7 @@ class TurnTaker:
             if pending.start is not None and _count_bytes(arrived) > self._max_bytes // 2:
                 self.leave_to_inbox(pending)  # from there it is taken in several turns
                 return
-            if pending.start is None and not pending.retaken and not any(type(one) is Terminate for one in arrived):
+            if pending.start is None and not pending.retaken and not any(type(one) in ENDING for one in arrived):
                 may_go_on = _Budget(pending, self._max_bytes // 2, self._until or 0.0)
         clock = self._clock.now()
         turn = take_turn(
@@ -281,7 +281,7 @@ class TurnTaker:
         assert live is not None  # noqa: S101 - only loaded ones are blocked
         pending.take_waiting()
         live.program.close()
-        if live.row is None or live.row.sequence == 0:
+        if live.row is None or live.row.sequence == 0 or from_row(live.row).details.start_at is not None:
             # Its first turn is what cannot be taken. It fails instead of leaving nothing behind.
             self._fail_new(pending, error)
             return
@@ -429,7 +429,7 @@ def find_held(pending: PendingTurn, live: LiveExecution, most_bytes: int, max_si
     """
     if pending.start is not None or pending.retaken or live.row is None or not live.row.sequence:
         return []
-    if any(type(arrival.envelope) is Terminate for arrival in pending.arrivals):
+    if any(type(arrival.envelope) in ENDING for arrival in pending.arrivals):
         return []
     rows = [one for one in pending.arrivals if one.row is not None and type(one.envelope) is Signal]
     found: list[Arrival] = []

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Collection
 
-from holdfast.core.envelopes import Signal, Terminate
+from holdfast.core.envelopes import ENDING, Signal
 from holdfast.core.signals import limit_error
 from holdfast.engine.rows import from_row
 from holdfast.engine.turns.arrivals import Arrival
@@ -32,14 +32,14 @@ class WithheldInboxes:
     def leave(self, arrivals: dict[str, list[Arrival]], starts: Collection[str], max_signals: int) -> list[AnswerRequest]:
         """Take what is for withheld executions out of `arrivals`, and leave it in their inboxes; what callers are told.
 
-        For those that are to be terminated it stays, and their whole inbox is looked up: nothing is closed over. Where
-        nobody takes what waits, signals are refused once that and what was received are `max_signals`.
+        For those that are to be terminated, or time out, it stays, and their whole inbox is looked up: nothing is closed
+        over. Where nobody takes what waits, signals are refused once that and what was received are `max_signals`.
         """
         answers: list[AnswerRequest] = []
         for execution_id, why in self._claims.withheld.items():
             if execution_id not in arrivals or execution_id in starts:
                 continue
-            if any(type(arrival.envelope) is Terminate for arrival in arrivals[execution_id]):
+            if any(type(arrival.envelope) in ENDING for arrival in arrivals[execution_id]):
                 self._lookups.inboxes[execution_id] = None
                 continue
             row = self._claims.rows[execution_id]

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 from holdfast.core import codec
-from holdfast.core.effects import CarriedOver, DeadLetter, Outgoing, Refused, SignalRecorded, Turn, make_task
+from holdfast.core.effects import CarriedOver, DeadLetter, Outgoing, Refused, SignalRecorded, TimerSet, Turn, make_task
 from holdfast.core.envelopes import Signal, Start
 from holdfast.core.execution import Execution
 from holdfast.core.instants import Instant
@@ -35,10 +35,7 @@ def make_write(
     row = to_row(execution, route)
     write = TurnWrite(row=row, expected_version=expected_version, history=history)
     if turn.started_timers or turn.ended_timers:
-        write.timers = [
-            TimerRow(execution.org, execution.execution_id, timer.number, timer.due, timer.kind, timer.attempt, row.route)
-            for timer in turn.started_timers
-        ]
+        write.timers = make_timer_rows(execution, turn.started_timers, row.route)
         write.ended_timers = turn.ended_timers
     if turn.outgoing:
         write.outgoing = [_outgoing_row(execution.org, one, turn.clock) for one in turn.outgoing]
@@ -49,6 +46,22 @@ def make_write(
         write.dead_letters = _dead_letter_rows(execution, turn, node)
     note_arrivals(write, pending, turn)
     return write
+
+
+def make_timer_rows(execution: Execution, timers: Sequence[TimerSet], route: Route) -> list[TimerRow]:
+    """The rows of the timers that a turn sets: on the route of their execution, or for whichever node is there."""
+    return [
+        TimerRow(
+            execution.org,
+            execution.execution_id,
+            timer.number,
+            timer.due,
+            timer.kind,
+            timer.attempt,
+            "" if timer.is_for_anybody else route,
+        )
+        for timer in timers
+    ]
 
 
 def dead_letter_refused(pending: PendingTurn, turn: Turn) -> None:

@@ -9,14 +9,15 @@ from typing import TYPE_CHECKING, Any, TypeAlias, TypeVar
 
 import msgspec
 
-from holdfast.core import codec, payloads
+from holdfast.core import payloads
 from holdfast.core.envelopes import AnyEnvelope, Cancel, RequestKey, Signal, Start, Terminate
 from holdfast.core.ids import DEFAULT_QUEUE, check_identifier, make_execution_id
 from holdfast.core.instants import SECOND, Duration, Instant, to_micros
-from holdfast.core.options import OnClosed, OnOpen
+from holdfast.core.options import OnClosed, OnOpen, separate_options
 from holdfast.core.signals import missing_error
+from holdfast.core.start_checks import check_chain, check_start_at, check_texts
 from holdfast.engine.requests import Accepted, Answer, AnyRequest, Handled, Opened, Request, WorkflowIdLookup
-from holdfast.engine.use_cases.start_options import SIGNAL_WITH_START_OPTIONS, START_OPTIONS, separate_options
+from holdfast.engine.use_cases.start_options import SIGNAL_WITH_START_OPTIONS, START_OPTIONS
 from holdfast.errors import ExecutionNotFound, InvalidArguments, InvalidConfiguration
 from holdfast.store.rows import ExecutionRow
 
@@ -123,20 +124,33 @@ class Delivery:
             queue=DEFAULT_QUEUE if queue is None else check_identifier(queue, "the queue"),
             code_version=definition.version,
             pinned=version is not None,
-            metadata=_check_metadata(options.get("metadata"), self._config.payload_limit),
+            metadata=check_texts(options.get("metadata"), "metadata", self._config.payload_limit),
+            headers=check_texts(options.get("headers"), "headers", self._config.payload_limit),
+            start_at=check_start_at(options.get("delay"), self._clock.now()),
+            chain=check_chain(options.get("execution_timeout"), options.get("run_timeout"), options.get("retry")),
         )
         return start, definition.result_hint
 
     # --- reaching an execution ---
 
-    def make_signal(self, name: str, value: Any) -> Signal:
-        """A signal with its name checked and its value encoded. Raises InvalidIdentifier or EncodingError."""
+    def make_signal(self, name: str, value: Any, headers: Mapping[str, str] | None = None) -> Signal:
+        """A signal with its name and headers checked and its value encoded. Raises InvalidIdentifier or EncodingError."""
         check_identifier(name, "the name of a signal")
-        return Signal(name=name, value=payloads.encode(value, f"the value of signal '{name}'", self._config.payload_limit))
+        limit = self._config.payload_limit
+        encoded = payloads.encode(value, f"the value of signal '{name}'", limit)
+        return Signal(name=name, value=encoded, headers=check_texts(headers, "headers", limit))
 
-    async def signal(self, org: str, target: str, name: str, value: Any, request_id: str | None) -> Accepted:
+    async def signal(
+        self,
+        org: str,
+        target: str,
+        name: str,
+        value: Any,
+        request_id: str | None,
+        headers: Mapping[str, str] | None = None,
+    ) -> Accepted:
         """Deliver a signal to an open execution."""
-        signal = self.make_signal(name, value)
+        signal = self.make_signal(name, value, headers)
         key = self.make_signal_key(request_id, target)
         return _expect(Accepted, await self._reach(org, target, signal, key))
 
@@ -254,23 +268,6 @@ def _choose(kind: type[E], value: E | str, name: str) -> E:
     except ValueError:
         options = ", ".join(repr(str(one)) for one in kind)
         raise InvalidConfiguration(f"Expected {name}=… to be one of {options}, but it is {value!r}.") from None
-
-
-def _check_metadata(metadata: Mapping[str, str] | None, limit: int) -> dict[str, str]:
-    if metadata is None:
-        return {}
-    try:
-        found = msgspec.convert(dict(metadata), dict[str, str])
-        size = len(codec.encode(found))
-    except (msgspec.ValidationError, TypeError, ValueError) as error:
-        raise InvalidArguments(
-            f"Expected metadata to map text to text, but {error}. Pass for instance {{'channel': 'web'}}."
-        ) from None
-    if size > limit:
-        raise InvalidArguments(
-            f"Expected metadata to have at most {limit} bytes as JSON, but it has {size}. Pass large values as arguments."
-        )
-    return found
 
 
 def _check_reason(reason: str) -> str:

@@ -7,10 +7,9 @@ from collections.abc import Iterable, Sequence
 from typing import TYPE_CHECKING, Any
 
 from holdfast.code.definitions import Workflow
-from holdfast.core import events
 from holdfast.core.lifecycle import Status
 from holdfast.engine.nodes.roster import NodeInfo, list_nodes
-from holdfast.engine.results import read_closing, to_value
+from holdfast.engine.results import find_following, read_closing, to_value
 from holdfast.engine.rows import to_turns
 from holdfast.engine.use_cases.inboxes import add_inbox, may_be_stuck
 from holdfast.engine.use_cases.missing_definitions import find_missing
@@ -50,9 +49,9 @@ class Queries:
             if row.closed_at is None:
                 return None
             closing = await read_closing(self._store, row.execution_id)
-            if not isinstance(closing, events.ContinuedAs):
+            if (following := find_following(closing)) is None:
                 return to_value(closing, Any, row.workflow_id, row.execution_id)
-            target = closing.execution_id
+            target = following
 
     async def history(self, org: str, target: str) -> History:
         """The whole history of an execution. Raises ExecutionNotFound."""

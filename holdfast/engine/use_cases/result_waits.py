@@ -13,7 +13,7 @@ from holdfast.core.instants import SECOND, Duration, Micros, to_micros
 from holdfast.core.lifecycle import Status
 from holdfast.core.options import OnBlocked
 from holdfast.engine.clock import Clock, call_after
-from holdfast.engine.results import Ending, read_blocked, read_closing
+from holdfast.engine.results import Ending, find_following, read_blocked, read_closing
 from holdfast.errors import ExecutionBlocked, HoldfastError, InvalidArguments, ResultTimedOut
 from holdfast.log_events import LogEvent, tag_execution
 
@@ -94,8 +94,9 @@ class ResultWaits:
         if closing is None and live is not None and live.execution.org == org:
             wait.workflow_id, wait.execution_id = live.execution.workflow_id, target
             closing = await self._wait_for_end(wait, target, is_open=self._store.exclusive)
-        while closing is None or isinstance(closing, events.ContinuedAs):
-            row = await self._deps.delivery.find_or_raise(org, closing.execution_id if closing else target, "wait for")
+        following: str | None = target
+        while closing is None or (following := find_following(closing)) is not None:
+            row = await self._deps.delivery.find_or_raise(org, following or target, "wait for")
             wait.workflow_id, wait.execution_id = row.workflow_id, row.execution_id
             routes = self._deps.routes
             if row.closed_at is None and not (routes.has_code(row) and routes.serves(row.queue)):
@@ -139,9 +140,9 @@ class ResultWaits:
                 row = await self._deps.delivery.find_or_raise(wait.org, target, "wait for")
                 while row.closed_at is not None:
                     closing = await read_closing(self._store, row.execution_id)
-                    if not isinstance(closing, events.ContinuedAs):
+                    if (following := find_following(closing)) is None:
                         return Ending(closing, row.workflow_id, row.execution_id)
-                    row = await self._deps.delivery.find_or_raise(wait.org, closing.execution_id, "wait for")
+                    row = await self._deps.delivery.find_or_raise(wait.org, following, "wait for")
                 wait.workflow_id, wait.execution_id = row.workflow_id, row.execution_id
                 what = describe_wait(await self._deps.query_status(row.execution_id, org=wait.org))
         except TimeoutError:

@@ -6,10 +6,12 @@ Keyword arguments of a start are options if they are named here; all others are 
 from __future__ import annotations
 
 from collections.abc import Mapping
+from datetime import datetime
 from typing import Any, Final, TypedDict
 
 from holdfast.core.instants import Duration
 from holdfast.core.options import OnClosed, OnOpen
+from holdfast.core.retry import RetryPolicy
 
 
 class RunOptions(TypedDict, total=False):
@@ -21,6 +23,19 @@ class RunOptions(TypedDict, total=False):
     """Texts by name, which are shown with the execution."""
     workflow_input: Any
     """The workflow's only argument, where it is not given by position or by the name of its parameter."""
+    headers: Mapping[str, str] | None
+    """Trace context and the like: texts by name that the execution hands on to its activities, children and signals."""
+    delay: Duration | datetime | None
+    """When its code begins: after seconds or a timedelta, or at a datetime with a time zone. It exists and can be signalled,
+    cancelled and found at once; signals wait until it begins. Default: at once."""
+    execution_timeout: Duration | None
+    """How long it may take, with all its runs (`continue_as`, `retry`) and the pauses between them, from the end of its
+    delay. Then it is closed as failed with the type 'ExecutionTimedOut', without its code having a say. Default: none."""
+    run_timeout: Duration | None
+    """The same for each single run. Default: none."""
+    retry: RetryPolicy | None
+    """How a failed run is followed by another with the same input, made by `Retry(…)`. Default: that of `@workflow`, if it
+    has one."""
     version: str | None
     """The version of the workflow, to which the execution is pinned then. Default: the newest one."""
 
@@ -49,12 +64,3 @@ class SignalWithStartOptions(RunOptions, total=False):
 
 START_OPTIONS: Final = StartOptions.__optional_keys__
 SIGNAL_WITH_START_OPTIONS: Final = SignalWithStartOptions.__optional_keys__
-
-
-def separate_options(keywords: Mapping[str, Any], names: frozenset[str]) -> tuple[dict[str, Any], dict[str, Any]]:
-    """Keyword arguments of a call as (options, arguments of the workflow)."""
-    options: dict[str, Any] = {}
-    arguments: dict[str, Any] = {}
-    for name, value in keywords.items():
-        (options if name in names else arguments)[name] = value
-    return options, arguments

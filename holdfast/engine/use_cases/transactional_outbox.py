@@ -6,7 +6,7 @@ refused, a signal whose receiver is closed or unknown, go to the dead letters wi
 
 from __future__ import annotations
 
-from collections.abc import Awaitable, Callable
+from collections.abc import Awaitable, Callable, Mapping
 from inspect import iscoroutinefunction
 from typing import TYPE_CHECKING, Any, TypeVar, Unpack
 
@@ -83,7 +83,7 @@ class TransactionWork:
         **options: Unpack[SignalWithStartOptions],
     ) -> SignalWithStartResponse:
         """Signal the open execution that has the id, whatever its version, or start one with the signal in hand."""
-        signal = self._delivery.make_signal(signal_name, signal_value)
+        signal = self._delivery.make_signal(signal_name, signal_value, options.get("headers"))
         prepared = self._delivery.make_start_with_signal(org, workflow_id, workflow, args, options)
         self._put(make_start_row(org, prepared, signal, at=self._delivery.now))
         return SignalWithStartResponse(prepared.start.execution_id, None, None)
@@ -96,9 +96,10 @@ class TransactionWork:
         *,
         org: str = DEFAULT_ORG,
         request_id: str | None = None,
+        headers: Mapping[str, str] | None = None,
     ) -> None:
         """Signal an execution, by workflow id or execution id."""
-        signal = self._delivery.make_signal(signal_name, signal_value)
+        signal = self._delivery.make_signal(signal_name, signal_value, headers)
         key = self._delivery.make_signal_key(request_id, target)
         self._put(make_envelope_row(org, target, msgspec.structs.replace(signal, request=key), at=self._delivery.now))
 

@@ -1,0 +1,37 @@
+"""Deadlines of executions that are left out of claims: they time out nonetheless, for which none of their code is needed."""
+
+from __future__ import annotations
+
+import functools
+from collections.abc import Callable, Collection, Mapping
+from typing import TYPE_CHECKING
+
+if TYPE_CHECKING:
+    from holdfast.core.instants import Instant
+    from holdfast.engine.clock import Alarm, Clock
+
+
+class ParkedDeadlines:
+    """Rings once for each parked execution, when it times out. `unskip` lets it be found by the next claim."""
+
+    def __init__(self, clock: Clock, unskip: Callable[[Collection[str]], None]) -> None:
+        self._clock = clock
+        self._unskip = unskip
+        self._alarms: dict[str, Alarm] = {}
+
+    def note(self, deadlines: Mapping[str, Instant]) -> None:
+        """Ring for these executions, unless that is arranged already: what is parked may be so again and again."""
+        for execution_id, deadline in deadlines.items():
+            if execution_id not in self._alarms:
+                ring = functools.partial(self._ring, execution_id)
+                self._alarms[execution_id] = self._clock.call_at(deadline, ring)
+
+    def cancel(self) -> None:
+        """Disarm every alarm: the pump ends."""
+        for alarm in self._alarms.values():
+            alarm.cancel()
+        self._alarms.clear()
+
+    def _ring(self, execution_id: str) -> None:
+        del self._alarms[execution_id]
+        self._unskip([execution_id])
