@@ -1,4 +1,4 @@
-"""Routes: texts that say who may take something. Stores compare them whole, and nobody takes them apart.
+"""Routes: texts that say who may take something. Stores compare them whole; only people are told the queue in one.
 
 The route of an execution is made of its queue and its workflow, and of the version of its code where it is pinned to that.
 The route of an activity is made of its queue and its name. Queues and names are identifiers, which have no tab.
@@ -37,3 +37,8 @@ def find_start_route(start: Start) -> str:
     if start.pinned:
         return make_pinned_route(start.queue, start.workflow, start.code_version)
     return make_route(start.queue, start.workflow)
+
+
+def find_queue(route: str) -> str:
+    """The queue in a route, for people; empty where anybody may take it."""
+    return route.partition(_SEPARATOR)[0]

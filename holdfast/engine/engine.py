@@ -39,10 +39,12 @@ from holdfast.engine.runtime import Runtime, RuntimeDeps
 from holdfast.engine.stopping import Stopper
 from holdfast.engine.stores import make_store
 from holdfast.engine.transfer import copying
+from holdfast.engine.use_cases.backlogs import QueueBacklog
 from holdfast.engine.use_cases.delivery import Delivery, choose_target
 from holdfast.engine.use_cases.pending_work import ThisNode
 from holdfast.engine.use_cases.queries import Queries
 from holdfast.engine.use_cases.result_waits import ResultWaits, ResultWaitsDeps
+from holdfast.engine.use_cases.searching import ExecutionCounts, ExecutionList, PageOptions, SearchConditions
 from holdfast.engine.use_cases.start_options import SignalWithStartOptions, StartOptions
 from holdfast.engine.use_cases.transactional_outbox import (
     TransactionWork,
@@ -465,28 +467,23 @@ class Engine:
         self._check_open()
         return await self._queries.history(org, target)
 
-    async def list(
-        self,
-        *,
-        org: str = DEFAULT_ORG,
-        status: Status | str | Iterable[Status | str] = (),
-        workflow: str | Workflow[..., Any] | None = None,
-        workflow_id: str | None = None,
-        parent_execution_id: str | None = None,
-        before: str | None = None,
-        limit: int = 100,
-    ) -> builtins.list[ExecutionInfo]:
-        """List executions, newest first; `before` is the last execution id of the previous page."""
+    async def list(self, **options: Unpack[PageOptions]) -> ExecutionList:
+        """List the executions for which all conditions hold, newest first; `cursor` of the list leads to the next page.
+
+        Executions that are created or closed between two pages make none appear twice or get lost.
+        """
         self._check_open()
-        return await self._queries.list(
-            org,
-            status=status,
-            workflow=workflow,
-            workflow_id=workflow_id,
-            parent_execution_id=parent_execution_id,
-            before=before,
-            limit=limit,
-        )
+        return await self._queries.list(options)
+
+    async def count(self, **conditions: Unpack[SearchConditions]) -> ExecutionCounts:
+        """Count executions by status, under the conditions of `list`; up to 10,000 of them."""
+        self._check_open()
+        return await self._queries.count(conditions)
+
+    async def backlog(self) -> builtins.list[QueueBacklog]:
+        """What waits to be done, by org and queue. Counts end at 10,000."""
+        self._check_open()
+        return await self._queries.backlog()
 
     async def nodes(self) -> builtins.list[NodeInfo]:
         """The nodes that work on the store, or did so until recently, sorted by name."""

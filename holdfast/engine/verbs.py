@@ -7,16 +7,17 @@ transactions, copies of executions) is not here.
 from __future__ import annotations
 
 import builtins
-from collections.abc import Collection, Iterable
+from collections.abc import Collection
 from typing import Any, Protocol, TypeVar, Unpack, overload
 
 from holdfast.code.definitions import Workflow
 from holdfast.core.ids import DEFAULT_ORG
 from holdfast.core.instants import Duration
-from holdfast.core.lifecycle import Status
 from holdfast.core.options import OnBlocked
 from holdfast.engine.handles import SignalResponse, SignalWithStartResponse, WorkflowHandle
 from holdfast.engine.nodes.roster import NodeInfo
+from holdfast.engine.use_cases.backlogs import QueueBacklog
+from holdfast.engine.use_cases.searching import ExecutionCounts, ExecutionList, PageOptions, SearchConditions
 from holdfast.engine.use_cases.start_options import SignalWithStartOptions, StartOptions
 from holdfast.engine.views import DeadLetter, ExecutionInfo, History
 
@@ -127,18 +128,16 @@ class Verbs(Protocol):
         """The whole history of an execution. Raises ExecutionNotFound."""
         ...
 
-    async def list(
-        self,
-        *,
-        org: str = DEFAULT_ORG,
-        status: Status | str | Iterable[Status | str] = (),
-        workflow: str | Workflow[..., Any] | None = None,
-        workflow_id: str | None = None,
-        parent_execution_id: str | None = None,
-        before: str | None = None,
-        limit: int = 100,
-    ) -> builtins.list[ExecutionInfo]:
-        """List executions, newest first; `before` is the last execution id of the previous page."""
+    async def list(self, **options: Unpack[PageOptions]) -> ExecutionList:
+        """List the executions for which all conditions hold, newest first; `cursor` of the list leads to the next page."""
+        ...
+
+    async def count(self, **conditions: Unpack[SearchConditions]) -> ExecutionCounts:
+        """Count executions by status, under the conditions of `list`; up to 10,000 of them."""
+        ...
+
+    async def backlog(self) -> builtins.list[QueueBacklog]:
+        """What waits to be done, by org and queue. Counts end at 10,000."""
         ...
 
     async def nodes(self) -> builtins.list[NodeInfo]:

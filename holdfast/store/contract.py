@@ -16,7 +16,9 @@ from holdfast.core.instants import Instant
 from holdfast.core.lifecycle import Status
 from holdfast.store.rows import (
     ActivityRow,
+    BacklogRow,
     DeadLetterRow,
+    ExecutionPage,
     ExecutionRow,
     HistoryRow,
     InboxRow,
@@ -190,6 +192,18 @@ class ExecutionFilter(msgspec.Struct, frozen=True, gc=False):
     before: str | None = None
     """Only executions created before this execution id: the last of the page before."""
     limit: int = 100
+    workflow_id_prefix: str | None = None
+    metadata: Mapping[str, str] = {}
+    """Only executions that have all of this metadata. Longer names and values than an index takes are never found, see
+    `holdfast.store.attributes`."""
+    created_after: Instant | None = None
+    """Only executions created at this instant or later; as for the following, the other end of a range is left out. One
+    whose start waited in an inbox for more than an hour may be missing."""
+    created_before: Instant | None = None
+    closed_after: Instant | None = None
+    closed_before: Instant | None = None
+    scan: int | None = None
+    """Look at no more executions than so many, where none of the conditions has an index; None: at all."""
 
 
 class Counts(msgspec.Struct, frozen=True, gc=False):
@@ -307,6 +321,14 @@ class Reader(Protocol):
         """The executions that a filter selects, newest first: by execution id, from the greatest down."""
         ...
 
+    async def search_executions(self, query: ExecutionFilter) -> ExecutionPage:
+        """As `list_executions`, with where the next page begins. Executions that begin meanwhile come before the first."""
+        ...
+
+    async def count_executions(self, query: ExecutionFilter) -> dict[str, int]:
+        """How many of the executions that a filter selects have each status; no more are counted than its limit."""
+        ...
+
     async def load_history(self, execution_id: str, after: int = 0, limit: int | None = None) -> list[HistoryRow]:
         """History rows behind a sequence, in order."""
         ...
@@ -356,6 +378,10 @@ class Reader(Protocol):
 
     async def count(self) -> Counts:
         """How many open executions, timers, inbox rows and dead letters there are."""
+        ...
+
+    async def read_backlog(self, now: Instant, limit: int) -> list[BacklogRow]:
+        """What waits, of all orgs: of each kind the first `limit` are counted. Of offers `oldest` is not known."""
         ...
 
     async def check(self) -> list[str]:

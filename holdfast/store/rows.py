@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from enum import Enum
 from typing import TypeAlias
 
 import msgspec
@@ -18,10 +19,12 @@ RequestKeyId: TypeAlias = tuple[str, str, str]
 
 
 class ExecutionRow(msgspec.Struct, frozen=True, gc=False):
-    """One execution. `details` is JSON that the store does not look into; `nodes` hold running activities of it in memory.
+    """One execution. `nodes` hold running activities of it in memory.
 
-    Org, execution id, workflow id, workflow, queue, parent id and time of creation never change. All others may, with every
-    turn.
+    `details` is JSON of which the store reads the metadata alone, by which executions are found.
+
+    Org, execution id, workflow id, workflow, queue, parent id, time of creation and metadata never change. All others may,
+    with every turn.
     """
 
     org: str
@@ -118,14 +121,17 @@ class DeadLetterRow(msgspec.Struct, frozen=True, gc=False):
 
 
 class RequestRow(msgspec.Struct, frozen=True, gc=False):
-    """What was answered to a request that carried a key, kept until it expires."""
+    """What was answered to a request with a key, kept until it expires, or the execution that it is about is removed."""
 
     org: str
     kind: str
     key: str
     execution_id: str
+    """Empty where it is about no execution."""
     sequence: int | None
     expires_at: Instant
+    answer: bytes | None = None
+    """JSON that the store does not look into: the answer; None where an earlier version remembered the request."""
 
 
 class NodeRow(msgspec.Struct, frozen=True, gc=False):
@@ -138,3 +144,40 @@ class NodeRow(msgspec.Struct, frozen=True, gc=False):
     """Whether the node left cleanly: others take what it has not finished, at once."""
     details: bytes = b"{}"
     """JSON that the store does not look into: where it runs, and what it can do."""
+
+
+class ExecutionPage(msgspec.Struct, frozen=True, gc=False):
+    """Some executions that a filter selects, and where the next page begins."""
+
+    rows: list[ExecutionRow]
+    end: str | None
+    """The `before` of the next page; None if that was all. A page with fewer rows than the limit may have one: the walk was
+    given up at `ExecutionFilter.scan`."""
+
+
+class Waiting(Enum):
+    """What a backlog is made of."""
+
+    OPEN = "open"
+    """Open executions."""
+    INBOX = "inbox"
+    """Envelopes in inboxes."""
+    DUE = "due"
+    """Timers that are due."""
+    OFFERED = "offered"
+    """Activities that no node has taken."""
+
+
+class BacklogRow(msgspec.Struct, frozen=True, gc=False):
+    """How many things of one kind wait that have the same org, queue, route and status."""
+
+    what: Waiting
+    org: str
+    queue: str | None
+    """The queue of the execution; None where there is none, or it is not known: then the route tells it."""
+    route: Route
+    status: str
+    """Of open executions; else empty."""
+    count: int
+    oldest: Instant | None
+    """Since when the oldest waits; None if that is not known."""

@@ -7,6 +7,7 @@ from pathlib import Path
 import pytest
 
 from holdfast.store import sqlite
+from holdfast.store.listing import Lead
 from holdfast.store.queries import load_queries, widen
 
 SQLITE = Path(sqlite.__file__).parent
@@ -72,6 +73,7 @@ def test_every_statement_of_the_sqlite_store_is_used_and_every_used_one_is_there
     code = "\n".join(file.read_text() for file in SQLITE.glob("*.py"))
 
     named = set(re.findall(r'(?:SQL\[|WideStatement\(|_connect\(path, "r[ow]", |CommitEvidence\()"(\w+)"', code))
+    named |= {*Lead, *(lead.walk_end for lead in Lead if lead.walk_end), "probe_prefix", "probe_closed", "probe_attribute"}
 
     assert named == set(load_queries("holdfast.store.sqlite"))
 

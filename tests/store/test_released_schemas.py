@@ -11,8 +11,8 @@ import pytest
 
 STORES: Final = Path(__file__).parents[2] / "holdfast" / "store"
 SCHEMAS: Final = {
-    ("postgres", 5): "ac67b2dd9ecefe85",
-    ("sqlite", 5): "24c46ac0f8c47d1f",
+    ("postgres", 6): "22a34ed612f6a352",
+    ("sqlite", 6): "b34b3b7f984448b7",
 }
 """Of each store the number of its newest migration, and the digest of `schema.sql` at that number."""
 MIGRATIONS: Final = {
@@ -20,11 +20,13 @@ MIGRATIONS: Final = {
     "postgres/0003_timer_kinds_node_lists.sql": "296a9b52fda5e038",
     "postgres/0004_open_executions_index.sql": "d10bb4ec4f03da83",
     "postgres/0005_arrival_times.sql": "d3cef017e03d7aeb",
+    "postgres/0006_attributes_answers_input_schemas.sql": "427cacff3dc2b8bd",
     "sqlite/0001_initial.sql": "1e0a7376dbd51f1c",
     "sqlite/0002_routes_offers_retention.sql": "be1085f5c8343c5c",
     "sqlite/0003_timer_kinds_node_lists.sql": "3da50210c76e72dc",
     "sqlite/0004_open_executions_index.sql": "2226323cbb61f8a1",
     "sqlite/0005_arrival_times.sql": "c0d96a790b6e4f88",
+    "sqlite/0006_attributes_answers_input_schemas.sql": "d43a6bb6b68914f8",
 }
 
 

@@ -97,13 +97,15 @@ class ActivityFields(_StrictStruct, frozen=True, kw_only=True):
     body: Raw
 
 
-class RequestFields(_StrictStruct, frozen=True, kw_only=True):
+class RequestFields(_StrictStruct, frozen=True, kw_only=True, omit_defaults=True):
     """The remembered answer to a request with an idempotency key or request id."""
 
     kind: Name
     key: Name
     sequence: Count | None
     expires_at: Time
+    answer: dict[str, Any] | None = None
+    """Absent where an earlier version remembered the request."""
 
 
 class Line(_StrictStruct, frozen=True, kw_only=True):
@@ -176,7 +178,13 @@ def write_line(copy: ExecutionCopy) -> bytes:
             for one in copy.activities
         ],
         requests=[
-            RequestFields(kind=one.kind, key=one.key, sequence=one.sequence, expires_at=to_datetime(one.expires_at))
+            RequestFields(
+                kind=one.kind,
+                key=one.key,
+                sequence=one.sequence,
+                expires_at=to_datetime(one.expires_at),
+                answer=None if one.answer is None else msgspec.json.decode(one.answer),
+            )
             for one in copy.requests
         ],
     )
@@ -252,7 +260,15 @@ def read_line(text: bytes) -> ExecutionCopy:
             for one in line.activities
         ],
         requests=[
-            RequestRow(org, one.kind, one.key, execution_id, one.sequence, from_datetime(one.expires_at))
+            RequestRow(
+                org,
+                one.kind,
+                one.key,
+                execution_id,
+                one.sequence,
+                from_datetime(one.expires_at),
+                None if one.answer is None else codec.encode(one.answer),
+            )
             for one in line.requests
         ],
     )

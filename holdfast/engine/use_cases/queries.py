@@ -3,20 +3,27 @@
 from __future__ import annotations
 
 import builtins
-from collections.abc import Iterable, Sequence
+from collections.abc import Sequence
 from typing import TYPE_CHECKING, Any
 
-from holdfast.code.definitions import Workflow
-from holdfast.core.lifecycle import Status
 from holdfast.engine.nodes.roster import NodeInfo, list_nodes
 from holdfast.engine.results import find_following, read_closing, to_value
 from holdfast.engine.rows import to_turns
+from holdfast.engine.use_cases.backlogs import QueueBacklog, read_backlog
 from holdfast.engine.use_cases.inboxes import add_inbox, may_be_stuck
 from holdfast.engine.use_cases.missing_definitions import find_missing
 from holdfast.engine.use_cases.pending_work import ThisNode, add_pending
+from holdfast.engine.use_cases.searching import (
+    ExecutionCounts,
+    ExecutionList,
+    PageOptions,
+    SearchConditions,
+    make_count_filter,
+    make_counts,
+    make_list,
+    make_page_filter,
+)
 from holdfast.engine.views import DeadLetter, ExecutionInfo, History, add_unheard, to_dead_letter, to_info
-from holdfast.errors import InvalidArguments
-from holdfast.store.contract import ExecutionFilter
 
 if TYPE_CHECKING:
     from holdfast.engine.clock import Clock
@@ -58,28 +65,18 @@ class Queries:
         row = await self._delivery.find_or_raise(org, target, "read the history of")
         return History(to_turns(await self._store.load_history(row.execution_id)), row.execution_id, row.org)
 
-    async def list(
-        self,
-        org: str,
-        *,
-        status: Status | str | Iterable[Status | str],
-        workflow: str | Workflow[..., Any] | None,
-        workflow_id: str | None,
-        parent_execution_id: str | None,
-        before: str | None,
-        limit: int,
-    ) -> builtins.list[ExecutionInfo]:
+    async def list(self, options: PageOptions) -> ExecutionList:
         """Executions that fit, newest first. Raises InvalidArguments."""
-        if not 1 <= limit <= 10_000:
-            raise InvalidArguments(f"Expected limit to be between 1 and 10,000, but it is {limit!r}.")
-        wanted = [status] if isinstance(status, str) else [*status]
-        try:
-            statuses = [Status(one) for one in wanted]
-        except ValueError:
-            raise InvalidArguments(f"Expected status to be among {', '.join(Status)}, but it is {status!r}.") from None
-        name = workflow.name if isinstance(workflow, Workflow) else workflow
-        query = ExecutionFilter(org, statuses, name, workflow_id, parent_execution_id, before, limit)
-        return await self._to_infos(await self._store.list_executions(query))
+        page = await self._store.search_executions(make_page_filter(options))
+        return make_list(await self._to_infos(page.rows), page.end)
+
+    async def count(self, conditions: SearchConditions) -> ExecutionCounts:
+        """How many executions fit, by status, up to 10,000. Raises InvalidArguments."""
+        return make_counts(await self._store.count_executions(make_count_filter(conditions)))
+
+    async def backlog(self) -> builtins.list[QueueBacklog]:
+        """What waits to be done, by org and queue."""
+        return await read_backlog(self._store, self._clock.now())
 
     async def nodes(self) -> builtins.list[NodeInfo]:
         """The nodes that work on the store, or did so until recently, sorted by name."""

@@ -5,12 +5,15 @@ from __future__ import annotations
 import heapq
 from collections import Counter
 from collections.abc import Collection
+from typing import Any
 
 from holdfast.core.instants import Instant
 from holdfast.core.lifecycle import Status
+from holdfast.store.attributes import read_metadata
 from holdfast.store.contract import Counts, ExecutionFilter
+from holdfast.store.listing import find_end
 from holdfast.store.memory.tables import Tables, is_closed, may_take
-from holdfast.store.rows import DeadLetterRow, ExecutionRow, HistoryRow, InboxRow, Route
+from holdfast.store.rows import BacklogRow, DeadLetterRow, ExecutionPage, ExecutionRow, HistoryRow, InboxRow, Route, Waiting
 
 
 def find_execution(tables: Tables, org: str, execution_id: str) -> ExecutionRow | None:
@@ -20,6 +23,15 @@ def find_execution(tables: Tables, org: str, execution_id: str) -> ExecutionRow 
 
 def list_executions(tables: Tables, query: ExecutionFilter) -> list[ExecutionRow]:
     return heapq.nlargest(query.limit, (row for row in tables.executions.values() if _matches(row, query)), key=_by_id)
+
+
+def search_executions(tables: Tables, query: ExecutionFilter) -> ExecutionPage:
+    rows = list_executions(tables, query)
+    return ExecutionPage(rows, find_end(query, rows, None))
+
+
+def count_executions(tables: Tables, query: ExecutionFilter) -> dict[str, int]:
+    return dict(Counter(str(row.status) for row in list_executions(tables, query)))
 
 
 def load_last_turn(tables: Tables, execution_id: str) -> HistoryRow | None:
@@ -81,6 +93,30 @@ def count(tables: Tables) -> Counts:
     return Counts(dict(by_status), len(tables.due), len(tables.inbox), len(tables.dead_letters))
 
 
+def read_backlog(tables: Tables, now: Instant, limit: int) -> list[BacklogRow]:
+    """Of each kind the first, grouped."""
+    found: list[tuple[tuple[Waiting, str, str | None, Route, str], Instant | None]] = []
+
+    def queue_of(execution_id: str) -> str | None:
+        row = tables.executions.get(execution_id)
+        return None if row is None else row.queue
+
+    opened = heapq.nsmallest(limit, (row for row in tables.executions.values() if not is_closed(row)), key=_by_id)
+    found += [((Waiting.OPEN, row.org, row.queue, "", str(row.status)), row.created_at) for row in opened]
+    waiting = [tables.inbox[row_id] for row_id in tables.arrivals[:limit]]
+    found += [((Waiting.INBOX, row.org, queue_of(row.execution_id), row.route, ""), row.at or None) for row in waiting]
+    due = [tables.timers[execution_id][number] for at, execution_id, number in tables.due if at <= now][:limit]
+    found += [((Waiting.DUE, row.org, queue_of(row.execution_id), row.route, ""), row.due) for row in due]
+    offered = [row for row in tables.offers.values() if row.node is None][:limit]
+    found += [((Waiting.OFFERED, row.org, None, row.route, ""), None) for row in offered]
+    counts = Counter(key for key, _ in found)
+    oldest: dict[Any, Instant] = {}
+    for key, at in found:
+        if at is not None:
+            oldest[key] = min(at, oldest.get(key, at))
+    return [BacklogRow(*key, number, oldest.get(key)) for key, number in counts.items()]
+
+
 def _matches(row: ExecutionRow, query: ExecutionFilter) -> bool:
     return (
         row.org == query.org
@@ -89,7 +125,17 @@ def _matches(row: ExecutionRow, query: ExecutionFilter) -> bool:
         and query.workflow_id in (None, row.workflow_id)
         and query.parent_id in (None, row.parent_id)
         and (query.before is None or row.execution_id < query.before)
+        and row.workflow_id.startswith(query.workflow_id_prefix or "")
+        and _is_within(row.created_at, query.created_after, query.created_before)
+        and _is_within(row.closed_at, query.closed_after, query.closed_before)
+        and (not query.metadata or query.metadata.items() <= dict(read_metadata(row.details)).items())
     )
+
+
+def _is_within(at: Instant | None, first: Instant | None, end: Instant | None) -> bool:
+    if first is None and end is None:
+        return True
+    return at is not None and (first is None or at >= first) and (end is None or at < end)
 
 
 def _by_id(row: ExecutionRow) -> str:

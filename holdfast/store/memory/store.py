@@ -29,7 +29,17 @@ from holdfast.store.memory.faults import Faults, Point
 from holdfast.store.memory.session import Session
 from holdfast.store.memory.tables import Changes, Tables, View, is_closed
 from holdfast.store.memory.transaction import MemoryTransaction
-from holdfast.store.rows import ActivityRow, DeadLetterRow, ExecutionRow, HistoryRow, InboxRow, NodeRow, Route
+from holdfast.store.rows import (
+    ActivityRow,
+    BacklogRow,
+    DeadLetterRow,
+    ExecutionPage,
+    ExecutionRow,
+    HistoryRow,
+    InboxRow,
+    NodeRow,
+    Route,
+)
 
 T = TypeVar("T")
 
@@ -172,6 +182,12 @@ class MemoryStore:
     async def list_executions(self, query: ExecutionFilter) -> list[ExecutionRow]:
         return reads.list_executions(await self._committed(), query)
 
+    async def search_executions(self, query: ExecutionFilter) -> ExecutionPage:
+        return reads.search_executions(await self._committed(), query)
+
+    async def count_executions(self, query: ExecutionFilter) -> dict[str, int]:
+        return reads.count_executions(await self._committed(), query)
+
     async def load_history(self, execution_id: str, after: int = 0, limit: int | None = None) -> list[HistoryRow]:
         return View(await self._committed(), Changes()).history(execution_id, after)[:limit]
 
@@ -206,6 +222,9 @@ class MemoryStore:
 
     async def list_blocked(self, limit: int, after: str = "") -> list[ExecutionRow]:
         return reads.list_blocked(await self._committed(), limit, after)
+
+    async def read_backlog(self, now: Instant, limit: int) -> list[BacklogRow]:
+        return reads.read_backlog(await self._committed(), now, limit)
 
     async def count(self) -> Counts:
         return reads.count(await self._committed())

@@ -203,12 +203,12 @@ ORDER BY id DESC
 LIMIT 1;
 
 -- name: read_request
-SELECT org, kind, key, execution_id, sequence, expires_at
+SELECT org, kind, key, execution_id, sequence, expires_at, answer
 FROM holdfast.requests
 WHERE org = $1 AND kind = $2 AND key = $3 AND expires_at > $4;
 
 -- name: read_requests
-SELECT found.org, found.kind, found.key, found.execution_id, found.sequence, found.expires_at
+SELECT found.org, found.kind, found.key, found.execution_id, found.sequence, found.expires_at, found.answer
 FROM unnest($1::text[], $2::text[], $3::text[]) AS asked (org, kind, key)
 CROSS JOIN LATERAL (
     SELECT *
@@ -222,55 +222,6 @@ SELECT org, execution_id, workflow_id, workflow, code_version, queue, status, st
        created_at, updated_at, closed_at, details, route
 FROM holdfast.executions
 WHERE execution_id = $2 AND (org = $1) IS TRUE;
-
--- name: list_executions
--- Walks down the index of execution ids, which are ordered by time, until the page is full.
-SELECT org, execution_id, workflow_id, workflow, code_version, queue, status, state_version, sequence, nodes, parent_id,
-       created_at, updated_at, closed_at, details, route
-FROM holdfast.executions
-WHERE org = $1
-    AND ($2::text IS NULL OR execution_id < $2)
-    AND ($3::text[] IS NULL OR status = ANY ($3))
-    AND ($4::text IS NULL OR workflow = $4)
-ORDER BY execution_id DESC
-LIMIT $5;
-
--- name: list_open_executions
-SELECT org, execution_id, workflow_id, workflow, code_version, queue, status, state_version, sequence, nodes, parent_id,
-       created_at, updated_at, closed_at, details, route
-FROM holdfast.executions
-WHERE org = $1
-    AND (closed_at IS NULL) IS TRUE
-    AND ($2::text IS NULL OR execution_id < $2)
-    AND ($3::text[] IS NULL OR status = ANY ($3))
-    AND ($4::text IS NULL OR workflow = $4)
-ORDER BY execution_id DESC
-LIMIT $5;
-
--- name: list_executions_of_workflow_id
-SELECT org, execution_id, workflow_id, workflow, code_version, queue, status, state_version, sequence, nodes, parent_id,
-       created_at, updated_at, closed_at, details, route
-FROM holdfast.executions
-WHERE org = $1
-    AND ($2::text IS NULL OR execution_id < $2)
-    AND ($3::text[] IS NULL OR status = ANY ($3))
-    AND ($4::text IS NULL OR workflow = $4)
-    AND workflow_id = $6
-    AND ($7::text IS NULL OR parent_id = $7)
-ORDER BY execution_id DESC
-LIMIT $5;
-
--- name: list_children
-SELECT org, execution_id, workflow_id, workflow, code_version, queue, status, state_version, sequence, nodes, parent_id,
-       created_at, updated_at, closed_at, details, route
-FROM holdfast.executions
-WHERE org = $1
-    AND ($2::text IS NULL OR execution_id < $2)
-    AND ($3::text[] IS NULL OR status = ANY ($3))
-    AND ($4::text IS NULL OR workflow = $4)
-    AND parent_id = $6
-ORDER BY execution_id DESC
-LIMIT $5;
 
 -- name: list_orphans
 -- `nodes` is a JSON list of names.

@@ -157,14 +157,15 @@ INSERT INTO holdfast.dead_letters (org, execution_id, workflow_id, body, reason,
 SELECT * FROM unnest($1::text[], $2::text[], $3::text[], $4::bytea[], $5::text[], $6::text[], $7::bigint[], $8::integer[]);
 
 -- name: put_requests
-INSERT INTO holdfast.requests (org, kind, key, execution_id, sequence, expires_at)
-SELECT * FROM unnest($1::text[], $2::text[], $3::text[], $4::text[], $5::bigint[], $6::bigint[])
+INSERT INTO holdfast.requests (org, kind, key, execution_id, sequence, expires_at, answer)
+SELECT * FROM unnest($1::text[], $2::text[], $3::text[], $4::text[], $5::bigint[], $6::bigint[], $7::bytea[])
 ON CONFLICT (org, kind, key) DO UPDATE
-SET execution_id = excluded.execution_id, sequence = excluded.sequence, expires_at = excluded.expires_at;
+SET execution_id = excluded.execution_id, sequence = excluded.sequence, expires_at = excluded.expires_at,
+    answer = excluded.answer;
 
 -- name: put_request_once
-INSERT INTO holdfast.requests (org, kind, key, execution_id, sequence, expires_at)
-VALUES ($1, $2, $3, $4, $5, $6)
+INSERT INTO holdfast.requests (org, kind, key, execution_id, sequence, expires_at, answer)
+VALUES ($1, $2, $3, $4, $5, $6, $7)
 ON CONFLICT (org, kind, key) DO NOTHING
 RETURNING true;
 

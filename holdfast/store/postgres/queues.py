@@ -119,7 +119,7 @@ async def put_requests(connection: Connection, sql: Sql, rows: Sequence[RequestR
     """The last one counts where two have the same key. In the order of keys, so that two batches cannot block each other."""
     last = {(row.org, row.kind, row.key): row for row in rows}
     values = [
-        (row.org, row.kind, row.key, row.execution_id, row.sequence, row.expires_at)
+        (row.org, row.kind, row.key, row.execution_id, row.sequence, row.expires_at, row.answer)
         for row in (last[key] for key in sorted(last))
     ]
     await _run(connection, sql["put_requests"], values)

@@ -3,18 +3,16 @@
 from __future__ import annotations
 
 from collections.abc import Collection, Iterable
-from typing import TYPE_CHECKING, Any, Final
+from typing import TYPE_CHECKING, Any
 
 from holdfast.core.instants import Instant
-from holdfast.core.lifecycle import Status
 from holdfast.store.columns import to_execution_row
 from holdfast.store.contract import Counts, ExecutionFilter
-from holdfast.store.rows import DeadLetterRow, ExecutionRow, HistoryRow, InboxRow, Route
+from holdfast.store.listing import FEW, Lead, choose_lead, find_bounds, find_end, list_probes
+from holdfast.store.rows import BacklogRow, DeadLetterRow, ExecutionPage, ExecutionRow, HistoryRow, InboxRow, Route, Waiting
 
 if TYPE_CHECKING:
     from holdfast.store.postgres.connections import Connections
-
-_OPEN: Final = frozenset({Status.RUNNING, Status.SUSPENDED, Status.BLOCKED, Status.PAUSED})
 
 
 def to_histories(asked: Iterable[str], rows: Iterable[Any]) -> dict[str, list[HistoryRow]]:
@@ -43,17 +41,50 @@ class Reads:
         return to_execution_row(rows[0]) if rows else None
 
     async def list_executions(self, query: ExecutionFilter) -> list[ExecutionRow]:
-        statuses = [str(Status(one)) for one in query.statuses] or None
-        values = (query.org, query.before, statuses, query.workflow, query.limit)
-        if query.workflow_id is not None:
-            rows = await self._fetch("list_executions_of_workflow_id", *values, query.workflow_id, query.parent_id)
-        elif query.parent_id is not None:
-            rows = await self._fetch("list_children", *values, query.parent_id)
-        elif statuses is not None and _OPEN.issuperset(query.statuses):
-            rows = await self._fetch("list_open_executions", *values)
-        else:
-            rows = await self._fetch("list_executions", *values)
-        return [to_execution_row(row) for row in rows]
+        lead, values = await self._prepare_list(query)
+        return [to_execution_row(row) for row in await self._fetch(lead, *values)]
+
+    async def search_executions(self, query: ExecutionFilter) -> ExecutionPage:
+        lead, values = await self._prepare_list(query)
+        rows = [to_execution_row(row) for row in await self._fetch(lead, *values)]
+        end = None
+        if len(rows) < query.limit and lead.walk_end is not None and query.scan is not None:
+            bounds = find_bounds(query)
+            found = await self._fetch(lead.walk_end, bounds.before, bounds.first_id, query.scan)
+            end = found[0][0] if found else None
+        return ExecutionPage(rows, find_end(query, rows, end))
+
+    async def count_executions(self, query: ExecutionFilter) -> dict[str, int]:
+        lead, values = await self._prepare_list(query)
+        return dict(await self._fetch(f"count_{lead}", *values))
+
+    async def _prepare_list(self, query: ExecutionFilter) -> tuple[Lead, list[Any]]:
+        """The index that leads, and what its statement takes."""
+        bounds = find_bounds(query)
+        counted: dict[Lead, int] = {}
+        for one in list_probes(query):
+            if one is Lead.PREFIX:
+                found = await self._fetch("probe_prefix", query.org, bounds.prefix, bounds.prefix_end, FEW + 1)
+            else:
+                found = await self._fetch("probe_closed", bounds.closed_from, bounds.closed_until, FEW + 1)
+            counted[one] = found[0][0]
+        lead = choose_lead(query, counted)
+        values: list[Any] = [query.org, bounds.before, bounds.first_id, bounds.statuses, query.workflow, query.workflow_id]
+        values += [query.parent_id, bounds.prefix, bounds.prefix_end, bounds.created_from, bounds.created_until]
+        values += [bounds.closed_from, bounds.closed_until, list(query.metadata), list(query.metadata.values()), query.limit]
+        if lead is Lead.ATTRIBUTE:
+            values += await self._find_rarest(query)
+        elif lead.walk_end is not None:
+            values.append(query.scan)
+        return lead, values
+
+    async def _find_rarest(self, query: ExecutionFilter) -> tuple[str, str]:
+        """Of the metadata that is asked for, what the fewest executions have."""
+        pairs = list(query.metadata.items())
+        if len(pairs) == 1:
+            return pairs[0]
+        counted = [(await self._fetch("probe_attribute", query.org, *pair, FEW))[0][0] for pair in pairs]
+        return pairs[counted.index(min(counted))]
 
     async def load_history(self, execution_id: str, after: int = 0, limit: int | None = None) -> list[HistoryRow]:
         return [HistoryRow(*row) for row in await self._fetch("read_events_page", execution_id, after, limit)]
@@ -92,6 +123,11 @@ class Reads:
 
     async def list_blocked(self, limit: int, after: str = "") -> list[ExecutionRow]:
         return [to_execution_row(row) for row in await self._fetch("list_blocked", limit, after)]
+
+    async def read_backlog(self, now: Instant, limit: int) -> list[BacklogRow]:
+        routes = [route for (route,) in await self._fetch("list_routes")]
+        found = await self._fetch("read_backlog", now, limit, routes)
+        return [BacklogRow(Waiting(what), *columns) for what, *columns in found]
 
     async def count(self) -> Counts:
         by_status: dict[str, int] = dict(await self._fetch("count_open"))

@@ -48,6 +48,56 @@ CREATE INDEX executions_blocked ON holdfast.executions (execution_id) WHERE is_b
 CREATE INDEX executions_by_parent ON holdfast.executions (parent_id, execution_id) WHERE parent_id IS NOT NULL;
 CREATE INDEX executions_by_end ON holdfast.executions (closed_at) WHERE closed_at IS NOT NULL;
 
+-- By what executions are found beside their columns. `kind` says what it is: 'metadata', which is written when an execution begins and
+-- goes with it. Apart from `executions`, so that no index there has a column that a turn changes.
+CREATE TABLE holdfast.attributes (
+    org          text COLLATE "C" NOT NULL,
+    kind         text COLLATE "C" NOT NULL,
+    name         text COLLATE "C" NOT NULL,
+    value        text COLLATE "C" NOT NULL,
+    execution_id text COLLATE "C" NOT NULL,
+    PRIMARY KEY (org, kind, name, value, execution_id)
+);
+
+CREATE INDEX attributes_by_execution ON holdfast.attributes (execution_id);
+
+-- The metadata in an execution's details; nothing where they cannot be read. Text of PostgreSQL has no NUL.
+CREATE FUNCTION holdfast.read_metadata(details bytea) RETURNS json LANGUAGE plpgsql IMMUTABLE AS $$
+DECLARE
+    found json;
+BEGIN
+    found := replace(convert_from(details, 'UTF8'), '\u0000', '\ufffd')::json -> 'metadata';
+    PERFORM 1 FROM json_each_text(found);
+    RETURN found;
+EXCEPTION WHEN others THEN
+    RETURN '{}';
+END
+$$;
+
+CREATE FUNCTION holdfast.put_metadata() RETURNS trigger LANGUAGE plpgsql AS $$
+BEGIN
+    INSERT INTO holdfast.attributes (org, kind, name, value, execution_id)
+    SELECT NEW.org, 'metadata', found.key, found.value, NEW.execution_id
+    FROM json_each_text(holdfast.read_metadata(NEW.details)) AS found
+    WHERE found.value IS NOT NULL AND octet_length(found.key) <= 255 AND octet_length(found.value) <= 500
+    ON CONFLICT DO NOTHING;
+    RETURN NULL;
+END
+$$;
+
+CREATE FUNCTION holdfast.remove_metadata() RETURNS trigger LANGUAGE plpgsql AS $$
+BEGIN
+    DELETE FROM holdfast.attributes WHERE execution_id = OLD.execution_id;
+    RETURN NULL;
+END
+$$;
+
+-- Triggers, since nodes of the version before insert and remove executions too. Without metadata they cost a look for its name.
+CREATE TRIGGER executions_put_metadata AFTER INSERT ON holdfast.executions
+FOR EACH ROW WHEN (position('"metadata":{"'::bytea IN NEW.details) > 0) EXECUTE FUNCTION holdfast.put_metadata();
+CREATE TRIGGER executions_remove_metadata AFTER DELETE ON holdfast.executions
+FOR EACH ROW WHEN (position('"metadata":{"'::bytea IN OLD.details) > 0) EXECUTE FUNCTION holdfast.remove_metadata();
+
 -- The history: one row per turn. `execution` is executions.id.
 CREATE TABLE holdfast.events (
     execution bigint NOT NULL,
@@ -102,6 +152,7 @@ CREATE TABLE holdfast.dead_letters (
 
 CREATE INDEX dead_letters_by_org ON holdfast.dead_letters (org, id);
 
+-- `answer` is JSON: what a repeated request is answered. NULL where a node of the version before remembered it.
 CREATE TABLE holdfast.requests (
     org          text COLLATE "C" NOT NULL,
     kind         text COLLATE "C" NOT NULL,
@@ -109,6 +160,7 @@ CREATE TABLE holdfast.requests (
     execution_id text COLLATE "C" NOT NULL,
     sequence     bigint,
     expires_at   bigint NOT NULL,
+    answer       bytea,
     PRIMARY KEY (org, kind, key)
 );
 
@@ -156,3 +208,9 @@ CREATE TABLE holdfast.in_flight (
     marked_at     bigint NOT NULL,
     PRIMARY KEY (process, slot)
 ) WITH (fillfactor = 10, toast_tuple_target = 8160);
+
+-- The input schemas that nodes announce for their workflows, by the digest of their content.
+CREATE TABLE holdfast.input_schemas (
+    digest text COLLATE "C" PRIMARY KEY,
+    body   bytea NOT NULL
+);

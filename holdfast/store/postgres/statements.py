@@ -8,6 +8,7 @@ from importlib.resources import files
 from types import MappingProxyType
 from typing import Final
 
+from holdfast.store.listing import add_counts
 from holdfast.store.queries import load_queries
 
 DEFAULT_SCHEMA: Final = "holdfast"
@@ -27,7 +28,7 @@ def place(sql: str, schema: str) -> str:
 @lru_cache
 def statements_for(schema: str) -> Mapping[str, str]:
     """The statements of the store by name, for this schema."""
-    return MappingProxyType({name: place(sql, schema) for name, sql in load_queries(_PACKAGE).items()})
+    return MappingProxyType({name: place(sql, schema) for name, sql in add_counts(load_queries(_PACKAGE)).items()})
 
 
 def read_schema(schema: str) -> str:

@@ -88,7 +88,7 @@ WHERE size_before <= $3
 ORDER BY id;
 
 -- name: page_requests
-SELECT org, kind, key, org, kind, key, execution_id, sequence, expires_at
+SELECT org, kind, key, org, kind, key, execution_id, sequence, expires_at, answer
 FROM holdfast.requests
 WHERE (org, kind, key) > ($1, $2, $3)
 ORDER BY org, kind, key
@@ -147,7 +147,7 @@ WHERE execution_id = ANY ($1::text[])
 ORDER BY id;
 
 -- name: copy_requests
-SELECT org, kind, key, execution_id, sequence, expires_at
+SELECT org, kind, key, execution_id, sequence, expires_at, answer
 FROM holdfast.requests
 WHERE execution_id = ANY ($1::text[])
 ORDER BY org, kind, key;
@@ -177,8 +177,8 @@ VALUES ($1, $2, $3, $4, $5, $6, $7::text, $8, $9, $10, $11, $12, $13, $14, $15, 
 RETURNING id;
 
 -- name: add_requests
-INSERT INTO holdfast.requests (org, kind, key, execution_id, sequence, expires_at)
-SELECT * FROM unnest($1::text[], $2::text[], $3::text[], $4::text[], $5::bigint[], $6::bigint[])
+INSERT INTO holdfast.requests (org, kind, key, execution_id, sequence, expires_at, answer)
+SELECT * FROM unnest($1::text[], $2::text[], $3::text[], $4::text[], $5::bigint[], $6::bigint[], $7::bytea[])
 ON CONFLICT DO NOTHING;
 
 -- name: set_sequence
@@ -193,8 +193,8 @@ SELECT (SELECT max(id) FROM holdfast.executions),
 
 -- name: analyze
 ANALYZE holdfast.executions, holdfast.events, holdfast.timers, holdfast.inbox, holdfast.dead_letters, holdfast.requests,
-    holdfast.activities;
+    holdfast.activities, holdfast.attributes;
 
 -- name: empty
 TRUNCATE holdfast.executions, holdfast.events, holdfast.timers, holdfast.inbox, holdfast.dead_letters, holdfast.requests,
-    holdfast.activities;
+    holdfast.activities, holdfast.attributes;

@@ -50,6 +50,7 @@ def _remove_executions(connection: sqlite3.Connection, _changes: Changes, closed
     if numbers:
         asked = (as_json(numbers),)
         connection.execute(SQL["remove_requests"], asked)
+        connection.execute(SQL["remove_attributes"], asked)
         connection.execute(SQL["remove_events"], asked)
         connection.execute(SQL["remove_executions"], asked)
     return len(numbers)

@@ -208,7 +208,7 @@ ORDER BY id DESC
 LIMIT 1;
 
 -- name: read_request
-SELECT org, kind, key, execution_id, sequence, expires_at
+SELECT org, kind, key, execution_id, sequence, expires_at, answer
 FROM requests
 WHERE org = ? AND kind = ? AND key = ? AND expires_at > ?;
 
@@ -217,55 +217,6 @@ SELECT org, execution_id, workflow_id, workflow, code_version, queue, status, st
        created_at, updated_at, closed_at, details, route
 FROM executions
 WHERE org = ? AND execution_id = ?;
-
--- name: list_executions
--- Walks down the index of execution ids, which are ordered by time, until the page is full.
-SELECT org, execution_id, workflow_id, workflow, code_version, queue, status, state_version, sequence, nodes, parent_id,
-       created_at, updated_at, closed_at, details, route
-FROM executions INDEXED BY executions_by_execution_id
-WHERE org = :org
-    AND execution_id < :before
-    AND (:statuses IS NULL OR status IN (SELECT value FROM json_each(:statuses)))
-    AND (:workflow IS NULL OR workflow = :workflow)
-ORDER BY execution_id DESC
-LIMIT :limit;
-
--- name: list_open_executions
-SELECT org, execution_id, workflow_id, workflow, code_version, queue, status, state_version, sequence, nodes, parent_id,
-       created_at, updated_at, closed_at, details, route
-FROM executions INDEXED BY executions_open
-WHERE org = :org
-    AND closed_at IS NULL
-    AND execution_id < :before
-    AND status IN (SELECT value FROM json_each(:statuses))
-    AND (:workflow IS NULL OR workflow = :workflow)
-ORDER BY execution_id DESC
-LIMIT :limit;
-
--- name: list_executions_of_workflow_id
-SELECT org, execution_id, workflow_id, workflow, code_version, queue, status, state_version, sequence, nodes, parent_id,
-       created_at, updated_at, closed_at, details, route
-FROM executions INDEXED BY executions_by_workflow_id
-WHERE org = :org
-    AND workflow_id = :workflow_id
-    AND execution_id < :before
-    AND (:statuses IS NULL OR status IN (SELECT value FROM json_each(:statuses)))
-    AND (:workflow IS NULL OR workflow = :workflow)
-    AND (:parent_id IS NULL OR parent_id = :parent_id)
-ORDER BY execution_id DESC
-LIMIT :limit;
-
--- name: list_children
-SELECT org, execution_id, workflow_id, workflow, code_version, queue, status, state_version, sequence, nodes, parent_id,
-       created_at, updated_at, closed_at, details, route
-FROM executions INDEXED BY executions_by_parent
-WHERE org = :org
-    AND parent_id = :parent_id
-    AND execution_id < :before
-    AND (:statuses IS NULL OR status IN (SELECT value FROM json_each(:statuses)))
-    AND (:workflow IS NULL OR workflow = :workflow)
-ORDER BY execution_id DESC
-LIMIT :limit;
 
 -- name: list_orphans
 -- `nodes` is a JSON list of names.

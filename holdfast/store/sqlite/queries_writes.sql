@@ -69,6 +69,11 @@ SELECT id FROM executions WHERE id >= ?;
 INSERT INTO events (id, execution, previous, first, count, at, schema, body)
 VALUES (?, ?, ?, ?, ?, ?, ?, ?);
 
+-- name: put_attributes
+INSERT OR IGNORE INTO attributes (kind, org, name, value, execution_id)
+SELECT 'metadata', new.*
+FROM (VALUES (?, ?, ?, ?)) AS new;
+
 -- name: put_timers
 INSERT OR REPLACE INTO timers (org, execution_id, number, due, kind, attempt, route)
 VALUES (?, ?, ?, ?, ?, ?, ?);
@@ -121,8 +126,8 @@ INSERT INTO dead_letters (org, execution_id, workflow_id, body, reason, node, at
 VALUES (?, ?, ?, ?, ?, ?, ?, ?);
 
 -- name: put_requests
-INSERT OR REPLACE INTO requests (org, kind, key, execution_id, sequence, expires_at)
-VALUES (?, ?, ?, ?, ?, ?);
+INSERT OR REPLACE INTO requests (org, kind, key, execution_id, sequence, expires_at, answer)
+VALUES (?, ?, ?, ?, ?, ?, ?);
 
 -- name: forget_requests
 -- A few at a time, with those that come in: the table does not outgrow what is still valid.
@@ -257,6 +262,14 @@ WHERE id IN (SELECT id FROM old);
 
 -- name: remove_requests
 DELETE FROM requests
+WHERE execution_id IN (
+    SELECT executions.execution_id
+    FROM json_each(?) AS ended
+    CROSS JOIN executions ON executions.id = ended.value
+);
+
+-- name: remove_attributes
+DELETE FROM attributes
 WHERE execution_id IN (
     SELECT executions.execution_id
     FROM json_each(?) AS ended

@@ -121,7 +121,7 @@ def _put_dead_letters(connection: sqlite3.Connection, changes: Changes, rows: It
 def put_requests(connection: sqlite3.Connection, rows: Iterable[RequestRow]) -> None:
     values: list[Any] = []
     for row in rows:
-        values += (row.org, row.kind, row.key, row.execution_id, row.sequence, row.expires_at)
+        values += (row.org, row.kind, row.key, row.execution_id, row.sequence, row.expires_at, row.answer)
     _PUT_REQUESTS.run(connection, values)
 
 

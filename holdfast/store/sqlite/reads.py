@@ -4,17 +4,29 @@ from __future__ import annotations
 
 import sqlite3
 from collections.abc import Collection, Iterable, Mapping
-from typing import Final
+from typing import Any, Final
+
+from msgspec import to_builtins
 
 from holdfast.core.instants import Instant
-from holdfast.core.lifecycle import CLOSED
 from holdfast.store.columns import to_execution_row
 from holdfast.store.contract import Counts, ExecutionFilter
-from holdfast.store.rows import DeadLetterRow, ExecutionRow, HistoryRow, InboxRow, RequestKeyId, RequestRow, Route
+from holdfast.store.listing import FEW, Lead, choose_lead, find_bounds, find_end, list_probes
+from holdfast.store.rows import (
+    BacklogRow,
+    DeadLetterRow,
+    ExecutionPage,
+    ExecutionRow,
+    HistoryRow,
+    InboxRow,
+    RequestKeyId,
+    RequestRow,
+    Route,
+    Waiting,
+)
 from holdfast.store.sqlite.statements import SQL, as_json
 
-_BEHIND_ALL: Final = "\U0010ffff"
-"""A text that is greater than any execution id."""
+_PROBES: Final = {Lead.PREFIX: "probe_prefix", Lead.END: "probe_closed"}
 
 
 # --- one thing ------------------------------------------------------------------------------------------------------------
@@ -88,24 +100,42 @@ def load_last_turn(connection: sqlite3.Connection, execution_id: str) -> History
 
 def list_executions(connection: sqlite3.Connection, query: ExecutionFilter) -> list[ExecutionRow]:
     """By whichever index leads to the fewest rows."""
-    if query.workflow_id is not None:
-        statement = SQL["list_executions_of_workflow_id"]
-    elif query.parent_id is not None:
-        statement = SQL["list_children"]
-    elif query.statuses and CLOSED.isdisjoint(query.statuses):
-        statement = SQL["list_open_executions"]
-    else:
-        statement = SQL["list_executions"]
-    values = {
-        "org": query.org,
-        "workflow": query.workflow,
-        "workflow_id": query.workflow_id,
-        "parent_id": query.parent_id,
-        "statuses": as_json(list(query.statuses)) if query.statuses else None,
-        "before": _BEHIND_ALL if query.before is None else query.before,
-        "limit": query.limit,
-    }
-    return [to_execution_row(row) for row in connection.execute(statement, values)]
+    lead, values = _prepare_list(connection, query)
+    return [to_execution_row(row) for row in connection.execute(SQL[lead], values)]
+
+
+def search_executions(connection: sqlite3.Connection, query: ExecutionFilter) -> ExecutionPage:
+    lead, values = _prepare_list(connection, query)
+    rows = [to_execution_row(row) for row in connection.execute(SQL[lead], values)]
+    end = None
+    if len(rows) < query.limit and lead.walk_end is not None and query.scan is not None:
+        end = connection.execute(SQL[lead.walk_end], values).fetchone()
+    return ExecutionPage(rows, find_end(query, rows, end and end[0]))
+
+
+def count_executions(connection: sqlite3.Connection, query: ExecutionFilter) -> dict[str, int]:
+    lead, values = _prepare_list(connection, query)
+    return dict(connection.execute(SQL[f"count_{lead}"], values).fetchall())
+
+
+def _prepare_list(connection: sqlite3.Connection, query: ExecutionFilter) -> tuple[Lead, dict[str, Any]]:
+    """The index that leads, and what its statement takes."""
+    values = to_builtins(find_bounds(query))
+    values |= {"org": query.org, "workflow": query.workflow, "workflow_id": query.workflow_id, "parent_id": query.parent_id}
+    values |= {"limit": query.limit, "scan": -1 if query.scan is None else query.scan, "most": FEW + 1}
+    values |= {"metadata": as_json(dict(query.metadata)), "name": None, "value": None}
+    values["statuses"] = values["statuses"] and as_json(values["statuses"])
+
+    def probe(statement: str, pair: tuple[str, str] | None = None) -> int:
+        asked = values if pair is None else {**values, "name": pair[0], "value": pair[1]}
+        (number,) = connection.execute(SQL[statement], asked).fetchone()
+        return int(number)
+
+    if query.metadata:
+        pairs = list(query.metadata.items())
+        rarest = pairs[0] if len(pairs) == 1 else min(pairs, key=lambda pair: probe("probe_attribute", pair))
+        values["name"], values["value"] = rarest
+    return choose_lead(query, {lead: probe(_PROBES[lead]) for lead in list_probes(query)}), values
 
 
 def list_orphans(connection: sqlite3.Connection, alive: Collection[str], limit: int, after: str) -> list[ExecutionRow]:
@@ -140,3 +170,8 @@ def count(connection: sqlite3.Connection) -> Counts:
     executions = dict(connection.execute(SQL["count_open"]).fetchall())
     timers, inbox, dead_letters = connection.execute(SQL["count_queued"]).fetchone()
     return Counts(executions, timers, inbox, dead_letters)
+
+
+def read_backlog(connection: sqlite3.Connection, now: Instant, limit: int) -> list[BacklogRow]:
+    found = connection.execute(SQL["read_backlog"], {"now": now, "limit": limit})
+    return [BacklogRow(Waiting(what), *columns) for what, *columns in found]

@@ -6,10 +6,10 @@
 -- Ours: "hold" in ASCII. A file without it is never touched.
 PRAGMA application_id = 1752132708;
 -- The number of the last migration.
-PRAGMA user_version = 5;
+PRAGMA user_version = 6;
 
 -- One row per execution. `id` counts arrivals: of two executions with one workflow id, the greater is the newer.
--- Columns that tell an execution from others never change; `details` is JSON that no query looks into. `nodes` is a JSON list of
+-- Columns that tell an execution from others never change; `details` is JSON that no query looks into (see `attributes`). `nodes` is a JSON list of
 -- the nodes that hold running activities of it in memory; NULL if there are none.
 CREATE TABLE executions (
     id            INTEGER PRIMARY KEY,
@@ -42,6 +42,19 @@ CREATE INDEX executions_blocked ON executions (execution_id) WHERE status = 'blo
 CREATE INDEX executions_by_parent ON executions (parent_id) WHERE parent_id IS NOT NULL;
 -- For what is to be removed. Closings append to it, so that those of a batch share a page.
 CREATE INDEX executions_closed ON executions (closed_at) WHERE closed_at IS NOT NULL;
+
+-- By what executions are found beside their columns. `kind` says what it is: 'metadata', which is written when an execution begins and
+-- goes with it. Apart from `executions`, so that no index there has a column that a turn changes.
+CREATE TABLE attributes (
+    org          TEXT NOT NULL,
+    kind         TEXT NOT NULL,
+    name         TEXT NOT NULL,
+    value        TEXT NOT NULL,
+    execution_id TEXT NOT NULL,
+    PRIMARY KEY (org, kind, name, value, execution_id)
+) STRICT, WITHOUT ROWID;
+
+CREATE INDEX attributes_by_execution ON attributes (execution_id);
 
 -- The history: one row per turn, appended whoever's it is, so that a batch of turns touches few pages. A history is read
 -- backwards, from `executions.last_turn` by `previous` (0 before the first). `execution` is executions.id.
@@ -99,6 +112,7 @@ CREATE TABLE dead_letters (
 
 CREATE INDEX dead_letters_by_org ON dead_letters (org);
 
+-- `answer` is JSON: what a repeated request is answered. NULL where an earlier version remembered it.
 CREATE TABLE requests (
     org          TEXT    NOT NULL,
     kind         TEXT    NOT NULL,
@@ -106,6 +120,7 @@ CREATE TABLE requests (
     execution_id TEXT    NOT NULL,
     sequence     INTEGER,
     expires_at   INTEGER NOT NULL,
+    answer       BLOB,
     PRIMARY KEY (org, kind, key)
 ) STRICT, WITHOUT ROWID;
 
@@ -146,4 +161,10 @@ CREATE TABLE locks (
 CREATE TABLE marks (
     name  TEXT PRIMARY KEY,
     value TEXT NOT NULL
+) STRICT, WITHOUT ROWID;
+
+-- The input schemas that nodes announce for their workflows, by the digest of their content.
+CREATE TABLE input_schemas (
+    digest TEXT PRIMARY KEY,
+    body   BLOB NOT NULL
 ) STRICT, WITHOUT ROWID;

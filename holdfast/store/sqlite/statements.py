@@ -9,9 +9,10 @@ from typing import Any, Final
 import msgspec
 
 from holdfast.errors import CorruptStore
+from holdfast.store.listing import add_counts
 from holdfast.store.queries import load_queries, widen
 
-SQL: Final = load_queries("holdfast.store.sqlite")
+SQL: Final = add_counts(load_queries("holdfast.store.sqlite"))
 
 _WIDEST: Final = 128
 _ENCODER: Final = msgspec.json.Encoder()

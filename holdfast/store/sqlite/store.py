@@ -25,7 +25,17 @@ from holdfast.store.contract import (
     UserFunction,
     WakeReason,
 )
-from holdfast.store.rows import ActivityRow, DeadLetterRow, ExecutionRow, HistoryRow, InboxRow, NodeRow, Route
+from holdfast.store.rows import (
+    ActivityRow,
+    BacklogRow,
+    DeadLetterRow,
+    ExecutionPage,
+    ExecutionRow,
+    HistoryRow,
+    InboxRow,
+    NodeRow,
+    Route,
+)
 from holdfast.store.sqlite import nodes, offers, purging, reads, user_transactions
 from holdfast.store.sqlite.checks import check_database
 from holdfast.store.sqlite.connections import Connections
@@ -280,6 +290,12 @@ class SqliteStore:
     async def list_executions(self, query: ExecutionFilter) -> list[ExecutionRow]:
         return await self._read_in_thread(lambda db: reads.list_executions(db, query))
 
+    async def search_executions(self, query: ExecutionFilter) -> ExecutionPage:
+        return await self._read_in_thread(lambda db: reads.search_executions(db, query))
+
+    async def count_executions(self, query: ExecutionFilter) -> dict[str, int]:
+        return await self._read_in_thread(lambda db: reads.count_executions(db, query))
+
     async def list_orphans(self, alive: Collection[str], limit: int, after: str = "") -> list[ExecutionRow]:
         return await self._read_in_thread(lambda db: reads.list_orphans(db, alive, limit, after))
 
@@ -294,6 +310,9 @@ class SqliteStore:
 
     async def list_dead_letters(self, org: str, limit: int = 100, after: int = 0) -> list[DeadLetterRow]:
         return await self._read_in_thread(lambda db: reads.list_dead_letters(db, org, limit, after))
+
+    async def read_backlog(self, now: Instant, limit: int) -> list[BacklogRow]:
+        return await self._read_in_thread(lambda db: reads.read_backlog(db, now, limit))
 
     async def count(self) -> Counts:
         return await self._read_in_thread(reads.count)

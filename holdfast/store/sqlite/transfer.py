@@ -13,6 +13,7 @@ from holdfast.store.columns import from_execution_row, list_columns, row_from_co
 from holdfast.store.queries import load_queries
 from holdfast.store.rows import ActivityRow, ExecutionRow, HistoryRow, InboxRow, NodeRow, RequestRow
 from holdfast.store.sqlite import reads
+from holdfast.store.sqlite.attributes import list_attributes, put_attributes
 from holdfast.store.sqlite.statements import as_json
 from holdfast.store.sqlite.writer_cache import Changes, WriterCache
 from holdfast.store.transfer import (
@@ -223,6 +224,7 @@ class Putter:
         self._writer_cache.next_execution += len(rows)
         values = ((*from_execution_row(row), number) for number, row in enumerate(rows, first))
         self._connection.executemany(TRANSFER_STATEMENTS["move_executions"], values)
+        put_attributes(self._connection, [value for row in rows for value in list_attributes(row)])
 
     def _put_histories(self, rows: Sequence[HistoryRow]) -> None:
         """Each turn is linked to the one before it, and its execution to the last."""

@@ -67,7 +67,7 @@ ORDER BY id
 LIMIT ?;
 
 -- name: page_requests
-SELECT org, kind, key, org, kind, key, execution_id, sequence, expires_at
+SELECT org, kind, key, org, kind, key, execution_id, sequence, expires_at, answer
 FROM requests
 WHERE (org, kind, key) > (?, ?, ?)
 ORDER BY org, kind, key
@@ -114,7 +114,7 @@ ORDER BY id;
 
 -- name: copy_requests
 -- No index leads there: one look through the table, for many executions.
-SELECT org, kind, key, execution_id, sequence, expires_at
+SELECT org, kind, key, execution_id, sequence, expires_at, answer
 FROM requests
 WHERE execution_id IN (SELECT value FROM json_each(?))
 ORDER BY org, kind, key;
@@ -154,8 +154,8 @@ INSERT INTO dead_letters (org, execution_id, workflow_id, body, reason, node, at
 VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?);
 
 -- name: move_requests
-INSERT INTO requests (org, kind, key, execution_id, sequence, expires_at)
-VALUES (?, ?, ?, ?, ?, ?)
+INSERT INTO requests (org, kind, key, execution_id, sequence, expires_at, answer)
+VALUES (?, ?, ?, ?, ?, ?, ?)
 ON CONFLICT DO NOTHING;
 
 -- name: move_activities
@@ -170,6 +170,7 @@ SELECT EXISTS (SELECT 1 FROM executions WHERE org = ? AND workflow_id = ? AND cl
 
 -- name: empty
 DELETE FROM executions;
+DELETE FROM attributes;
 DELETE FROM events;
 DELETE FROM timers;
 DELETE FROM inbox;

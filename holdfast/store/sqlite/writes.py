@@ -14,6 +14,7 @@ from holdfast.core.lifecycle import Status
 from holdfast.store.columns import encode_nodes, from_execution_row
 from holdfast.store.contract import TurnWrite, UnroutedWrite, find_taken
 from holdfast.store.rows import ExecutionRow, HistoryRow
+from holdfast.store.sqlite.attributes import list_attributes, put_attributes
 from holdfast.store.sqlite.offers import write_offers
 from holdfast.store.sqlite.queues import fail_inbox, reroute_inbox, write_envelopes, write_timers
 from holdfast.store.sqlite.statements import SQL, WideStatement, as_json
@@ -45,6 +46,7 @@ class BatchWriter:
         self._updates: list[Any] = []
         self._closings: list[Any] = []
         self._events: list[Any] = []
+        self._attributes: list[Any] = []
 
     def write(self, turns: Sequence[TurnWrite], unrouted: UnroutedWrite) -> set[str]:
         """Write everything but the lost turns; returns the executions of those."""
@@ -63,6 +65,8 @@ class BatchWriter:
             self._insert()
         if self._events:
             _APPEND.run_exactly(self._connection, self._events)
+        if self._attributes:
+            put_attributes(self._connection, self._attributes)
         others = [turn for turn in turns if turn.row.execution_id not in self._lost] if self._lost else turns
         write_timers(self._connection, self._writer_cache, others, self._closed)
         write_offers(self._connection, self._writer_cache, self._changes, others, self._closed)
@@ -198,6 +202,7 @@ class BatchWriter:
         row = turn.row
         if turn.history is not None:
             self._append(turn_id, number, 0, turn.history)
+        self._attributes += list_attributes(row)
         if row.closed_at is None:
             self._writer_cache.positions.put(row.execution_id, (number, turn_id, row.state_version, row.org))
             self._changes.touched.append(row.execution_id)

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from holdfast.core.instants import SECOND
 from holdfast.engine.rows import from_row
-from holdfast.store.contract import Claim
+from holdfast.store.contract import Claim, ExecutionFilter
 from holdfast.store.postgres.opening import VERSION
 from holdfast.store.postgres.statements import quote_name, read_migrations
 from tests.store.builders import NOW, ORG, id_of, look, make_offer_timer, make_retry, make_timer, read_row
@@ -19,6 +19,11 @@ DESCRIBE = (
     "SELECT tablename, indexname, replace(indexdef, $1, '') FROM pg_indexes WHERE schemaname = $1 ORDER BY indexname",
     """SELECT relname, reloptions::text
     FROM pg_class WHERE relnamespace = $1::text::regnamespace AND relkind = 'r' ORDER BY relname""",
+    """SELECT tgname, replace(pg_get_triggerdef(pg_trigger.oid), $1, '')
+    FROM pg_trigger JOIN pg_class ON pg_class.oid = tgrelid
+    WHERE relnamespace = $1::text::regnamespace AND NOT tgisinternal ORDER BY tgname""",
+    """SELECT proname, replace(prosrc, $1, '')
+    FROM pg_proc WHERE pronamespace = $1::text::regnamespace ORDER BY proname""",
 )
 
 
@@ -73,3 +78,24 @@ async def test_kinds_of_timers_and_lists_of_nodes_come_out_of_their_disguise(wat
     assert from_row(await read_row(store, 1)).details.attempts == NEW_ATTEMPTS
     assert await store.check() == []
     assert await watch.value("SELECT version FROM schema_version") == VERSION
+
+
+INSERT = (
+    "INSERT INTO executions (org, execution_id, workflow_id, workflow, code_version, queue, status, state_version, "
+    "sequence, created_at, updated_at, details) VALUES ($1, $2, $3, 'order', '1', 'default', 'running', 1, 0, 1, 1, $4)"
+)
+"""As nodes of the version before insert an execution."""
+
+
+async def test_executions_of_the_version_before_are_found_by_their_metadata(watch: Watch, make_store: OpenStore) -> None:
+    await make_version_2(watch)
+    for number, details in ((1, b'{"metadata":{"by":"ann"}}'), (2, b'{"metadata":{"by":'), (3, OLD_DETAILS), (4, b"{}")):
+        await watch.fetch(INSERT, ORG, id_of(number), f"order-{number}", details)
+
+    store = await make_store()
+    await watch.fetch(INSERT, ORG, id_of(5), "order-5", b'{"metadata":{"by":"ann"}}')
+    found = await store.list_executions(ExecutionFilter(ORG, metadata={"by": "ann"}))
+    await watch.fetch("DELETE FROM executions")
+
+    assert [row.execution_id for row in found] == [id_of(5), id_of(1)]
+    assert await watch.value("SELECT count(*) FROM attributes") == 0

@@ -24,7 +24,12 @@ INSERT INTO holdfast.executions (org, execution_id, workflow_id, workflow, code_
     sequence, nodes, created_at, updated_at, closed_at, details, route)
 SELECT 'default', 'e' || lpad(n::text, 8, '0'), 'w' || n, 'order', '1', 'default',
     CASE WHEN n % 10 = 0 THEN 'suspended' ELSE 'completed' END, 1, 1, NULL, n, n,
-    CASE WHEN n % 10 = 0 THEN NULL ELSE n END, '{{}}', 'r' || n % 3
+    CASE WHEN n % 10 = 0 THEN NULL ELSE n END,
+    CASE WHEN n % 10 = 7
+        THEN convert_to('{{"metadata":{{"channel":"web","customer":"c' || n % 1000 || '"}}}}', 'UTF8')
+        ELSE '{{}}'
+    END,
+    'r' || n % 3
 FROM generate_series(1, {EXECUTIONS}) AS n;
 INSERT INTO holdfast.events (execution, first, count, at, schema, body)
 SELECT id, 1, 1, id, 1, '' FROM holdfast.executions;
@@ -50,6 +55,8 @@ ORGS: Final = ["default"] * SIZE
 NUMBERS: Final = list(range(1, SIZE + 1))
 NAMES: Final = [f"w{number}" for number in NUMBERS]
 BODIES: Final = [b""] * SIZE
+LIST: Final[tuple[Any, ...]] = ("default", "f", "", None, None, None, None, "", "\U0010ffff", 0, 2**62, None, 0, [], [], 100)
+"""What every statement takes that lists executions: here, without a condition."""
 BATCH: Final[dict[str, tuple[Any, ...]]] = {
     "lock_executions": (IDS,),
     "lock_missing": (IDS,),
@@ -82,7 +89,7 @@ BATCH: Final[dict[str, tuple[Any, ...]]] = {
     "reroute_inbox": (NUMBERS, ["r1"] * SIZE),
     "readdress_inbox": (NUMBERS, ["e"] * SIZE, [""] * SIZE, [b"{}"] * SIZE, ["r1"] * SIZE),
     "adopt_inbox": ("e", "r1", NUMBERS),
-    "put_requests": (ORGS, ["start"] * SIZE, NAMES, IDS, [None] * SIZE, NUMBERS),
+    "put_requests": (ORGS, ["start"] * SIZE, NAMES, IDS, [None] * SIZE, NUMBERS, BODIES),
     "forget_requests": (100, 50),
     "put_offers": (ORGS, IDS, NUMBERS, [1] * SIZE, ["r0"] * SIZE, BODIES, [None] * SIZE),
     "end_offers": (IDS, NUMBERS),
@@ -97,10 +104,19 @@ OTHERS: Final[dict[str, tuple[Any, ...]]] = {
     "find_oldest_dead_letter": (),
     "read_events_page": (IDS[0], 0, 100),
     "read_last_events": (IDS[0],),
-    "list_executions": ("default", None, None, None, 100),
-    "list_open_executions": ("default", None, None, None, 100),
-    "list_executions_of_workflow_id": ("default", None, None, None, 100, "w7", None),
-    "list_children": ("default", None, None, None, 100, "e00000001"),
+    "list_executions": (*LIST, 100_000),
+    "list_open_executions": (*LIST, 100_000),
+    "list_executions_of_workflow_id": (*LIST[:5], "w7", *LIST[6:]),
+    "list_children": (*LIST[:6], "e00000001", *LIST[7:]),
+    "list_executions_by_prefix": (*LIST[:7], "w7777", "w7778", *LIST[9:]),
+    "list_executions_by_end": (*LIST[:11], 1000, 2000, *LIST[13:]),
+    "list_executions_by_attribute": (*LIST[:13], ["customer", "channel"], ["c7", "web"], 100, "customer", "c7"),
+    "find_walk_end": ("f", "", 1000),
+    "find_open_walk_end": ("f", "", 1000),
+    "read_backlog": (NOW + 10**6, 500, SOME),
+    "probe_prefix": ("default", "w7", "w8", 1000),
+    "probe_closed": (0, NOW, 1000),
+    "probe_attribute": ("default", "channel", "web", 1000),
     "list_orphans": (["a"], 100, ""),
     "list_held": ("a", 100, ""),
     "list_blocked": (100, ""),
@@ -116,7 +132,7 @@ OTHERS: Final[dict[str, tuple[Any, ...]]] = {
     "beat": ("a", 1, b"{}", SOME, SOME, None),
     "hold_execution": ("default", IDS[0]),
     "mark_in_flight": ("process", 0, IDS, NUMBERS),
-    "put_request_once": ("default", "start", "new", "e", None, 1),
+    "put_request_once": ("default", "start", "new", "e", None, 1, None),
 }
 OFTEN: Final = [
     *BATCH, "beat", "share_executions", "hold_execution", "take_offers", "find_next_due", "find_settled",

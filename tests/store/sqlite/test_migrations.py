@@ -12,7 +12,7 @@ from holdfast.core.execution import AttemptState
 from holdfast.core.instants import SECOND
 from holdfast.core.lifecycle import Status
 from holdfast.engine.rows import from_row
-from holdfast.store.contract import Claim
+from holdfast.store.contract import Claim, ExecutionFilter
 from holdfast.store.rows import NodeRow
 from holdfast.store.sqlite import SqliteStore
 from holdfast.store.sqlite.opening import list_migrations
@@ -114,6 +114,12 @@ async def test_kinds_of_timers_and_lists_of_nodes_come_out_of_their_disguise(tmp
 def path(path: Path) -> Path:
     write_version_1(path)
     return path
+
+
+async def test_executions_of_earlier_versions_are_found_by_their_metadata(store: SqliteStore) -> None:
+    found = await store.list_executions(ExecutionFilter(ORG, metadata={"by": "ann"}))
+
+    assert [row.execution_id for row in found] == [id_of(2), id_of(1)]
 
 
 async def test_everything_is_there_for_anybody(store: SqliteStore) -> None:

@@ -27,13 +27,28 @@ MAY_SCAN = {
     "find_waiting_on_routes": "inbox",  # the same
     "has_waiting_on_routes": "inbox",  # until there is one
     "list_executions": "executions",  # downwards by id, until the page is full
+    "list_open_executions": "executions",  # the same, down what is open
+    "count_list_executions": "executions",  # the same
+    "count_list_open_executions": "executions",  # the same
     "list_nodes": "nodes",
     "purge_dead_letters": "dead_letters",  # by id, as many as it says
+    "read_backlog": "executions inbox",  # what is open, and the inbox: the first of each, up to a limit
     "read_counters": "inbox activities",  # once, when the database is opened
 }
 SETTINGS = re.compile(r"^(BEGIN|COMMIT|ROLLBACK|PRAGMA)")
 WIDE = re.compile(r"VALUES \(\?")
-TABLES = {"executions", "events", "timers", "inbox", "dead_letters", "requests", "nodes", "activities", "locks"}
+TABLES = {
+    "attributes",
+    "executions",
+    "events",
+    "timers",
+    "inbox",
+    "dead_letters",
+    "requests",
+    "nodes",
+    "activities",
+    "locks",
+}
 
 STATEMENTS = {name: statement for name, statement in SQL.items() if not SETTINGS.match(statement)}
 STATEMENTS |= {f"{name} of 3": widen(statement, 3) for name, statement in STATEMENTS.items() if WIDE.search(statement)}
@@ -61,3 +76,24 @@ async def test_of_many_timers_of_one_execution_those_that_end_are_found_by_numbe
     searched = [step for *_, step in plan if step.startswith("SEARCH")]
     assert len(searched) == 2
     assert all("(execution_id=? AND number=?)" in step for step in searched)
+
+
+@pytest.mark.parametrize(
+    ("name", "searched"),
+    [
+        ("list_executions", "executions_by_execution_id (execution_id>? AND execution_id<?)"),
+        ("list_open_executions", "executions_open (execution_id>? AND execution_id<?)"),
+        ("list_executions_of_workflow_id", "executions_by_workflow_id (org=? AND workflow_id=?)"),
+        ("list_children", "executions_by_parent (parent_id=?)"),
+        ("list_executions_by_prefix", "executions_by_workflow_id (org=? AND workflow_id>? AND workflow_id<?)"),
+        ("list_executions_by_end", "executions_closed (closed_at>? AND closed_at<?)"),
+        ("list_executions_by_attribute", "(org=? AND kind=? AND name=? AND value=? AND execution_id>? AND execution_id<?)"),
+    ],
+)
+async def test_a_list_is_led_by_its_index(store: SqliteStore, name: str, searched: str) -> None:
+    plan = store._connections.writer.execute(f"EXPLAIN QUERY PLAN {SQL[name]}", make_values(SQL[name])).fetchall()
+
+    steps = [step for *_, step in plan]
+    assert searched in next(step for step in steps if step.startswith("SEARCH"))
+    is_sorted = any("ORDER BY" in step for step in steps)
+    assert is_sorted == (name not in {"list_executions", "list_open_executions", "list_executions_by_attribute"})

@@ -1,0 +1,172 @@
+"""Lists of executions, page by page, and counts: what is asked becomes a filter of the store."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterable, Mapping
+from datetime import datetime
+from typing import Any, Final, TypedDict
+
+import msgspec
+
+from holdfast.code.definitions import Workflow
+from holdfast.core.ids import DEFAULT_ORG, check_identifier
+from holdfast.core.instants import from_datetime
+from holdfast.core.lifecycle import Status
+from holdfast.engine.views import ExecutionInfo
+from holdfast.errors import InvalidArguments
+from holdfast.store.attributes import LONGEST_NAME, LONGEST_VALUE, is_searchable
+from holdfast.store.contract import ExecutionFilter
+
+MOST_PER_PAGE: Final = 10_000
+MOST_LOOKED_AT: Final = 100_000
+"""How many executions one page looks at where no condition has an index."""
+MOST_COUNTED: Final = 10_000
+_CURSOR: Final = re.compile(r"h1\.([0-9a-z-]{1,64})")
+
+
+class SearchConditions(TypedDict, total=False):
+    """Which executions to list or to count: those for which all of these hold."""
+
+    org: str
+    status: Status | str | Iterable[Status | str]
+    """One status, or several of which any will do."""
+    workflow: str | Workflow[..., Any] | None
+    workflow_id: str | None
+    workflow_id_prefix: str | None
+    """How the workflow id begins."""
+    parent_execution_id: str | None
+    metadata: Mapping[str, str] | None
+    """Metadata that the execution has, all of it and with exactly these values."""
+    created_after: datetime | None
+    """Created at this time or later."""
+    created_before: datetime | None
+    """Created earlier than this time."""
+    closed_after: datetime | None
+    closed_before: datetime | None
+
+
+class PageOptions(SearchConditions, total=False):
+    """Which executions to list, and which page of them."""
+
+    cursor: str | None
+    """The `cursor` of the page before."""
+    before: str | None
+    """The last execution id of the page before, where there is no cursor."""
+    limit: int
+    """How many executions a page has at most. Default 100."""
+
+
+class ExecutionList(list[ExecutionInfo]):
+    """A page of executions, newest first. `cursor` leads to the next page; it is None if that was all.
+
+    Where no condition has an index, a page is given up after 100,000 executions: it has fewer than `limit` then, or none,
+    and a cursor nevertheless.
+    """
+
+    cursor: str | None = None
+
+
+class ExecutionCounts(msgspec.Struct, frozen=True, kw_only=True):
+    """How many executions there are, by status. Counting ends at 10,000: `is_exact` is False if there are more."""
+
+    by_status: Mapping[str, int]
+    total: int
+    is_exact: bool
+
+    def __str__(self) -> str:
+        return f"{self.total:,}" if self.is_exact else f"{self.total:,}+"
+
+
+def make_page_filter(options: PageOptions) -> ExecutionFilter:
+    """The filter of the store for a page. Raises InvalidArguments that says what is wrong."""
+    limit = options.get("limit", 100)
+    if type(limit) is not int or not 1 <= limit <= MOST_PER_PAGE:
+        raise InvalidArguments(f"Expected limit to be between 1 and 10,000, but it is {limit!r}.")
+    before, cursor = options.get("before"), options.get("cursor")
+    if cursor is not None:
+        if before is not None:
+            raise InvalidArguments("Expected cursor or before, but both are given. Pass the cursor of the page before.")
+        before = _read_cursor(cursor)
+    return make_filter(options, before=before, limit=limit, scan=MOST_LOOKED_AT)
+
+
+def make_count_filter(conditions: SearchConditions) -> ExecutionFilter:
+    """The filter of the store for a count, which looks for one more than is counted."""
+    return make_filter(conditions, before=None, limit=MOST_COUNTED + 1, scan=MOST_LOOKED_AT)
+
+
+def make_filter(conditions: SearchConditions, *, before: str | None, limit: int, scan: int) -> ExecutionFilter:
+    """The filter of the store for conditions, each of which is checked."""
+    workflow = conditions.get("workflow")
+    prefix = conditions.get("workflow_id_prefix")
+    if prefix is not None and not isinstance(prefix, str):
+        raise InvalidArguments(f"Expected workflow_id_prefix to be text, but it is {prefix!r}.")
+    return ExecutionFilter(
+        check_identifier(conditions.get("org", DEFAULT_ORG), "the org"),
+        _read_statuses(conditions.get("status", ())),
+        workflow.name if isinstance(workflow, Workflow) else workflow,
+        conditions.get("workflow_id"),
+        conditions.get("parent_execution_id"),
+        before,
+        limit,
+        workflow_id_prefix=prefix,
+        metadata=_check_metadata(conditions.get("metadata")),
+        created_after=_read_time(conditions.get("created_after"), "created_after"),
+        created_before=_read_time(conditions.get("created_before"), "created_before"),
+        closed_after=_read_time(conditions.get("closed_after"), "closed_after"),
+        closed_before=_read_time(conditions.get("closed_before"), "closed_before"),
+        scan=scan,
+    )
+
+
+def make_list(infos: Iterable[ExecutionInfo], end: str | None) -> ExecutionList:
+    """A page for the caller; the next one begins behind the execution id `end`."""
+    page = ExecutionList(infos)
+    page.cursor = None if end is None else f"h1.{end}"
+    return page
+
+
+def make_counts(by_status: Mapping[str, int]) -> ExecutionCounts:
+    """What the store counted, for the caller."""
+    total = sum(by_status.values())
+    return ExecutionCounts(by_status=by_status, total=min(total, MOST_COUNTED), is_exact=total <= MOST_COUNTED)
+
+
+def _read_cursor(cursor: str) -> str:
+    found = _CURSOR.fullmatch(cursor) if isinstance(cursor, str) else None
+    if found is None:
+        raise InvalidArguments(
+            f"Expected a cursor that a list returned, but it is {cursor!r}. Pass `page.cursor` unchanged."
+        )
+    return found[1]
+
+
+def _read_statuses(status: Status | str | Iterable[Status | str]) -> list[Status]:
+    try:
+        return [Status(one) for one in ([status] if isinstance(status, str) else status)]
+    except (ValueError, TypeError):
+        raise InvalidArguments(f"Expected status to be among {', '.join(Status)}, but it is {status!r}.") from None
+
+
+def _read_time(value: datetime | None, name: str) -> int | None:
+    return None if value is None else from_datetime(value, name)
+
+
+def _check_metadata(metadata: Mapping[str, str] | None) -> dict[str, str]:
+    if metadata is None:
+        return {}
+    try:
+        found = msgspec.convert(dict(metadata), dict[str, str])
+    except (msgspec.ValidationError, TypeError, ValueError) as error:
+        raise InvalidArguments(
+            f"Expected metadata to map text to text, but {error}. Pass for instance {{'customer': 'ann'}}."
+        ) from None
+    for name, value in found.items():
+        if not is_searchable(name, value):
+            raise InvalidArguments(
+                f"Expected to search for metadata with names of up to {LONGEST_NAME} bytes and values of up to "
+                f"{LONGEST_VALUE}, without NUL, but '{name[:50]}' is longer or has one. Longer ones are kept and shown, but "
+                "no search finds them."
+            )
+    return found

@@ -1,0 +1,278 @@
+-- Lists of executions: one statement for each index by which one can be made. Each has all the conditions, whichever leads it, and goes
+-- from the newest execution id down. What has no bound is given one beyond all values, so that every range has two ends.
+
+-- name: list_executions
+-- Down the index of execution ids, which are ordered by time, until the page is full or so many were looked at.
+SELECT executions.org, executions.execution_id, executions.workflow_id, executions.workflow, executions.code_version,
+       executions.queue, executions.status, executions.state_version, executions.sequence, executions.nodes,
+       executions.parent_id, executions.created_at, executions.updated_at, executions.closed_at, executions.details,
+       executions.route
+FROM (
+    SELECT *
+    FROM holdfast.executions
+    WHERE execution_id < $2 AND execution_id >= $3
+    ORDER BY execution_id DESC
+    LIMIT $17
+) AS executions
+WHERE executions.org = $1
+    AND ($4::text[] IS NULL OR executions.status = ANY ($4))
+    AND ($5::text IS NULL OR executions.workflow = $5)
+    AND ($6::text IS NULL OR executions.workflow_id = $6)
+    AND ($7::text IS NULL OR executions.parent_id = $7)
+    AND executions.workflow_id >= $8 AND executions.workflow_id < $9
+    AND executions.created_at >= $10 AND executions.created_at < $11
+    AND ($12::bigint IS NULL OR (executions.closed_at >= $12 AND executions.closed_at < $13))
+    AND (
+        SELECT count(*)
+        FROM unnest($14::text[], $15::text[]) AS asked (name, value)
+        JOIN holdfast.attributes
+            ON attributes.org = $1 AND attributes.kind = 'metadata' AND attributes.name = asked.name
+            AND attributes.value = asked.value AND attributes.execution_id = executions.execution_id
+    ) = coalesce(array_length($14, 1), 0)
+ORDER BY executions.execution_id DESC
+LIMIT $16;
+
+-- name: list_open_executions
+-- The same, down the index of what is open.
+SELECT executions.org, executions.execution_id, executions.workflow_id, executions.workflow, executions.code_version,
+       executions.queue, executions.status, executions.state_version, executions.sequence, executions.nodes,
+       executions.parent_id, executions.created_at, executions.updated_at, executions.closed_at, executions.details,
+       executions.route
+FROM (
+    SELECT *
+    FROM holdfast.executions
+    WHERE (closed_at IS NULL) IS TRUE AND execution_id < $2 AND execution_id >= $3
+    ORDER BY execution_id DESC
+    LIMIT $17
+) AS executions
+WHERE executions.org = $1
+    AND ($4::text[] IS NULL OR executions.status = ANY ($4))
+    AND ($5::text IS NULL OR executions.workflow = $5)
+    AND ($6::text IS NULL OR executions.workflow_id = $6)
+    AND ($7::text IS NULL OR executions.parent_id = $7)
+    AND executions.workflow_id >= $8 AND executions.workflow_id < $9
+    AND executions.created_at >= $10 AND executions.created_at < $11
+    AND ($12::bigint IS NULL OR (executions.closed_at >= $12 AND executions.closed_at < $13))
+    AND (
+        SELECT count(*)
+        FROM unnest($14::text[], $15::text[]) AS asked (name, value)
+        JOIN holdfast.attributes
+            ON attributes.org = $1 AND attributes.kind = 'metadata' AND attributes.name = asked.name
+            AND attributes.value = asked.value AND attributes.execution_id = executions.execution_id
+    ) = coalesce(array_length($14, 1), 0)
+ORDER BY executions.execution_id DESC
+LIMIT $16;
+
+-- name: list_executions_of_workflow_id
+SELECT executions.org, executions.execution_id, executions.workflow_id, executions.workflow, executions.code_version,
+       executions.queue, executions.status, executions.state_version, executions.sequence, executions.nodes,
+       executions.parent_id, executions.created_at, executions.updated_at, executions.closed_at, executions.details,
+       executions.route
+FROM (
+    SELECT *
+    FROM holdfast.executions
+    WHERE org = $1 AND workflow_id = $6
+    OFFSET 0  -- this index leads, whatever the order
+) AS executions
+WHERE executions.org = $1
+    AND executions.execution_id < $2 AND executions.execution_id >= $3
+    AND ($4::text[] IS NULL OR executions.status = ANY ($4))
+    AND ($5::text IS NULL OR executions.workflow = $5)
+    AND ($6::text IS NULL OR executions.workflow_id = $6)
+    AND ($7::text IS NULL OR executions.parent_id = $7)
+    AND executions.workflow_id >= $8 AND executions.workflow_id < $9
+    AND executions.created_at >= $10 AND executions.created_at < $11
+    AND ($12::bigint IS NULL OR (executions.closed_at >= $12 AND executions.closed_at < $13))
+    AND (
+        SELECT count(*)
+        FROM unnest($14::text[], $15::text[]) AS asked (name, value)
+        JOIN holdfast.attributes
+            ON attributes.org = $1 AND attributes.kind = 'metadata' AND attributes.name = asked.name
+            AND attributes.value = asked.value AND attributes.execution_id = executions.execution_id
+    ) = coalesce(array_length($14, 1), 0)
+ORDER BY executions.execution_id DESC
+LIMIT $16;
+
+-- name: list_children
+SELECT executions.org, executions.execution_id, executions.workflow_id, executions.workflow, executions.code_version,
+       executions.queue, executions.status, executions.state_version, executions.sequence, executions.nodes,
+       executions.parent_id, executions.created_at, executions.updated_at, executions.closed_at, executions.details,
+       executions.route
+FROM (
+    SELECT *
+    FROM holdfast.executions
+    WHERE parent_id = $7
+    OFFSET 0  -- this index leads, whatever the order
+) AS executions
+WHERE executions.org = $1
+    AND executions.execution_id < $2 AND executions.execution_id >= $3
+    AND ($4::text[] IS NULL OR executions.status = ANY ($4))
+    AND ($5::text IS NULL OR executions.workflow = $5)
+    AND ($6::text IS NULL OR executions.workflow_id = $6)
+    AND ($7::text IS NULL OR executions.parent_id = $7)
+    AND executions.workflow_id >= $8 AND executions.workflow_id < $9
+    AND executions.created_at >= $10 AND executions.created_at < $11
+    AND ($12::bigint IS NULL OR (executions.closed_at >= $12 AND executions.closed_at < $13))
+    AND (
+        SELECT count(*)
+        FROM unnest($14::text[], $15::text[]) AS asked (name, value)
+        JOIN holdfast.attributes
+            ON attributes.org = $1 AND attributes.kind = 'metadata' AND attributes.name = asked.name
+            AND attributes.value = asked.value AND attributes.execution_id = executions.execution_id
+    ) = coalesce(array_length($14, 1), 0)
+ORDER BY executions.execution_id DESC
+LIMIT $16;
+
+-- name: list_executions_by_prefix
+-- For a prefix that few workflow ids have: all of them are read.
+SELECT executions.org, executions.execution_id, executions.workflow_id, executions.workflow, executions.code_version,
+       executions.queue, executions.status, executions.state_version, executions.sequence, executions.nodes,
+       executions.parent_id, executions.created_at, executions.updated_at, executions.closed_at, executions.details,
+       executions.route
+FROM (
+    SELECT *
+    FROM holdfast.executions
+    WHERE org = $1 AND workflow_id >= $8 AND workflow_id < $9
+    OFFSET 0  -- this index leads, whatever the order
+) AS executions
+WHERE executions.org = $1
+    AND executions.execution_id < $2 AND executions.execution_id >= $3
+    AND ($4::text[] IS NULL OR executions.status = ANY ($4))
+    AND ($5::text IS NULL OR executions.workflow = $5)
+    AND ($6::text IS NULL OR executions.workflow_id = $6)
+    AND ($7::text IS NULL OR executions.parent_id = $7)
+    AND executions.workflow_id >= $8 AND executions.workflow_id < $9
+    AND executions.created_at >= $10 AND executions.created_at < $11
+    AND ($12::bigint IS NULL OR (executions.closed_at >= $12 AND executions.closed_at < $13))
+    AND (
+        SELECT count(*)
+        FROM unnest($14::text[], $15::text[]) AS asked (name, value)
+        JOIN holdfast.attributes
+            ON attributes.org = $1 AND attributes.kind = 'metadata' AND attributes.name = asked.name
+            AND attributes.value = asked.value AND attributes.execution_id = executions.execution_id
+    ) = coalesce(array_length($14, 1), 0)
+ORDER BY executions.execution_id DESC
+LIMIT $16;
+
+-- name: list_executions_by_end
+-- For a range of time in which few executions closed: all of them are read.
+SELECT executions.org, executions.execution_id, executions.workflow_id, executions.workflow, executions.code_version,
+       executions.queue, executions.status, executions.state_version, executions.sequence, executions.nodes,
+       executions.parent_id, executions.created_at, executions.updated_at, executions.closed_at, executions.details,
+       executions.route
+FROM (
+    SELECT *
+    FROM holdfast.executions
+    WHERE closed_at IS NOT NULL AND closed_at >= $12 AND closed_at < $13
+    OFFSET 0  -- this index leads, whatever the order
+) AS executions
+WHERE executions.org = $1
+    AND executions.execution_id < $2 AND executions.execution_id >= $3
+    AND ($4::text[] IS NULL OR executions.status = ANY ($4))
+    AND ($5::text IS NULL OR executions.workflow = $5)
+    AND ($6::text IS NULL OR executions.workflow_id = $6)
+    AND ($7::text IS NULL OR executions.parent_id = $7)
+    AND executions.workflow_id >= $8 AND executions.workflow_id < $9
+    AND executions.created_at >= $10 AND executions.created_at < $11
+    AND ($12::bigint IS NULL OR (executions.closed_at >= $12 AND executions.closed_at < $13))
+    AND (
+        SELECT count(*)
+        FROM unnest($14::text[], $15::text[]) AS asked (name, value)
+        JOIN holdfast.attributes
+            ON attributes.org = $1 AND attributes.kind = 'metadata' AND attributes.name = asked.name
+            AND attributes.value = asked.value AND attributes.execution_id = executions.execution_id
+    ) = coalesce(array_length($14, 1), 0)
+ORDER BY executions.execution_id DESC
+LIMIT $16;
+
+-- name: list_executions_by_attribute
+-- Down the index of one attribute; the others are looked up for each.
+SELECT executions.org, executions.execution_id, executions.workflow_id, executions.workflow, executions.code_version,
+       executions.queue, executions.status, executions.state_version, executions.sequence, executions.nodes,
+       executions.parent_id, executions.created_at, executions.updated_at, executions.closed_at, executions.details,
+       executions.route
+FROM (
+    SELECT execution_id
+    FROM holdfast.attributes
+    WHERE org = $1 AND kind = 'metadata' AND name = $17 AND value = $18 AND execution_id < $2 AND execution_id >= $3
+    ORDER BY org DESC, kind DESC, name DESC, value DESC, execution_id DESC
+    OFFSET 0
+) AS found
+CROSS JOIN LATERAL (
+    SELECT * FROM holdfast.executions WHERE executions.execution_id = found.execution_id OFFSET 0
+) AS executions
+WHERE executions.org = $1
+    AND ($4::text[] IS NULL OR executions.status = ANY ($4))
+    AND ($5::text IS NULL OR executions.workflow = $5)
+    AND ($6::text IS NULL OR executions.workflow_id = $6)
+    AND ($7::text IS NULL OR executions.parent_id = $7)
+    AND executions.workflow_id >= $8 AND executions.workflow_id < $9
+    AND executions.created_at >= $10 AND executions.created_at < $11
+    AND ($12::bigint IS NULL OR (executions.closed_at >= $12 AND executions.closed_at < $13))
+    AND (
+        SELECT count(*)
+        FROM unnest($14::text[], $15::text[]) AS asked (name, value)
+        JOIN holdfast.attributes
+            ON attributes.org = $1 AND attributes.kind = 'metadata' AND attributes.name = asked.name
+            AND attributes.value = asked.value AND attributes.execution_id = executions.execution_id
+    ) = coalesce(array_length($14, 1), 0)
+ORDER BY found.execution_id DESC
+LIMIT $16;
+
+-- name: find_walk_end
+-- Where a walk down the execution ids ends that looks at so many.
+SELECT execution_id
+FROM holdfast.executions
+WHERE execution_id < $1 AND execution_id >= $2
+ORDER BY execution_id DESC
+LIMIT 1 OFFSET $3 - 1;
+
+-- name: find_open_walk_end
+SELECT execution_id
+FROM holdfast.executions
+WHERE (closed_at IS NULL) IS TRUE AND execution_id < $1 AND execution_id >= $2
+ORDER BY execution_id DESC
+LIMIT 1 OFFSET $3 - 1;
+
+-- name: probe_prefix
+-- How many there are, counted up to a limit: which index is to lead depends on it.
+SELECT count(*)
+FROM (
+    SELECT 1 FROM holdfast.executions WHERE org = $1 AND workflow_id >= $2 AND workflow_id < $3 LIMIT $4
+) AS found;
+
+-- name: probe_closed
+SELECT count(*)
+FROM (
+    SELECT 1 FROM holdfast.executions WHERE closed_at IS NOT NULL AND closed_at >= $1 AND closed_at < $2 LIMIT $3
+) AS found;
+
+-- name: probe_attribute
+SELECT count(*)
+FROM (
+    SELECT 1 FROM holdfast.attributes WHERE org = $1 AND kind = 'metadata' AND name = $2 AND value = $3 LIMIT $4
+) AS found;
+
+-- name: read_backlog
+-- The first of each kind, up to a limit, whatever there is beyond.
+SELECT 'open', org, queue, '', status, count(*), min(created_at)
+FROM (
+    SELECT org, queue, status, created_at FROM holdfast.executions WHERE (closed_at IS NULL) IS TRUE ORDER BY execution_id LIMIT $2
+) AS found
+GROUP BY org, queue, status
+UNION ALL
+SELECT 'inbox', found.org, executions.queue, found.route, '', count(*), min(nullif(found.at, 0))
+FROM (SELECT org, execution_id, route, at FROM holdfast.inbox ORDER BY id LIMIT $2) AS found
+LEFT JOIN holdfast.executions ON executions.execution_id = found.execution_id
+GROUP BY found.org, executions.queue, found.route
+UNION ALL
+SELECT 'due', found.org, executions.queue, found.route, '', count(*), min(found.due)
+FROM (
+    SELECT due.* FROM unnest($3::text[]) AS mine (route) CROSS JOIN LATERAL (SELECT org, execution_id, route, due FROM holdfast.timers WHERE timers.route = mine.route AND timers.due <= $1 ORDER BY timers.due LIMIT $2) AS due LIMIT $2
+) AS found
+LEFT JOIN holdfast.executions ON executions.execution_id = found.execution_id
+GROUP BY found.org, executions.queue, found.route
+UNION ALL
+SELECT 'offered', org, NULL, route, '', count(*), NULL
+FROM (SELECT org, route FROM holdfast.activities WHERE node IS NULL ORDER BY route, id LIMIT $2) AS found
+GROUP BY org, route;

@@ -1,0 +1,129 @@
+"""Lists and counts of executions, and backlogs, as users ask for them."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import AsyncIterator
+from datetime import UTC, datetime, timedelta
+from typing import Any
+
+import pytest
+
+from holdfast import Context, Engine, activity, workflow
+from holdfast.errors import HoldfastError, InvalidArguments, InvalidTime
+
+
+@workflow
+async def order(ctx: Context, number: int) -> int:
+    if number % 2:
+        await ctx.wait_for_signal("go")
+    return number
+
+
+@activity(queue="elsewhere")
+async def nobody_offers() -> None:
+    """Is on no node."""
+
+
+@workflow
+async def waits_for_offer(ctx: Context) -> None:
+    await ctx.run(nobody_offers)
+
+
+@pytest.fixture
+async def engine(url: str) -> AsyncIterator[Engine]:
+    async with Engine(url, workflows=[order]) as engine:
+        yield engine
+
+
+async def fill(engine: Engine) -> None:
+    for number in range(6):
+        metadata = {"customer": "ann" if number < 4 else "bob", "number": str(number)}
+        await engine.start(order, number, workflow_id=f"order-{number}", metadata=metadata)
+
+
+async def test_executions_are_found_by_metadata_and_prefix(engine: Engine) -> None:
+    await fill(engine)
+
+    by_customer = await engine.list(metadata={"customer": "ann"})
+    by_both = await engine.list(metadata={"customer": "ann", "number": "2"})
+    by_prefix = await engine.list(workflow_id_prefix="order-", status="completed")
+
+    assert [info.workflow_id for info in by_customer] == ["order-3", "order-2", "order-1", "order-0"]
+    assert [info.metadata["number"] for info in by_both] == ["2"]
+    assert [info.workflow_id for info in by_prefix] == ["order-4", "order-2", "order-0"]
+
+
+async def test_executions_are_found_by_times(engine: Engine) -> None:
+    await fill(engine)
+    infos = {info.workflow_id: info for info in await engine.list()}
+    second, fourth = infos["order-2"], infos["order-4"]
+
+    created = await engine.list(created_after=second.created_at, created_before=fourth.created_at)
+    closed = await engine.list(closed_after=second.closed_at, closed_before=fourth.closed_at)
+
+    assert [info.workflow_id for info in created] == ["order-3", "order-2"]
+    assert [info.workflow_id for info in closed] == ["order-2"]
+    assert await engine.list(created_after=datetime.now(UTC) + timedelta(days=1)) == []
+
+
+async def test_a_cursor_leads_through_all_pages(engine: Engine) -> None:
+    await fill(engine)
+    seen: list[str] = []
+    cursor: str | None = None
+    while True:
+        page = await engine.list(limit=2, cursor=cursor)
+        seen += [info.workflow_id for info in page]
+        cursor = page.cursor
+        await engine.start(order, 1)
+        if cursor is None:
+            break
+
+    assert seen == [f"order-{number}" for number in range(5, -1, -1)]
+
+
+async def test_counts_are_by_status(engine: Engine) -> None:
+    await fill(engine)
+
+    counts = await engine.count(metadata={"customer": "ann"})
+
+    assert counts.by_status == {"suspended": 2, "completed": 2}
+    assert (counts.total, counts.is_exact, str(counts)) == (4, True, "4")
+
+
+@pytest.mark.parametrize(
+    ("conditions", "error", "message"),
+    [
+        ({"cursor": "x"}, InvalidArguments, r"Expected a cursor that a list returned, but it is 'x'"),
+        ({"cursor": "h1.a", "before": "b"}, InvalidArguments, "both are given"),
+        ({"limit": 0}, InvalidArguments, "between 1 and 10,000"),
+        ({"limit": True}, InvalidArguments, "between 1 and 10,000"),
+        ({"status": "gone"}, InvalidArguments, "to be among"),
+        ({"status": 5}, InvalidArguments, "to be among"),
+        ({"metadata": {"a": 1}}, InvalidArguments, "map text to text"),
+        ({"metadata": {"a": "x" * 501}}, InvalidArguments, "no search finds them"),
+        ({"created_after": datetime.now(UTC).replace(tzinfo=None)}, InvalidTime, "created_after to have a time zone"),
+        ({"closed_before": 5}, InvalidTime, "closed_before to be a datetime"),
+        ({"workflow_id_prefix": 5}, InvalidArguments, "to be text"),
+    ],
+)
+async def test_conditions_are_checked(engine: Engine, conditions: Any, error: type[HoldfastError], message: str) -> None:
+    with pytest.raises(error, match=message):
+        await engine.list(**conditions)
+
+
+async def test_a_backlog_tells_what_waits_in_each_queue(postgres_url: str) -> None:
+    async with Engine(postgres_url, workflows=[order, waits_for_offer], queues=["fast"]) as engine:
+        await engine.start(waits_for_offer, queue="fast")
+        await engine.start(order, 1, queue="fast")
+        await engine.start(order, 1, workflow_id="order-1", queue="slow")
+
+        async with asyncio.timeout(20):
+            while not any(one.offered for one in await engine.backlog()):
+                await asyncio.sleep(0.01)
+        queues = {one.queue: one for one in await engine.backlog()}
+
+    assert set(queues) == {"fast", "slow", "elsewhere"}
+    assert (queues["fast"].org, sum(queues["fast"].open.values()), queues["fast"].is_exact) == ("default", 2, True)
+    assert (queues["slow"].inbox, queues["slow"].oldest is not None) == (1, True)
+    assert (queues["elsewhere"].offered, queues["elsewhere"].open) == (1, {})
