@@ -96,12 +96,16 @@ class Cancel(Envelope, frozen=True, kw_only=True, tag="cancel"):
     reason: str = ""
     carried: bool = False
     """As in Signal."""
+    request: RequestKey | None = None
+    """As in Signal."""
 
 
 class Terminate(Envelope, frozen=True, kw_only=True, tag="terminate"):
     """An order to end an execution at once, without its program having a say."""
 
     reason: str = ""
+    request: RequestKey | None = None
+    """As in Signal."""
 
 
 class StartDue(Envelope, frozen=True, kw_only=True, tag="start_due"):
@@ -259,5 +263,7 @@ AnyEnvelope: TypeAlias = (
 
 ENDING: Final[frozenset[Any]] = frozenset[Any]((Terminate, DeadlineDue))
 """What ends an execution at once: no program is needed for it, so any node can do it."""
+KEYED: Final = (Signal, Start, Cancel, Terminate)
+"""What carries the key of its request in an inbox."""
 CARRIED: Final = (Signal, Cancel, Terminate)
 """What the next run of an execution that continued takes along. All else answers what the old run asked for."""

@@ -366,22 +366,35 @@ class Engine:
         accepted = await self._delivery.signal(org, target, signal_name, signal_value, request_id, headers)
         return SignalResponse(accepted.execution_id, accepted.sequence)
 
-    async def cancel(self, target: str, reason: str = "", *, org: str = DEFAULT_ORG, connection: Any = None) -> bool:
+    async def cancel(
+        self,
+        target: str,
+        reason: str = "",
+        *,
+        org: str = DEFAULT_ORG,
+        request_id: str | None = None,
+        connection: Any = None,
+    ) -> bool:
         """Ask an execution to cancel: its code sees CancelledError and may clean up. Returns False if it is closed.
+
+        Calls with the same `request_id` for the same target are one call: each gets the answer of the first.
 
         With `connection`, this is part of the caller's own transaction on it, see `transaction`, and always returns True.
         """
         self._check_open()
         if connection is not None:
-            row = make_envelope_row(org, target, self._delivery.make_cancel(reason), at=self.clock.now())
+            cancel = self._delivery.make_cancel(reason, request_id, target)
+            row = make_envelope_row(org, target, cancel, at=self.clock.now())
             await self.store.enlist(connection, [row])
             return True
-        return await self._delivery.cancel(org, target, reason)
+        return await self._delivery.cancel(org, target, reason, request_id)
 
-    async def terminate(self, target: str, reason: str = "", *, org: str = DEFAULT_ORG) -> bool:
-        """End an execution at once, without running its code. Returns False if it is closed."""
+    async def terminate(
+        self, target: str, reason: str = "", *, org: str = DEFAULT_ORG, request_id: str | None = None
+    ) -> bool:
+        """End an execution at once, without running its code. Returns False if it is closed. `request_id` as in `cancel`."""
         self._check_open()
-        return await self._delivery.terminate(org, target, reason)
+        return await self._delivery.terminate(org, target, reason, request_id)
 
     async def retry_blocked(self, target: str, *, org: str = DEFAULT_ORG) -> bool:
         """Retry a blocked execution, after its code was fixed. Returns False if it is not blocked."""

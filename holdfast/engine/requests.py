@@ -14,7 +14,7 @@ from holdfast.errors import HoldfastError
 _VERBS: Final = {Cancel: "cancel", Signal: "signal", Start: "start", Terminate: "terminate"}
 
 
-class Opened(msgspec.Struct, frozen=True, gc=False):
+class Opened(msgspec.Struct, frozen=True, gc=False, tag="opened"):
     """The answer to a start: the execution that was created, or was open already."""
 
     execution_id: str
@@ -22,20 +22,22 @@ class Opened(msgspec.Struct, frozen=True, gc=False):
     signal_sequence: int | None = None
 
 
-class Accepted(msgspec.Struct, frozen=True, gc=False):
+class Accepted(msgspec.Struct, frozen=True, gc=False, tag="accepted"):
     """The answer to a signal. `sequence` is absent where it waits in the inbox."""
 
     execution_id: str
     sequence: int | None
 
 
-class Handled(msgspec.Struct, frozen=True, gc=False):
+class Handled(msgspec.Struct, frozen=True, gc=False, tag="handled"):
     """The answer to everything else: whether it had an effect. A cancel request for a closed execution has none."""
 
     is_done: bool = True
 
 
-Answer: TypeAlias = Opened | Accepted | Handled | HoldfastError
+Success: TypeAlias = Opened | Accepted | Handled
+"""An answer that is remembered where the request has a key. A refusal is not: the request can be repeated."""
+Answer: TypeAlias = Success | HoldfastError
 """What a request is answered after the commit; an error refuses it."""
 
 
@@ -65,9 +67,9 @@ class Request(msgspec.Struct, eq=False, weakref=True):
 
     @property
     def keyed_envelope(self) -> AnyEnvelope:
-        """The envelope for an inbox: there a signal carries the request's key, so that a repeated one is known."""
+        """The envelope for an inbox: there it carries the request's key, so that a repeated one is known."""
         envelope = self.signal or self.envelope
-        if self.key is not None and type(envelope) is Signal:
+        if self.key is not None and isinstance(envelope, Signal | Cancel | Terminate):
             return msgspec.structs.replace(envelope, request=self.key)
         return envelope
 

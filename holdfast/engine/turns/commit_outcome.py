@@ -10,26 +10,25 @@ import msgspec
 
 from holdfast.core import codec
 from holdfast.core.effects import (
-    Acknowledged,
     ActivityTask,
     CarriedOver,
     Refused,
-    SignalRecorded,
     Turn,
-    TurnAnswer,
     make_task,
 )
-from holdfast.core.envelopes import ActivityBegan, Signal, Start, Terminate
+from holdfast.core.envelopes import Start, Terminate
 from holdfast.core.events import AnyEvent, WorkflowFailed
 from holdfast.core.execution import Execution
 from holdfast.core.failures import Failure
 from holdfast.core.instants import Instant
 from holdfast.engine import trouble_log
-from holdfast.engine.requests import Accepted, AnyRequest, Handled, Opened, Request
+from holdfast.engine.requests import AnyRequest, Request
 from holdfast.engine.turns.notices import HistoryWarnings, warn
 from holdfast.engine.turns.null_programs import NoProgram
+from holdfast.engine.turns.pending_turns import has_opened
 from holdfast.engine.turns.plan import NOTHING_NEWER, AnswerRequest, LeaveAlone
-from holdfast.errors import CorruptStore, ExecutionClosed, NewerFormat
+from holdfast.engine.turns.request_keys import answer_like, answer_of
+from holdfast.errors import CorruptStore, ExecutionClosed, HoldfastError, NewerFormat
 from holdfast.store.rows import DeadLetterRow
 
 if TYPE_CHECKING:
@@ -184,8 +183,8 @@ def _answer_repeated(plan: Plan, outcome: CommitOutcome) -> None:
         if answer is None:
             outcome.retries.append(one.request)
             continue
-        if isinstance(answer, Opened):
-            answer = Opened(answer.execution_id, created=False, signal_sequence=answer.signal_sequence)
+        if not isinstance(answer, HoldfastError):
+            answer = answer_like(one.request, answer)
         outcome.answers.append(AnswerRequest(one.request, answer))
 
 
@@ -243,27 +242,11 @@ def _answer(pending: PendingTurn, turn: Turn, index: int, request: Request, outc
         else:
             outcome.answers.append(AnswerRequest(request, answer.error))
         return
-    kind = type(pending.arrivals[index].envelope)
-    if kind is Start:
-        if request.signal is None:
-            outcome.answers.append(AnswerRequest(request, Opened(pending.execution_id, created=True)))
-    elif request.is_start:
-        created = pending.start is not None and pending.arrivals[0].request is request
-        outcome.answers.append(AnswerRequest(request, Opened(pending.execution_id, created, _sequence_of(answer))))
-    elif kind is Signal:
-        outcome.answers.append(AnswerRequest(request, Accepted(pending.execution_id, _sequence_of(answer))))
-    elif answer is None:  # no attempt begins that nobody said may begin: its execution closed before it was asked
-        outcome.answers.append(AnswerRequest(request, Handled(kind is not ActivityBegan)))
-    else:
-        outcome.answers.append(AnswerRequest(request, Handled(_is_done(answer))))
-
-
-def _sequence_of(answer: TurnAnswer | None) -> int | None:
-    return answer.sequence if type(answer) is SignalRecorded else None
-
-
-def _is_done(answer: TurnAnswer) -> bool:
-    return answer.is_done if type(answer) is Acknowledged else True
+    envelope = pending.arrivals[index].envelope
+    if type(envelope) is Start and request.signal is not None:
+        return  # the signal that goes along is answered
+    opened = has_opened(pending, request) if request.is_start else None
+    outcome.answers.append(AnswerRequest(request, answer_of(envelope, answer, pending.execution_id, opened)))
 
 
 def log_troubles(outcome: CommitOutcome, node: str) -> None:

@@ -15,7 +15,7 @@ import msgspec
 
 from holdfast.core import codec
 from holdfast.core.effects import DONE, Limits, Turn
-from holdfast.core.envelopes import AnyEnvelope, Cancel, InternalContinue, Signal, Start, Terminate
+from holdfast.core.envelopes import KEYED, AnyEnvelope, Cancel, InternalContinue, Signal, Terminate
 from holdfast.core.execution import Execution
 from holdfast.core.instants import Instant
 from holdfast.core.starting import list_deadlines
@@ -163,6 +163,6 @@ def _register(
 
 def _without_key(envelope: AnyEnvelope) -> AnyEnvelope:
     """The key of its request is remembered from now on: with it, it would be taken for a repetition."""
-    if (type(envelope) is Signal or type(envelope) is Start) and envelope.request is not None:
+    if isinstance(envelope, KEYED) and envelope.request is not None:
         return msgspec.structs.replace(envelope, request=None)
     return envelope

@@ -135,3 +135,8 @@ class PendingTurn(msgspec.Struct, eq=False, gc=False):
         """Give it nothing of what has arrived: it takes no turn in this batch."""
         self.had_requests = self.has_requests
         self.arrivals.clear()
+
+
+def has_opened(pending: PendingTurn, request: Request) -> bool:
+    """Whether a request to start is the one with which the execution of this turn begins."""
+    return pending.start is not None and pending.arrivals[0].request is request

@@ -1,23 +1,74 @@
-"""Requests that carry a key: what is remembered of them, and what a repeated one is answered."""
+"""Requests that carry a key: what is remembered of them, and what a repeated one is answered.
+
+A request id gets the answer of the first request again, exactly as it was. The idempotency key of a start stands for the
+execution instead: whoever repeats it did not create it.
+"""
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Final
 
-from holdfast.engine.requests import Accepted, Opened, Request
+import msgspec
+
+from holdfast.core import codec
+from holdfast.core.effects import Acknowledged, SignalRecorded
+from holdfast.core.envelopes import ActivityBegan, Signal, Start
+from holdfast.engine.requests import Accepted, Handled, Opened, Request, Success
 from holdfast.store.rows import RequestRow
 
 if TYPE_CHECKING:
-    from holdfast.core.envelopes import RequestKey
+    from holdfast.core.effects import TurnAnswer
+    from holdfast.core.envelopes import AnyEnvelope, RequestKey
+
+IDEMPOTENCY_KEY: Final = "start"
+"""The kind of key that stands for an execution. All other kinds stand for a request."""
+SIGNAL_WITH_START: Final = "signal_with_start"
+_DECODER: Final[msgspec.json.Decoder[Success]] = msgspec.json.Decoder(Success)
 
 
-def answer_repeated(request: Request, execution_id: str, sequence: int | None) -> Opened | Accepted:
-    """The answer to a repeated request, from what was remembered of the first."""
+def answer_remembered(request: Request, row: RequestRow) -> Success:
+    """The answer to a repeated request, from what is remembered of the first."""
+    if row.answer is not None and row.kind != IDEMPOTENCY_KEY:
+        try:
+            return _DECODER.decode(row.answer)
+        except msgspec.MsgspecError:
+            pass  # of a newer Holdfast: what every version remembers is told
+    return answer_repeated(request, row.execution_id, row.sequence)
+
+
+def answer_repeated(request: Request, execution_id: str, sequence: int | None) -> Success:
+    """The answer to a repeated request of which only the execution and the sequence are known."""
     if request.is_start:
         return Opened(execution_id, created=False, signal_sequence=sequence)
-    return Accepted(execution_id, sequence)
+    return Accepted(execution_id, sequence) if type(request.envelope) is Signal else Handled()
 
 
-def make_request_row(org: str, key: RequestKey, execution_id: str, sequence: int | None) -> RequestRow:
+def answer_like(request: Request, answer: Success) -> Success:
+    """The answer to a request that is repeated within the batch of the first, which is answered thus."""
+    if type(answer) is Opened and request.key is not None and request.key.kind == IDEMPOTENCY_KEY:
+        return Opened(answer.execution_id, created=False, signal_sequence=answer.signal_sequence)
+    return answer
+
+
+def answer_of(envelope: AnyEnvelope, answer: TurnAnswer | None, execution_id: str, opened: bool | None) -> Success:
+    """What a turn answers to an envelope. `opened`: whether it created the execution; None if it was not to start one."""
+    if type(envelope) is Start:
+        return Opened(execution_id, created=True)
+    sequence = answer.sequence if type(answer) is SignalRecorded else None
+    if opened is not None:
+        return Opened(execution_id, opened, sequence)
+    if type(envelope) is Signal:
+        return Accepted(execution_id, sequence)
+    if answer is None:  # no attempt begins that nobody said may begin: its execution closed before it was asked
+        return Handled(type(envelope) is not ActivityBegan)
+    return Handled(answer.is_done) if type(answer) is Acknowledged else Handled()
+
+
+def make_request_row(org: str, key: RequestKey, execution_id: str, answer: Success) -> RequestRow:
     """What is remembered of a request with a key."""
-    return RequestRow(org, key.kind, key.key, execution_id, sequence, key.expires_at)
+    sequence = None
+    if type(answer) is Opened:
+        sequence = answer.signal_sequence
+    elif type(answer) is Accepted:
+        sequence = answer.sequence
+    return RequestRow(org, key.kind, key.key, execution_id, sequence, key.expires_at, codec.encode(answer))

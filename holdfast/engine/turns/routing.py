@@ -62,7 +62,7 @@ from holdfast.engine.turns.facts import FactMissing, Facts
 from holdfast.engine.turns.handoff import keep_requests
 from holdfast.engine.turns.pending_turns import PendingTurn
 from holdfast.engine.turns.plan import NOTHING_NEWER, AnswerLike, AnswerRequest, Forward, LeaveAlone, Plan, TakeTurn
-from holdfast.engine.turns.request_keys import answer_repeated, make_request_row
+from holdfast.engine.turns.request_keys import answer_remembered, answer_repeated, make_request_row
 from holdfast.engine.turns.unrouted import DeadLetterRules, UnroutedWrites
 from holdfast.engine.turns.withholding import WithheldInboxes
 from holdfast.errors import (
@@ -282,7 +282,7 @@ class _Routing:
 
     def _add_unless_repeated(self, org: str, execution_id: str, arrival: Arrival) -> None:
         envelope = arrival.envelope
-        if type(envelope) is Signal and self._is_used(org, envelope.request, execution_id):
+        if isinstance(envelope, Signal | Cancel | Terminate) and self._is_used(org, envelope.request, execution_id):
             self._unrouted.consume(arrival)
         else:
             self._add(org, execution_id, arrival)
@@ -395,7 +395,7 @@ class _Routing:
                 return  # it is being started in this very batch, which may yet be lost
             self._unrouted.consume(arrival)
             if start.request is not None:
-                self._unrouted.remember(make_request_row(org, start.request, existing, None))
+                self._unrouted.remember(make_request_row(org, start.request, existing, Opened(existing, created=False)))
         elif self._takes_turn(existing):
             if self._is_used(org, start.signal.request, existing):
                 self._unrouted.consume(arrival)
@@ -407,9 +407,10 @@ class _Routing:
             if existing in self._starts:
                 self._retries.append(request)  # it is being started in this very batch, which may yet be lost
                 return
-            self._answer(request, Opened(existing, created=False))
+            opened = Opened(existing, created=False)
+            self._answer(request, opened)
             if request.key is not None:
-                self._unrouted.remember(make_request_row(org, request.key, existing, None))
+                self._unrouted.remember(make_request_row(org, request.key, existing, opened))
         elif self._takes_turn(existing):
             self._add(org, existing, Arrival(request.signal, request))
         else:
@@ -449,6 +450,8 @@ class _Routing:
         else:
             error = self._facts.find_refusal(request.org, request.execution_id, request.workflow_id, request.verb)
             ended = isinstance(request.envelope, Cancel | Terminate) and isinstance(error, ExecutionClosed)
+            if ended and request.key is not None:  # else, repeated, it would reach whoever is open under the id by then
+                self._unrouted.remember(make_request_row(request.org, request.key, "", Handled(is_done=False)))
             self._answer(request, Handled(is_done=False) if ended else error)
 
     def _answer_lookup(self, request: WorkflowIdLookup) -> None:
@@ -493,7 +496,7 @@ class _Routing:
         known = self._facts.find_remembered(key_id)
         if known is None:
             return False
-        self._answer(request, answer_repeated(request, known.execution_id, known.sequence))
+        self._answer(request, answer_remembered(request, known))
         return True
 
     def _is_repeated_row(self, org: str, start: Start, key: RequestKey, arrival: Arrival) -> bool:

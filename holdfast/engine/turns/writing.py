@@ -5,14 +5,14 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 from holdfast.core import codec
-from holdfast.core.effects import CarriedOver, DeadLetter, Outgoing, Refused, SignalRecorded, TimerSet, Turn, make_task
-from holdfast.core.envelopes import Signal, Start
+from holdfast.core.effects import CarriedOver, DeadLetter, Outgoing, Refused, TimerSet, Turn, make_task
+from holdfast.core.envelopes import KEYED, Signal, Start
 from holdfast.core.execution import Execution
 from holdfast.core.instants import Instant
 from holdfast.engine.routes import make_route
 from holdfast.engine.rows import to_row
-from holdfast.engine.turns.pending_turns import PendingTurn
-from holdfast.engine.turns.request_keys import make_request_row
+from holdfast.engine.turns.pending_turns import PendingTurn, has_opened
+from holdfast.engine.turns.request_keys import SIGNAL_WITH_START, answer_of, make_request_row
 from holdfast.store.contract import TurnWrite
 from holdfast.store.rows import ActivityRow, DeadLetterRow, HistoryRow, InboxRow, Route, TimerRow
 
@@ -128,10 +128,13 @@ def note_arrivals(write: TurnWrite, pending: PendingTurn, turn: Turn) -> None:
                 continue
             key = None if request.signal is not None and type(envelope) is Start else request.key
         else:
-            key = envelope.request if type(envelope) is Signal or type(envelope) is Start else None
-        if key is None:
+            key = envelope.request if isinstance(envelope, KEYED) else None
+        if key is None or type(answer) is Refused:
             continue
-        if type(answer) is not Refused:
-            sequence = answer.sequence if type(answer) is SignalRecorded else None
-            rows.append(make_request_row(pending.org, key, pending.execution_id, sequence))
+        if request is not None:
+            opened = has_opened(pending, request) if request.is_start else None
+        else:  # a signal-with-start by the inbox: its signal follows on the start that it led to
+            opened = (pending.start is not None and index == 1) if key.kind == SIGNAL_WITH_START else None
+        given = answer_of(envelope, answer, pending.execution_id, opened)
+        rows.append(make_request_row(pending.org, key, pending.execution_id, given))
     write.consumed, write.requests = consumed, rows

@@ -93,6 +93,14 @@ class Delivery:
             on_closed=_choose(OnClosed, options.get("on_closed", OnClosed.ALLOW), "on_closed"),
         )
         key = self._key("start", options.get("idempotency_key"), options.get("idempotency_ttl"), "")
+        request_id = options.get("request_id")
+        if request_id is not None:
+            if key is not None:
+                raise InvalidArguments(
+                    "Expected a start with a request id or with an idempotency key, but it has both. Pass the request id to "
+                    "make a repeated call safe, the key to start one execution however many calls there are."
+                )
+            key = self._key("start_request", request_id, None, workflow_id or "")
         return PreparedStart(start, key, hint)
 
     def make_start_with_signal(
@@ -103,7 +111,7 @@ class Delivery:
         check_identifier(org, "the org")
         check_identifier(workflow_id, "the workflow id")
         start, hint = self._make_run(org, workflow, args, kwargs, options)
-        key = self._key("signal_with_start", options.get("request_id"), None, workflow_id)
+        key = self._key("signal_with_start", options.get("request_id"), options.get("idempotency_ttl"), workflow_id)
         return PreparedStart(msgspec.structs.replace(start, workflow_id=workflow_id), key, hint)
 
     def _make_run(
@@ -158,18 +166,19 @@ class Delivery:
         """What makes a repeated signal safe."""
         return self._key("signal", request_id, None, target)
 
-    async def cancel(self, org: str, target: str, reason: str) -> bool:
+    async def cancel(self, org: str, target: str, reason: str, request_id: str | None = None) -> bool:
         """Ask an execution to cancel; False if it is closed."""
-        return _expect(Handled, await self._reach(org, target, self.make_cancel(reason))).is_done
+        key = self._key("cancel", request_id, None, target)
+        return _expect(Handled, await self._reach(org, target, self.make_cancel(reason), key)).is_done
 
-    def make_cancel(self, reason: str) -> Cancel:
-        """A request to cancel, whose reason is checked."""
-        return Cancel(reason=_check_reason(reason))
+    def make_cancel(self, reason: str, request_id: str | None = None, target: str = "") -> Cancel:
+        """A request to cancel, whose reason is checked; with its key, for an inbox, if it has a request id."""
+        return Cancel(reason=_check_reason(reason), request=self._key("cancel", request_id, None, target))
 
-    async def terminate(self, org: str, target: str, reason: str) -> bool:
+    async def terminate(self, org: str, target: str, reason: str, request_id: str | None = None) -> bool:
         """End an execution at once; False if it is closed."""
-        order = Terminate(reason=_check_reason(reason))
-        return _expect(Handled, await self._reach(org, target, order)).is_done
+        order, key = Terminate(reason=_check_reason(reason)), self._key("terminate", request_id, None, target)
+        return _expect(Handled, await self._reach(org, target, order, key)).is_done
 
     async def _reach(self, org: str, target: str, envelope: AnyEnvelope, key: RequestKey | None = None) -> Answer:
         check_identifier(org, "the org")

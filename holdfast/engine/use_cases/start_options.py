@@ -53,13 +53,17 @@ class StartOptions(RunOptions, total=False):
     """Starts with the same key lead to the same execution while the key is remembered, also after it closed."""
     idempotency_ttl: Duration | None
     """For how long the key is remembered. Default: the engine's `request_ttl`."""
+    request_id: str | None
+    """Calls with the same id, for the same workflow id or for none, are one call: each gets the answer of the first."""
 
 
 class SignalWithStartOptions(RunOptions, total=False):
     """The options of `signal_with_start_workflow`: those of the execution, and of the call."""
 
     request_id: str | None
-    """Calls with the same id for the same workflow id deliver one signal."""
+    """Calls with the same id for the same workflow id deliver one signal, and get the answer of the first."""
+    idempotency_ttl: Duration | None
+    """For how long the request id is remembered. Default: the engine's `request_ttl`."""
 
 
 START_OPTIONS: Final = StartOptions.__optional_keys__

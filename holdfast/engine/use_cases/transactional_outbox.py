@@ -103,9 +103,10 @@ class TransactionWork:
         key = self._delivery.make_signal_key(request_id, target)
         self._put(make_envelope_row(org, target, msgspec.structs.replace(signal, request=key), at=self._delivery.now))
 
-    def cancel(self, target: str, reason: str = "", *, org: str = DEFAULT_ORG) -> None:
+    def cancel(self, target: str, reason: str = "", *, org: str = DEFAULT_ORG, request_id: str | None = None) -> None:
         """Ask an execution to cancel once the transaction is committed."""
-        self._put(make_envelope_row(org, target, self._delivery.make_cancel(reason), at=self._delivery.now))
+        cancel = self._delivery.make_cancel(reason, request_id, target)
+        self._put(make_envelope_row(org, target, cancel, at=self._delivery.now))
 
 
 def wrap_user_function(

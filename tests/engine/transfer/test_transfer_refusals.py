@@ -176,7 +176,7 @@ TAMPERING = {
     "timers": "UPDATE timers SET due = due + 1 WHERE number = 1",
     "inbox": "DELETE FROM inbox",
     "dead letters": "UPDATE dead_letters SET reason = 'another'",
-    "requests": "INSERT INTO requests SELECT org, kind, key || 'x', execution_id, sequence, expires_at, NULL FROM requests",
+    "requests": "UPDATE requests SET sequence = coalesce(sequence, 0) + 1",
     "activities": "UPDATE activities SET node = 'b'",
 }
 
