@@ -49,6 +49,7 @@ LEAVES: Final = frozenset(
         "holdfast/engine/turns/outside_task.py",
         "holdfast/engine/turns/prefetch.py",
         "holdfast/engine/turns/program_cache.py",
+        "holdfast/engine/turns/request_keys.py",
         "holdfast/engine/turns/request_queue.py",
         "holdfast/engine/turns/trials.py",
         "holdfast/engine/turns/turn_limit.py",

@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING, Any, Final, Generic, NamedTuple, ParamSpec, Ty
 
 from holdfast.code import deterministic_asyncio, guard
 from holdfast.core.ids import DEFAULT_QUEUE, check_identifier
+from holdfast.core.input_schemas import InputSchema, make_input_schema
 from holdfast.core.routes import make_pinned_route, make_route
 from holdfast.core.signatures import Signature, describe_function
 from holdfast.errors import InvalidConfiguration, InvalidDefinition
@@ -84,6 +85,11 @@ class Workflow(Generic[P, R_co]):
     def result_hint(self) -> Any:
         """The type of the result, by the function's return hint."""
         return self.signature.result_hint
+
+    @property
+    def input_schema(self) -> InputSchema:
+        """What a start takes, for callers without the code."""
+        return make_input_schema(self.signature)
 
     def routes(self, queue: str) -> Sequence[str]:
         """Every route by which starts and executions on a queue come to a node that has this version.

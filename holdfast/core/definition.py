@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING, Any, Protocol
 
 if TYPE_CHECKING:
     from holdfast.core.execution import Execution
+    from holdfast.core.input_schemas import InputSchema
     from holdfast.core.payloads import Payload
     from holdfast.core.program import Program
     from holdfast.core.program_limits import ProgramLimits
@@ -49,6 +50,11 @@ class Definition(Protocol):
     @property
     def retry(self) -> RetryPolicy | None:
         """How failed runs are retried, where a start does not say; None: they are not."""
+        ...
+
+    @property
+    def input_schema(self) -> InputSchema | None:
+        """What a start takes, to be announced to callers without the code; None if that cannot be told."""
         ...
 
     def routes(self, queue: str) -> Sequence[str]:

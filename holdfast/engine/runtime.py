@@ -23,6 +23,7 @@ from holdfast.engine.activities.reconciling import Reconciler, ReconcilerDeps
 from holdfast.engine.activities.runner import ActivityRunner, ActivityRunnerDeps
 from holdfast.engine.activities.transactions import TransactionRunner
 from holdfast.engine.living_nodes import LivingNodes
+from holdfast.engine.nodes.input_announcements import InputAnnouncements
 from holdfast.engine.nodes.membership import Membership, MembershipCallbacks, MembershipDeps
 from holdfast.engine.nodes.recovery import Recovery
 from holdfast.engine.nodes.retention import Retention, RetentionTarget, closed_executions, dead_letters
@@ -75,6 +76,7 @@ class Runtime:
     def __init__(self, deps: RuntimeDeps, on_replaced: Callable[[HoldfastError], None]) -> None:
         self._store = deps.store
         self._catalog = deps.catalog
+        self._inputs = InputAnnouncements(deps.store, deps.catalog)
         self._routes = deps.routes
         self._config = deps.config
         self._clock = deps.clock
@@ -218,6 +220,7 @@ class Runtime:
             0.0 if self._store.exclusive else self._config.lease,
             queues=[] if self._routes.takes_all else sorted(self._routes.queues),
             versions=self._catalog.versions,
+            inputs=self._inputs.digests,
             activities=sorted(self._catalog.activities),
             running=self.runner.running_count,
         )
@@ -229,6 +232,7 @@ class Runtime:
         await self._store.open()
         try:
             await refuse_moved(self._store)
+            await self._inputs.announce()
             self._store.on_wake(self._on_wake)
             ended = await self.membership.join(lambda: self._routes.listed, self._routes.offer_routes)
             if not self._store.exclusive:
@@ -261,6 +265,7 @@ class Runtime:
         """Definitions were added or removed: programs of old ones go, and executions that waited for new ones go on."""
         self.cache.drop_outdated()
         self.membership.announce()
+        self.spawn(self._inputs.follow_change(self.membership.announce))
         self.pump.unskip()
 
     async def close(self) -> None:

@@ -384,6 +384,10 @@ class Reader(Protocol):
         """What waits, of all orgs: of each kind the first `limit` are counted. Of offers `oldest` is not known."""
         ...
 
+    async def read_input_schemas(self, digests: Collection[str]) -> dict[str, bytes]:
+        """Input schemas by digest; those that are not there are left out."""
+        ...
+
     async def check(self) -> list[str]:
         """What contradicts itself in the store; empty if nothing does. What is newer than this code is not judged."""
         ...
@@ -532,6 +536,10 @@ class Store(Reader, Nodes, Offers, Protocol):
 
         May raise OutcomeUnknown; the stored version tells what became of it.
         """
+        ...
+
+    async def put_input_schemas(self, schemas: Mapping[str, bytes]) -> None:
+        """Keep input schemas by their digests; one that is there stays. Doing it again does no harm."""
         ...
 
     async def purge(self, closed_before: Instant, limit: int) -> int:

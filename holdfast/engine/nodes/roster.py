@@ -33,6 +33,8 @@ class NodeDetails(msgspec.Struct, frozen=True, kw_only=True):
     workflows: Sequence[str] = ()
     versions: Mapping[str, Sequence[str]] = {}
     """The versions that it has of each of its workflows, the newest last; empty from nodes that do not tell."""
+    inputs: Mapping[str, Mapping[str, str]] = {}
+    """By workflow and version: the digest of its input schema, which is in the store."""
     activities: Sequence[str] = ()
     running: int = 0
     """How many activities it runs."""
@@ -78,7 +80,13 @@ class NodeInfo(msgspec.Struct, frozen=True, kw_only=True):
 
 
 def describe_node(
-    lease: float, *, queues: Sequence[str], versions: Mapping[str, Sequence[str]], activities: Sequence[str], running: int
+    lease: float,
+    *,
+    queues: Sequence[str],
+    versions: Mapping[str, Sequence[str]],
+    inputs: Mapping[str, Mapping[str, str]],
+    activities: Sequence[str],
+    running: int,
 ) -> NodeDetails:
     """The details that this process announces of itself."""
     return NodeDetails(
@@ -88,6 +96,7 @@ def describe_node(
         queues=queues,
         workflows=sorted(versions),
         versions=versions,
+        inputs=inputs,
         activities=activities,
         running=running,
         lease=lease,

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Collection, Sequence
+from collections.abc import Callable, Collection, Mapping, Sequence
 from contextvars import copy_context
 from functools import partial
 from typing import Any, TypeVar
@@ -225,6 +225,13 @@ class MemoryStore:
 
     async def read_backlog(self, now: Instant, limit: int) -> list[BacklogRow]:
         return reads.read_backlog(await self._committed(), now, limit)
+
+    async def read_input_schemas(self, digests: Collection[str]) -> dict[str, bytes]:
+        found = (await self._committed()).input_schemas
+        return {digest: found[digest] for digest in digests if digest in found}
+
+    async def put_input_schemas(self, schemas: Mapping[str, bytes]) -> None:
+        (await self._committed()).input_schemas.update(schemas)
 
     async def count(self) -> Counts:
         return reads.count(await self._committed())

@@ -87,6 +87,7 @@ class Tables:
         self.nodes: dict[str, NodeRow] = {}
         self.host_locks: dict[str, tuple[str, Instant]] = {}
         self.in_flight: dict[tuple[str, int], dict[str, int]] = {}
+        self.input_schemas: dict[str, bytes] = {}
         self.values: dict[str, Any] = {}
         # Indexes, each derived from the above:
         self.open_ids: dict[Pair, str] = {}

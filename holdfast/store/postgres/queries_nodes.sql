@@ -100,3 +100,13 @@ SELECT pg_notify($8, '');
 
 -- name: notify
 SELECT pg_notify($1, '');
+
+-- name: put_input_schemas
+INSERT INTO holdfast.input_schemas (digest, body)
+SELECT * FROM unnest($1::text[], $2::bytea[])
+ON CONFLICT DO NOTHING;
+
+-- name: read_input_schemas
+SELECT digest, body
+FROM holdfast.input_schemas
+WHERE digest = ANY ($1::text[]);

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Collection, Iterable
+from collections.abc import Collection, Iterable, Mapping
 from typing import TYPE_CHECKING, Any
 
 from holdfast.core.instants import Instant
@@ -128,6 +128,15 @@ class Reads:
         routes = [route for (route,) in await self._fetch("list_routes")]
         found = await self._fetch("read_backlog", now, limit, routes)
         return [BacklogRow(Waiting(what), *columns) for what, *columns in found]
+
+    async def read_input_schemas(self, digests: Collection[str]) -> dict[str, bytes]:
+        return {digest: bytes(body) for digest, body in await self._fetch("read_input_schemas", list(digests))}
+
+    async def put_input_schemas(self, schemas: Mapping[str, bytes]) -> None:
+        if set(schemas) - set(await self.read_input_schemas(schemas)):
+            await self._connections.fetch(
+                "announce", "put_input_schemas", sorted(schemas), [schemas[key] for key in sorted(schemas)]
+            )
 
     async def count(self) -> Counts:
         by_status: dict[str, int] = dict(await self._fetch("count_open"))

@@ -288,3 +288,14 @@ WHERE id IN (
     FROM (SELECT id, at FROM dead_letters ORDER BY id LIMIT :limit)
     WHERE at < :before
 );
+
+-- === input schemas ======================================================================================================
+
+-- name: put_input_schemas
+INSERT OR IGNORE INTO input_schemas (digest, body)
+VALUES (?, ?);
+
+-- name: read_input_schemas
+SELECT digest, body
+FROM input_schemas
+WHERE digest IN (SELECT value FROM json_each(?));

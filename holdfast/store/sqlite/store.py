@@ -5,7 +5,7 @@ from __future__ import annotations
 import asyncio
 import sqlite3
 import time
-from collections.abc import Callable, Collection, Sequence
+from collections.abc import Callable, Collection, Mapping, Sequence
 from contextlib import closing
 from pathlib import Path
 from typing import Any, TypeVar
@@ -224,6 +224,11 @@ class SqliteStore:
 
         return await self._write("change the status of an execution in", work)
 
+    async def put_input_schemas(self, schemas: Mapping[str, bytes]) -> None:
+        if set(schemas) - set(await self.read_input_schemas(schemas)):
+            rows = list(schemas.items())
+            await self._write("announce input schemas in", lambda db, _: db.executemany(SQL["put_input_schemas"], rows))
+
     async def purge(self, closed_before: Instant, limit: int) -> int:
         return await purging.purge(self._write, closed_before, limit)
 
@@ -313,6 +318,10 @@ class SqliteStore:
 
     async def read_backlog(self, now: Instant, limit: int) -> list[BacklogRow]:
         return await self._read_in_thread(lambda db: reads.read_backlog(db, now, limit))
+
+    async def read_input_schemas(self, digests: Collection[str]) -> dict[str, bytes]:
+        asked = (as_json(list(digests)),)
+        return await self._read_in_thread(lambda db: dict(db.execute(SQL["read_input_schemas"], asked).fetchall()))
 
     async def count(self) -> Counts:
         return await self._read_in_thread(reads.count)

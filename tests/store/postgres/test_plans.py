@@ -114,6 +114,8 @@ OTHERS: Final[dict[str, tuple[Any, ...]]] = {
     "find_walk_end": ("f", "", 1000),
     "find_open_walk_end": ("f", "", 1000),
     "read_backlog": (NOW + 10**6, 500, SOME),
+    "put_input_schemas": (["d"], [b"{}"]),
+    "read_input_schemas": (["d"],),
     "probe_prefix": ("default", "w7", "w8", 1000),
     "probe_closed": (0, NOW, 1000),
     "probe_attribute": ("default", "channel", "web", 1000),
@@ -138,7 +140,7 @@ OFTEN: Final = [
     *BATCH, "beat", "share_executions", "hold_execution", "take_offers", "find_next_due", "find_settled",
     "find_execution", "purge", "purge_dead_letters", "find_oldest_dead_letter", "mark_in_flight",
 ]  # fmt: skip
-SMALL: Final = {"nodes", "locks", "schema_version", "marks", "in_flight"}
+SMALL: Final = {"input_schemas", "nodes", "locks", "schema_version", "marks", "in_flight"}
 """As many rows as there are nodes."""
 MAY_READ: Final = {"list_orphans": 20_000, "list_lost_offers": 10_000}
 """What is asked when a node is gone: all that is open, and all that was taken."""
