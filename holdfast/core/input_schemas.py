@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any, Final
 
 import msgspec
 
-from holdfast.core import payloads
+from holdfast.core import models, payloads
 
 if TYPE_CHECKING:
     from holdfast.core.signatures import Signature
@@ -81,7 +81,7 @@ def _describe(name: str, hint: Any, default: Any) -> ParameterSchema:
 
 def _make_schema(hint: Any) -> dict[str, Any]:
     try:
-        if payloads.is_model(hint):
+        if models.is_model(hint):
             found: dict[str, Any] = hint.model_json_schema()
             return found
         return msgspec.json.schema(hint, schema_hook=lambda _: {})

@@ -37,7 +37,7 @@ from holdfast.store.contract import (
     UnroutedWrite,
     UserFunction,
 )
-from holdfast.store.rows import ActivityRow, DeadLetterRow, ExecutionRow, HistoryRow, InboxRow
+from holdfast.store.rows import ActivityRow, DeadLetterRow, ExecutionPage, ExecutionRow, HistoryRow, InboxRow
 
 T = TypeVar("T")
 AnyRow: TypeAlias = ExecutionRow | HistoryRow | InboxRow | DeadLetterRow | ActivityRow
@@ -296,6 +296,11 @@ class EncodedStore:
     async def list_executions(self, query: ExecutionFilter) -> list[ExecutionRow]:
         """As `Store.list_executions`, with the payloads of its rows decoded."""
         return await self._rows.decode(await self.bare.list_executions(query))
+
+    async def search_executions(self, query: ExecutionFilter) -> ExecutionPage:
+        """As `Store.search_executions`, with the payloads of its rows decoded."""
+        page = await self.bare.search_executions(query)
+        return ExecutionPage(await self._rows.decode(page.rows), page.end)
 
     async def load_history(self, execution_id: str, after: int = 0, limit: int | None = None) -> list[HistoryRow]:
         """As `Store.load_history`, with the payloads of its rows decoded."""

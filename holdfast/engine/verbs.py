@@ -75,11 +75,21 @@ class Verbs(Protocol):
         """
         ...
 
-    async def cancel(self, target: str, reason: str = "", *, org: str = DEFAULT_ORG, connection: Any = None) -> bool:
+    async def cancel(
+        self,
+        target: str,
+        reason: str = "",
+        *,
+        org: str = DEFAULT_ORG,
+        request_id: str | None = None,
+        connection: Any = None,
+    ) -> bool:
         """Ask an execution to cancel: its code sees CancelledError and may clean up. Returns False if it is closed."""
         ...
 
-    async def terminate(self, target: str, reason: str = "", *, org: str = DEFAULT_ORG) -> bool:
+    async def terminate(
+        self, target: str, reason: str = "", *, org: str = DEFAULT_ORG, request_id: str | None = None
+    ) -> bool:
         """End an execution at once, without running its code. Returns False if it is closed."""
         ...
 
