@@ -1,6 +1,8 @@
 """Holdfast: durable workflows for Python. What is imported from here is the public API; nothing else is."""
 
 from holdfast.activities.definitions import Activity, TransactionActivity
+from holdfast.client.client import Client
+from holdfast.client.sync_client import SyncClient
 from holdfast.code.context import ChildHandle, Context, Winner
 from holdfast.code.definitions import Workflow
 from holdfast.core.lifecycle import Status
@@ -11,6 +13,7 @@ from holdfast.engine.engine import Engine
 from holdfast.engine.handles import SignalResponse, SignalWithStartResponse, WorkflowHandle
 from holdfast.engine.nodes.roster import NodeInfo
 from holdfast.engine.payload_codecs import EncodedPayload, PayloadCodec
+from holdfast.engine.sync_verbs import SyncWorkflowHandle
 from holdfast.engine.use_cases.transactional_outbox import TransactionWork
 from holdfast.engine.views import ExecutionInfo, History, RecoveryReport
 from holdfast.errors import (
@@ -46,6 +49,7 @@ __all__ = [
     "ApplicationFailure",
     "ChildHandle",
     "ChildWorkflowFailed",
+    "Client",
     "Context",
     "EncodedPayload",
     "Engine",
@@ -68,6 +72,8 @@ __all__ = [
     "SignalResponse",
     "SignalWithStartResponse",
     "Status",
+    "SyncClient",
+    "SyncWorkflowHandle",
     "TransactionActivity",
     "TransactionWork",
     "Winner",

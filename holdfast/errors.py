@@ -44,6 +44,7 @@
     ├── ExecutionBlocked            raised by `result()` if it is not to wait for a blocked execution
     ├── ResultTimedOut              raised by `result(timeout=…)`; also a TimeoutError
     ├── EngineClosed
+    ├── ConnectionRefused           what takes calls for a database is another user's, or not what it should be
     ├── WrongEventLoop              an engine was awaited in another loop than its own
     ├── DeterminismError
     │   ├── NonDeterminismError     replay issued another command than history records
@@ -318,6 +319,10 @@ class EngineClosed(HoldfastError):
     """The engine was not opened yet, or is shut down; those who wait for a result then get this too."""
 
 
+class ConnectionRefused(HoldfastError):
+    """A client may not speak to the process that owns a database, or cannot: it is another user's, or of another version."""
+
+
 class WrongEventLoop(HoldfastError):
     """A method of an engine was awaited in another event loop than the one in which the engine was opened."""
 
@@ -492,6 +497,7 @@ STATUS_CODES: Mapping[type[HoldfastError], int] = {
     ExecutionBlocked: 409,
     ResultTimedOut: 504,
     EngineClosed: 503,
+    ConnectionRefused: 403,
     StoreError: 500,
     StoreUnavailable: 503,
     HoldfastError: 500,

@@ -25,6 +25,8 @@ class LogEvent(StrEnum):
     SIGNAL_REJECTED = "signal_rejected"
     DEAD_LETTER = "dead_letter"
     DEAD_LETTER_DISCARDED = "dead_letter_discarded"
+    WAITS_FOREVER = "waits_forever"
+    LONG_HISTORY = "long_history"
 
     # --- activities as they run ---
     ACTIVITY_STILL_RUNS = "activity_still_runs"
@@ -33,6 +35,11 @@ class LogEvent(StrEnum):
     TRANSACTION_REPEATED = "transaction_repeated"
     OFFERS_NOT_TAKEN = "offers_not_taken"
     OFFER_NOT_READ = "offer_not_read"
+
+    # --- calls of other processes ---
+    CLIENTS_NOT_SERVED = "clients_not_served"
+    CLIENT_CUT_OFF = "client_cut_off"
+    CLIENT_CALL_FAILED = "client_call_failed"
 
     # --- who waits for a result ---
     RESULT_WAITS_FOR_BLOCKED = "result_waits_for_blocked"

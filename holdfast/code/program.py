@@ -10,6 +10,7 @@ import asyncio
 import contextvars
 import sys
 from collections.abc import Callable, Iterable, Sequence
+from functools import partial
 from typing import TYPE_CHECKING, Any, Final
 
 from holdfast.code import guard
@@ -312,7 +313,7 @@ class CodeProgram:
             if type(event) in events.UNASKED:
                 return
             if type(event) not in GIVEN:
-                raise unasked(self._name(), event, turn.first + index - 1, self._waiting_place())
+                raise unasked(self._name(), event, turn.first + index - 1, _find_waiting_place(self._main))
             begin = index
             while index < len(history) and type(history[index]) not in GIVEN:
                 index += 1
@@ -320,7 +321,7 @@ class CodeProgram:
             self.issuer.replay_with(recorded)
             self._give(event)
             issued = self.issuer.take_commands()
-            places = Places(self._place, self._waiting_place)
+            places = Places(self._place, partial(_find_waiting_place, self._main))
             compare(self._name(), issued, recorded, turn.first + begin, places, self.issuer.deprecated_patches)
 
     def _name(self) -> str:
@@ -330,9 +331,6 @@ class CodeProgram:
         place = self.issuer.places.get(id(command))
         code = self.definition.function.__code__
         return f" at {place}" if place else f" in {code.co_qualname} ({code.co_filename}:{code.co_firstlineno})"
-
-    def _waiting_place(self) -> str:
-        return find_waiting(self._main.get_coro()) if self._main is not None else ""
 
     def _block(self, error: DeterminismError | _Escaped) -> Step:
         return Step([commands.Block(error=self._describe(error))])
@@ -379,3 +377,8 @@ def _unwrap(error: BaseException | None) -> BaseException | None:
     while found is not error and isinstance(found, BaseExceptionGroup):
         found = found.exceptions[0]
     return found
+
+
+def _find_waiting_place(main: WorkflowTask[Any] | None) -> str:
+    """Where the code of a workflow waits; empty if it has not begun."""
+    return "" if main is None else find_waiting(main.get_coro())

@@ -6,12 +6,14 @@ from typing import TYPE_CHECKING, Any, Generic, Protocol, TypeVar
 
 import msgspec
 
+from holdfast.core.ids import check_identifier
 from holdfast.core.instants import Duration
 from holdfast.core.options import OnBlocked
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
 
+    from holdfast.code.definitions import Workflow
     from holdfast.engine.views import ExecutionInfo, History
 
 R = TypeVar("R")
@@ -80,11 +82,13 @@ class ExecutionVerbs(Protocol):
         """Signal an open execution, once per `request_id`. Raises ExecutionNotFound or ExecutionClosed."""
         ...
 
-    async def cancel(self, target: str, reason: str = "", *, org: str, connection: Any = None) -> bool:
+    async def cancel(
+        self, target: str, reason: str = "", *, org: str, request_id: str | None = None, connection: Any = None
+    ) -> bool:
         """Ask an execution to cancel; False if it is closed."""
         ...
 
-    async def terminate(self, target: str, reason: str = "", *, org: str) -> bool:
+    async def terminate(self, target: str, reason: str = "", *, org: str, request_id: str | None = None) -> bool:
         """End an execution at once; False if it is closed."""
         ...
 
@@ -167,14 +171,24 @@ class WorkflowHandle(Generic[R]):
             target, name, value, org=self.org, request_id=request_id, headers=headers, connection=connection
         )
 
-    async def cancel(self, reason: str = "", *, connection: Any = None) -> bool:
+    async def cancel(self, reason: str = "", *, request_id: str | None = None, connection: Any = None) -> bool:
         """Ask the execution to cancel; False if it is closed. With `connection`, as part of the caller's own transaction."""
         target = await self._find() if connection is None else self._address
-        return await self._engine.cancel(target, reason, org=self.org, connection=connection)
+        return await self._engine.cancel(target, reason, org=self.org, request_id=request_id, connection=connection)
 
-    async def terminate(self, reason: str = "") -> bool:
+    async def terminate(self, reason: str = "", *, request_id: str | None = None) -> bool:
         """End the execution at once, without running its code; False if it is closed."""
-        return await self._engine.terminate(await self._find(), reason, org=self.org)
+        return await self._engine.terminate(await self._find(), reason, org=self.org, request_id=request_id)
+
+    def bind(self, verbs: ExecutionVerbs) -> WorkflowHandle[R]:
+        """The same handle, which asks somebody else."""
+        return WorkflowHandle(verbs, self.org, self.workflow_id, self.execution_id, created=self.created, hint=self._hint)
 
     def __repr__(self) -> str:
         return f"<handle of {self.workflow_id!r} ({self.execution_id or 'newest'})>"
+
+
+def make_handle(verbs: ExecutionVerbs, target: str, org: str, workflow: Workflow[..., R] | None = None) -> WorkflowHandle[R]:
+    """A handle on an execution, by workflow id or execution id; `workflow` types its result. Raises InvalidIdentifier."""
+    check_identifier(target, "the id of an execution")
+    return WorkflowHandle(verbs, org, target, hint=Any if workflow is None else workflow.result_hint)

@@ -68,6 +68,8 @@ class RuntimeDeps:
     clock: Clock
     node: str
     queue_limits: Mapping[str, int]
+    find_client: Callable[[], Any]
+    """The verbs of the engine, for its activities."""
 
 
 class Runtime:
@@ -95,7 +97,7 @@ class Runtime:
         self.quarantine = Quarantine(living, deps.config.max_lost)
         self.pump = Pump(self._make_services(self._process), self._on_outcome, self._make_may_keep)
         self._forwarder = Forwarder(deps.store, self.pump.submit)
-        self.runner = self._make_runner(deps.queue_limits)
+        self.runner = self._make_runner(deps.queue_limits, deps.find_client)
         self.offers = OfferTaker(
             OfferTakerDeps(
                 store=deps.store,
@@ -173,7 +175,7 @@ class Runtime:
             on_older_row=lambda: self.restores.on_went_back(Regress.EXECUTION),
         )
 
-    def _make_runner(self, queue_limits: Mapping[str, int]) -> ActivityRunner:
+    def _make_runner(self, queue_limits: Mapping[str, int], find_client: Callable[[], Any]) -> ActivityRunner:
         sender = OutcomeSender(self._routes, self._forwarder, submit=self.pump.submit, spawn=self.spawn)
         return ActivityRunner(
             ActivityRunnerDeps(
@@ -186,6 +188,7 @@ class Runtime:
                 send_outcome=sender.send,
                 on_slot_freed=self._on_slot_freed,
                 wait_for_suspect_turns=self.quarantine.wait_until_no_trial,
+                find_client=find_client,
             )
         )
 

@@ -1,13 +1,15 @@
 """The verbs: what can be asked of Holdfast about executions, whoever takes the call.
 
-All who take such calls have these methods with these parameters; tests compare them. What only an engine can do (opening,
-transactions, copies of executions) is not here.
+`Engine` takes calls in process, `Client` takes them to the database or to the process that owns it, and `SyncClient` does so
+for code without an event loop. All have these methods with these parameters; tests compare them, and those of clients are
+written by `python -m tools.facades` from this protocol. What only an engine can do (opening, transactions, copies of
+executions) is not here.
 """
 
 from __future__ import annotations
 
 import builtins
-from collections.abc import Collection
+from collections.abc import Collection, Mapping
 from typing import Any, Protocol, TypeVar, Unpack, overload
 
 from holdfast.code.definitions import Workflow
@@ -67,11 +69,13 @@ class Verbs(Protocol):
         workflow_execution_id: str | None = None,
         org: str = DEFAULT_ORG,
         request_id: str | None = None,
+        headers: Mapping[str, str] | None = None,
         connection: Any = None,
     ) -> SignalResponse:
         """Signal an open execution, by workflow id or execution id. Calls with the same `request_id` deliver one signal.
 
-        `workflow_execution_id` is another name for `target`. Raises ExecutionNotFound or ExecutionClosed.
+        `workflow_execution_id` is another name for `target`. Its code finds the `headers` by `ctx.last_signal_headers`.
+        Raises ExecutionNotFound or ExecutionClosed.
         """
         ...
 

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Awaitable, Callable, Collection, Mapping, Sequence
 from enum import Enum, auto
-from typing import Any, Final, Protocol, TypeAlias, TypeVar
+from typing import Any, Final, Protocol, TypeAlias, TypeVar, runtime_checkable
 
 import msgspec
 
@@ -426,6 +426,15 @@ class Nodes(Protocol):
 
     async def release_lock(self, name: str, node: str) -> None:
         """Stop holding a lock, if this node holds it."""
+        ...
+
+
+@runtime_checkable
+class TimeKeeper(Protocol):
+    """A shared store that tells its own time to whoever sends no heartbeats."""
+
+    async def read_time(self) -> Instant:
+        """The store's time. Raises StoreUnavailable if it is out of reach."""
         ...
 
 

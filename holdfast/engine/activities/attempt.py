@@ -39,15 +39,28 @@ class ActivityInfo(msgspec.Struct, frozen=True):
     headers: Mapping[str, str] = MappingProxyType({})
     """Trace context and the like, which the execution hands on."""
 
+    @property
+    def client(self) -> Any:
+        """The verbs of the engine that runs the activity: start, signal and ask about other executions.
+
+        In an async activity they are awaited, as those of `Client`; in a sync one they block, as those of `SyncClient`.
+        Calls are no part of the activity's result: give them a `request_id`, or a `workflow_id`, since it may run again.
+        """
+        return _current().find_client()
+
 
 class ActivityAttempt:
     """One running attempt: what its function may ask, and what the runner needs to end it."""
 
-    __slots__ = ("cancel_requested", "is_over", "on_beat", "reported", "task")
+    __slots__ = ("cancel_requested", "find_client", "is_over", "on_beat", "reported", "task")
 
-    def __init__(self, task: ActivityTask, on_beat: Callable[[ActivityAttempt], None]) -> None:
+    def __init__(
+        self, task: ActivityTask, on_beat: Callable[[ActivityAttempt], None], find_client: Callable[[], Any]
+    ) -> None:
         self.task = task
         self.on_beat = on_beat
+        self.find_client = find_client
+        """The verbs of the engine, for the thread that asks."""
         self.reported: Payload | None = task.heartbeat
         self.cancel_requested = False
         self.is_over = False

@@ -11,16 +11,17 @@ replaced like that; from then on no attempt of it starts here before one of them
 from __future__ import annotations
 
 from collections import Counter, OrderedDict
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from typing import TYPE_CHECKING, Final, NamedTuple, TypeAlias
 
 from holdfast.activities.definitions import Activity, Executor
 from holdfast.core.effects import ActivityTask
 from holdfast.core.instants import SECOND, Instant
 from holdfast.core.placing import SUSPECT
+from holdfast.engine.clock import call_after
 
 if TYPE_CHECKING:
-    from holdfast.engine.clock import Alarm
+    from holdfast.engine.clock import Alarm, Clock
 
 MOST_ABANDONED: Final = 8
 """How many threads of one activity may go on unheard before no more attempts of it start on the node."""
@@ -28,6 +29,32 @@ ActivityKey: TypeAlias = tuple[str, int]
 """Which activity: (execution id, number)."""
 QueueKey: TypeAlias = tuple[str, str, bool]
 """Those that wait in one line: (queue, name of the activity, whether they are suspects)."""
+
+
+class RateAlarm:
+    """Calls back when a rate limit allows the next queued activity to start. One alarm at a time."""
+
+    def __init__(self, clock: Clock, slots: ActivitySlots, on_due: Callable[[], None]) -> None:
+        self._clock = clock
+        self._slots = slots
+        self._on_due = on_due
+        self._alarm: Alarm | None = None
+
+    def set(self) -> None:
+        """Set the alarm, if an activity waits for a rate limit and none is set."""
+        now = self._clock.now()
+        at = self._slots.next_rate_at(now)
+        if at is not None and self._alarm is None:
+            self._alarm = call_after(self._clock, at - now, self._ring)
+
+    def _ring(self) -> None:
+        self._alarm = None
+        self._on_due()
+
+    def cancel(self) -> None:
+        """Let the alarm, if one is set, not ring."""
+        if self._alarm is not None:
+            self._alarm.cancel()
 
 
 class SlotLimit:

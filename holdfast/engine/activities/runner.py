@@ -26,7 +26,7 @@ from holdfast.core.options import TimeoutKind
 from holdfast.core.payloads import Payload
 from holdfast.engine.activities.attempt import ActivityAttempt, current
 from holdfast.engine.activities.left_behind import leave_behind
-from holdfast.engine.activities.limits import ActivitySlots, WaitingAttempt
+from holdfast.engine.activities.limits import ActivitySlots, RateAlarm, WaitingAttempt
 from holdfast.engine.activities.outcomes_in_transit import OutcomesInTransit
 from holdfast.engine.activities.processes import ProcessPool, RaisedElsewhere
 from holdfast.engine.activities.running import AttemptTimeouts, BegunAttempts, RunningAttempt
@@ -42,7 +42,7 @@ from holdfast.log_events import LogEvent
 if TYPE_CHECKING:
     from holdfast.engine.activities.beginnings import Beginnings
     from holdfast.engine.activities.transactions import TransactionRunner
-    from holdfast.engine.clock import Alarm, Clock
+    from holdfast.engine.clock import Clock
     from holdfast.engine.config import Config
 
 log = logging.getLogger("holdfast.activities")
@@ -73,6 +73,8 @@ class ActivityRunnerDeps:
     """Called whenever an attempt has ended."""
     wait_for_suspect_turns: Callable[[], Awaitable[None]]
     """Awaited before a suspect starts: until no turn is under way that may end the process."""
+    find_client: Callable[[], Any]
+    """The verbs of the engine, as the thread that asks can use them."""
 
 
 class ActivityRunner:
@@ -88,6 +90,7 @@ class ActivityRunner:
         self._on_slot_freed = deps.on_slot_freed
         self._wait_for_suspect_turns = deps.wait_for_suspect_turns
         self._beginnings = deps.beginnings
+        self._find_client = deps.find_client
         self._running: dict[tuple[str, int], RunningAttempt] = {}
         """The present attempt of each activity."""
         self.begun = BegunAttempts()
@@ -105,7 +108,7 @@ class ActivityRunner:
         self._timeouts = AttemptTimeouts(deps.clock, self._expire)
         self._threads = ActivityThreads(config.max_threads)
         self._processes = ProcessPool(config.max_processes)
-        self._rate_alarm: Alarm | None = None
+        self._rate_alarm = RateAlarm(deps.clock, self.slots, self._admit_waiting)
         self._is_closing = False
         self.outcomes = OutcomesInTransit()
         self.started = 0
@@ -174,10 +177,10 @@ class ActivityRunner:
             if limit is not None
         ]
         self.slots.enqueue(WaitingAttempt(activity, task, alarms))
-        self._watch_rate()
+        self._rate_alarm.set()
 
     def _launch(self, activity: Activity[..., Any], task: ActivityTask) -> None:
-        attempt = ActivityAttempt(task, self._on_beat)
+        attempt = ActivityAttempt(task, self._on_beat, self._find_client)
         running = RunningAttempt(activity, attempt, self._clock.now())
         key = (task.execution_id, task.event.number)
         earlier = self._running.get(key)
@@ -191,17 +194,7 @@ class ActivityRunner:
     def _admit_waiting(self) -> None:
         for activity, task in self.slots.admit_waiting(self._clock.now()):
             self._launch(activity, task)
-        self._watch_rate()
-
-    def _watch_rate(self) -> None:
-        now = self._clock.now()
-        at = self.slots.next_rate_at(now)
-        if at is not None and self._rate_alarm is None:
-            self._rate_alarm = call_after(self._clock, at - now, self._on_rate)
-
-    def _on_rate(self) -> None:
-        self._rate_alarm = None
-        self._admit_waiting()
+        self._rate_alarm.set()
 
     # --- running ---
 
@@ -466,8 +459,7 @@ class ActivityRunner:
         self._is_closing = True
         self.unfinished.extend(self.slots.waiting)
         self.slots.clear()
-        if self._rate_alarm is not None:
-            self._rate_alarm.cancel()
+        self._rate_alarm.cancel()
         wanted = _find_tasks(running for running in self.begun if not running.attempt.is_over)
         if wanted and grace > 0:
             await asyncio.wait(wanted, timeout=grace)

@@ -3,19 +3,17 @@
 from __future__ import annotations
 
 import logging
-from typing import TYPE_CHECKING, Final
+from typing import TYPE_CHECKING
 
 import msgspec
+
+from holdfast.log_events import LogEvent, tag_execution
 
 if TYPE_CHECKING:
     from holdfast.core.execution import Execution
     from holdfast.engine.turns.taken_turns import TakenTurn
 
 log = logging.getLogger("holdfast.engine")
-
-WAITS_FOREVER: Final = "waits_forever"
-LONG_HISTORY: Final = "long_history"
-"""The codes of the two warnings, which every version gives them: `record.event`."""
 
 
 class HistoryWarnings(msgspec.Struct, frozen=True):
@@ -49,7 +47,7 @@ def _warn_of_waiting(execution: Execution) -> None:
         execution.workflow_id,
         execution.execution_id,
         f", at {place}" if place else "",
-        extra=_describe(execution, WAITS_FOREVER),
+        extra=tag_execution(LogEvent.WAITS_FOREVER, execution),
     )
 
 
@@ -63,20 +61,10 @@ def _warn_of_length(execution: Execution, size: int) -> None:
         execution.execution_id,
         execution.sequence,
         size,
-        extra=_describe(execution, LONG_HISTORY) | {"history_length": execution.sequence, "history_bytes": size},
+        extra=tag_execution(LogEvent.LONG_HISTORY, execution, history_length=execution.sequence, history_bytes=size),
     )
 
 
 def _crosses(before: int, now: int, limit: int) -> bool:
     """Whether a size reached the limit, or a doubling of it: that is one more bit of how often the limit is in it."""
     return (now // limit).bit_length() > (before // limit).bit_length()
-
-
-def _describe(execution: Execution, event: str) -> dict[str, object]:
-    return {
-        "event": event,
-        "org": execution.org,
-        "workflow": execution.workflow,
-        "workflow_id": execution.workflow_id,
-        "execution_id": execution.execution_id,
-    }

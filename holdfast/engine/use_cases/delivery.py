@@ -121,7 +121,7 @@ class Delivery:
         version, queue = options.get("version"), options.get("queue")
         definition = self._catalog.find(workflow, version, org)
         if "workflow_input" in options:
-            args = _take_input(args, kwargs, options["workflow_input"])
+            args = take_input(args, kwargs, options["workflow_input"])
         encoded = definition.encode_input(args, kwargs, self._config.payload_limit)
         execution_id = make_execution_id(self._clock.now(), self._entropy(62))
         start = Start(
@@ -256,7 +256,7 @@ def choose_target(target: str, workflow_execution_id: str | None) -> str:
     return workflow_execution_id
 
 
-def _take_input(args: Sequence[Any], kwargs: Mapping[str, Any], workflow_input: Any) -> Sequence[Any]:
+def take_input(args: Sequence[Any], kwargs: Mapping[str, Any], workflow_input: Any) -> Sequence[Any]:
     """The arguments of a start whose only one is given as `workflow_input`."""
     if args or kwargs:
         raise InvalidArguments(

@@ -4,10 +4,10 @@ from __future__ import annotations
 
 import builtins
 from collections.abc import Sequence
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 from holdfast.engine.nodes.roster import NodeInfo, list_nodes
-from holdfast.engine.results import find_following, read_closing, to_value
+from holdfast.engine.results import Ending, find_following, read_closing
 from holdfast.engine.rows import to_turns
 from holdfast.engine.use_cases.backlogs import QueueBacklog, read_backlog
 from holdfast.engine.use_cases.inboxes import add_inbox, may_be_stuck
@@ -49,15 +49,15 @@ class Queries:
         info = add_unheard(info, self._here.node, self._here.runner.begun.find_unheard(info.execution_id))
         return await add_inbox(self._store, info) if may_be_stuck(info) else info
 
-    async def result(self, org: str, target: str) -> Any:
-        """The result of an execution as plain JSON values; None while it is open. Raises a WorkflowError if it has none."""
+    async def ending(self, org: str, target: str) -> Ending | None:
+        """How an execution ended, or the last run of its chain; None while that is open. Raises ExecutionNotFound."""
         while True:
             row = await self._delivery.find_or_raise(org, target, "query")
             if row.closed_at is None:
                 return None
             closing = await read_closing(self._store, row.execution_id)
             if (following := find_following(closing)) is None:
-                return to_value(closing, Any, row.workflow_id, row.execution_id)
+                return Ending(closing, row.workflow_id, row.execution_id)
             target = following
 
     async def history(self, org: str, target: str) -> History:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Iterable, Mapping
+from collections.abc import Collection, Iterable, Mapping
 from datetime import datetime
 from typing import Any, Final, TypedDict
 
@@ -80,6 +80,7 @@ class ExecutionCounts(msgspec.Struct, frozen=True, kw_only=True):
 
 def make_page_filter(options: PageOptions) -> ExecutionFilter:
     """The filter of the store for a page. Raises InvalidArguments that says what is wrong."""
+    _check_names(options, PageOptions.__optional_keys__, "list")
     limit = options.get("limit", 100)
     if type(limit) is not int or not 1 <= limit <= MOST_PER_PAGE:
         raise InvalidArguments(f"Expected limit to be between 1 and 10,000, but it is {limit!r}.")
@@ -93,7 +94,16 @@ def make_page_filter(options: PageOptions) -> ExecutionFilter:
 
 def make_count_filter(conditions: SearchConditions) -> ExecutionFilter:
     """The filter of the store for a count, which looks for one more than is counted."""
+    _check_names(conditions, SearchConditions.__optional_keys__, "count")
     return make_filter(conditions, before=None, limit=MOST_COUNTED + 1, scan=MOST_LOOKED_AT)
+
+
+def _check_names(given: Mapping[str, Any], known: Collection[str], verb: str) -> None:
+    unknown = sorted(given.keys() - known)
+    if unknown:
+        raise InvalidArguments(
+            f"Expected conditions that {verb} knows, but {unknown[0]!r} is none. They are: {', '.join(sorted(known))}."
+        )
 
 
 def make_filter(conditions: SearchConditions, *, before: str | None, limit: int, scan: int) -> ExecutionFilter:

@@ -41,6 +41,10 @@ class PostgresNodes:
         nodes = sorted([own, *(row for row in stored if row is not before)], key=lambda one: one.node)
         return HeartbeatReply(now, nodes, next_due, has_inbox, has_offers, before)
 
+    async def read_time(self) -> Instant:
+        """The server's time, or that of `clock`; see `TimeKeeper`."""
+        return int((await self._fetch("read_time"))[0][0]) if self._clock is None else self._clock()
+
     async def list_nodes(self) -> list[NodeRow]:
         return [NodeRow(*row) for row in await self._fetch("list_nodes")]
 

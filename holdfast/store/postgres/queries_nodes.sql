@@ -28,6 +28,10 @@ CROSS JOIN (
     FROM (SELECT * FROM holdfast.nodes ORDER BY node) AS sorted
 ) AS before;
 
+-- name: read_time
+-- For clients, which send no heartbeats.
+SELECT (extract(epoch FROM clock_timestamp()) * 1000000)::bigint;
+
 -- name: find_timeline
 SELECT substr(pg_walfile_name(pg_current_wal_lsn()), 1, 8);
 

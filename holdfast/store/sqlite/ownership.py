@@ -13,6 +13,7 @@ import msgspec
 
 from holdfast.core.instants import Instant, to_datetime
 from holdfast.errors import StoreOwned
+from holdfast.store.endpoints import Endpoint
 from holdfast.store.sqlite.failures import translate_os
 
 if sys.platform == "win32":
@@ -35,6 +36,8 @@ class Owner(msgspec.Struct, frozen=True):
     pid: int
     host: str
     since: str
+    endpoint: Endpoint | None = None
+    """Where it takes calls of other processes; None while it does not."""
 
 
 _HELD_BY_ANOTHER: Final = frozenset({errno.EAGAIN, errno.EACCES, errno.EDEADLK})
@@ -61,6 +64,9 @@ class Ownership:
         self._database = database
         self._file = database.with_name(database.name + ".owner")
         self._fd: int | None = None
+        self._owner: Owner | None = None
+        self.before: Owner | None = None
+        """The owner before this one, if it ended without letting go."""
 
     def take(self, now: Instant) -> None:
         """Become the owner. Raises StoreOwned, with the owner's name, if there is one."""
@@ -82,14 +88,31 @@ class Ownership:
                 _HELD.add(fd)
             else:
                 os.close(fd)  # the last owner removed it between our opening and our locking
-        owner = Owner(os.getpid(), socket.gethostname(), to_datetime(now).isoformat())
+        self.before = _read(self._fd)
+        self._owner = Owner(os.getpid(), socket.gethostname(), to_datetime(now).isoformat())
         try:
             os.ftruncate(self._fd, 0)
-            os.lseek(self._fd, 0, os.SEEK_SET)
-            os.write(self._fd, msgspec.json.encode(owner) + b"\n")
+            self._write(self._fd, self._owner)
         except OSError as error:
             self.give_up()
             raise translate_os(error, "become the owner of", self._database) from error
+
+    def announce(self, endpoint: Endpoint) -> None:
+        """Tell others where this process takes calls. Who reads half of it finds no owner, and looks again."""
+        if self._fd is None or self._owner is None:
+            return
+        self._owner = msgspec.structs.replace(self._owner, endpoint=endpoint)
+        try:
+            self._write(self._fd, self._owner)
+        except OSError as error:
+            raise translate_os(error, "write into", self._file) from error
+
+    @staticmethod
+    def _write(fd: int, owner: Owner) -> None:
+        text = msgspec.json.encode(owner) + b"\n"
+        os.lseek(fd, 0, os.SEEK_SET)
+        os.write(fd, text)
+        os.ftruncate(fd, len(text))
 
     def give_up(self) -> None:
         """Let the next one have it. Idempotent; a forked child's call does nothing."""
@@ -122,6 +145,20 @@ class Ownership:
             '(`uvicorn --workers 1`). For several processes take PostgreSQL (`Engine("postgresql://…")`); to start, signal '
             f'and query from others, use `holdfast.Client("sqlite:///{self._database}")`, which asks the owner.'
         )
+
+
+def read_owner(database: Path) -> Owner | None:
+    """Who owns a database, or did until it ended without letting go; None if nobody does, or it has just begun to."""
+    try:
+        fd = os.open(database.with_name(database.name + ".owner"), os.O_RDONLY)
+    except FileNotFoundError:
+        return None
+    except OSError as error:
+        raise translate_os(error, "read the owner of", database) from error
+    try:
+        return _read(fd)
+    finally:
+        os.close(fd)
 
 
 def _read(fd: int) -> Owner | None:

@@ -31,6 +31,9 @@ PRAGMA synchronous = FULL;
 -- name: use_write_ahead_log
 PRAGMA journal_mode = WAL;
 
+-- name: read_application_id
+PRAGMA application_id;
+
 -- name: read_schema_version
 PRAGMA user_version;
 

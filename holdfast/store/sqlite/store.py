@@ -25,6 +25,7 @@ from holdfast.store.contract import (
     UserFunction,
     WakeReason,
 )
+from holdfast.store.endpoints import Endpoint
 from holdfast.store.rows import (
     ActivityRow,
     BacklogRow,
@@ -142,6 +143,15 @@ class SqliteStore:
         self._connections.close()
         self._in_flight.abandon()
         self._ownership.give_up()
+
+    def announce(self, endpoint: Endpoint) -> None:
+        """Write beside the file where this process takes calls; see `OwnedStore`."""
+        self._require_writer()
+        self._ownership.announce(endpoint)
+
+    def find_left_endpoint(self) -> Endpoint | None:
+        """Where the owner before this one took calls, if it ended without tidying up; see `OwnedStore`."""
+        return None if self._ownership.before is None else self._ownership.before.endpoint
 
     def make_transferable(self) -> Transferable:
         """For taking everything elsewhere; see `PersistentStore`."""

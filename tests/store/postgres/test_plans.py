@@ -287,7 +287,7 @@ def test_every_statement_of_a_batch_is_looked_at() -> None:
         "set_for_transaction", "read_transaction_id", "read_transaction_status", "lock_workflow_ids",
         "lock_request_keys", "put_inbox", "put_dead_letters", "list_nodes", "leave", "expire", "remove_nodes",
         "forget_processes", "take_lock", "release_lock", "notify", "enlist", "replace_execution",
-        "find_timeline",
+        "find_timeline", "read_time",
     }  # fmt: skip
 
     assert names - told_apart - trivial == set(BATCH) | set(OTHERS)

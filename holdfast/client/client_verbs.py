@@ -1,0 +1,197 @@
+"""The verbs of a client. Written by `python -m tools.facades`: change the protocol, and run it again."""
+
+from __future__ import annotations
+
+import builtins
+from collections.abc import Collection, Mapping
+from typing import Any, TypeVar, Unpack, overload
+
+from holdfast.client.reaches import Reach, is_keyed
+from holdfast.code.definitions import Workflow
+from holdfast.core.ids import DEFAULT_ORG
+from holdfast.core.instants import Duration
+from holdfast.core.options import OnBlocked
+from holdfast.engine.handles import SignalResponse, SignalWithStartResponse, WorkflowHandle, make_handle
+from holdfast.engine.nodes.roster import NodeInfo
+from holdfast.engine.use_cases.backlogs import QueueBacklog
+from holdfast.engine.use_cases.searching import ExecutionCounts, ExecutionList, PageOptions, SearchConditions
+from holdfast.engine.use_cases.start_options import SignalWithStartOptions, StartOptions
+from holdfast.engine.views import DeadLetter, ExecutionInfo, History
+
+R = TypeVar("R")
+
+
+class ClientVerbs:
+    """The verbs, each handed to whatever reaches the database."""
+
+    @property
+    def _reach(self) -> Reach:
+        """What reaches the database. Raises EngineClosed if it is not connected."""
+        raise NotImplementedError
+
+    async def start(
+        self,
+        workflow: Workflow[..., R] | str,
+        *args: Any,
+        org: str = DEFAULT_ORG,
+        connection: Any = None,
+        **options: Unpack[StartOptions],
+    ) -> WorkflowHandle[R]:
+        """Start a workflow, or find the open execution that has the workflow id; `created` of the handle tells which.
+
+        Keywords that are no options are arguments of the workflow. With `connection`, the start is part of the caller's own
+        transaction on it, on PostgreSQL.
+        """
+        return (
+            await self._reach.write(
+                lambda verbs: verbs.start(workflow, *args, org=org, connection=connection, **options),
+                is_safe=is_keyed(options),
+            )
+        ).bind(self)
+
+    async def signal_with_start_workflow(
+        self,
+        workflow_id: str,
+        workflow: Workflow[..., Any] | str,
+        *args: Any,
+        signal_name: str,
+        signal_value: Any = None,
+        org: str = DEFAULT_ORG,
+        connection: Any = None,
+        **options: Unpack[SignalWithStartOptions],
+    ) -> SignalWithStartResponse:
+        """Signal the open execution that has the workflow id, or start one that has the signal, in one transaction."""
+        return await self._reach.write(
+            lambda verbs: verbs.signal_with_start_workflow(
+                workflow_id,
+                workflow,
+                *args,
+                signal_name=signal_name,
+                signal_value=signal_value,
+                org=org,
+                connection=connection,
+                **options,
+            ),
+            is_safe=is_keyed(options),
+        )
+
+    async def signal_workflow(
+        self,
+        target: str = "",
+        signal_name: str = "",
+        signal_value: Any = None,
+        *,
+        workflow_execution_id: str | None = None,
+        org: str = DEFAULT_ORG,
+        request_id: str | None = None,
+        headers: Mapping[str, str] | None = None,
+        connection: Any = None,
+    ) -> SignalResponse:
+        """Signal an open execution, by workflow id or execution id. Calls with the same `request_id` deliver one signal.
+
+        `workflow_execution_id` is another name for `target`. Its code finds the `headers` by `ctx.last_signal_headers`.
+        Raises ExecutionNotFound or ExecutionClosed.
+        """
+        return await self._reach.write(
+            lambda verbs: verbs.signal_workflow(
+                target,
+                signal_name,
+                signal_value,
+                workflow_execution_id=workflow_execution_id,
+                org=org,
+                request_id=request_id,
+                headers=headers,
+                connection=connection,
+            ),
+            is_safe=request_id is not None,
+        )
+
+    async def cancel(
+        self, target: str, reason: str = "", *, org: str = DEFAULT_ORG, request_id: str | None = None, connection: Any = None
+    ) -> bool:
+        """Ask an execution to cancel: its code sees CancelledError and may clean up. Returns False if it is closed."""
+        return await self._reach.write(
+            lambda verbs: verbs.cancel(target, reason, org=org, request_id=request_id, connection=connection),
+            is_safe=request_id is not None,
+        )
+
+    async def terminate(
+        self, target: str, reason: str = "", *, org: str = DEFAULT_ORG, request_id: str | None = None
+    ) -> bool:
+        """End an execution at once, without running its code. Returns False if it is closed."""
+        return await self._reach.write(
+            lambda verbs: verbs.terminate(target, reason, org=org, request_id=request_id), is_safe=request_id is not None
+        )
+
+    async def retry_blocked(self, target: str, *, org: str = DEFAULT_ORG) -> bool:
+        """Retry a blocked execution, after its code was fixed. Returns False if it is not blocked."""
+        return await self._reach.write(lambda verbs: verbs.retry_blocked(target, org=org), is_safe=False)
+
+    @overload
+    def handle(self, target: str, *, org: str = DEFAULT_ORG) -> WorkflowHandle[Any]: ...
+
+    @overload
+    def handle(self, target: str, *, org: str = DEFAULT_ORG, workflow: Workflow[..., R]) -> WorkflowHandle[R]: ...
+
+    def handle(self, target: str, *, org: str = DEFAULT_ORG, workflow: Workflow[..., R] | None = None) -> WorkflowHandle[R]:
+        """A handle on an execution, by workflow id or execution id; `workflow` types its result."""
+        return make_handle(self, target, org, workflow)
+
+    async def find_started(self, workflow_id: str, execution_id: str, *, org: str = DEFAULT_ORG) -> str:
+        """The id of the execution that a start in a caller's transaction led to; for handles. Raises ExecutionNotFound."""
+        return await self._reach.read(lambda verbs: verbs.find_started(workflow_id, execution_id, org=org))
+
+    async def query_status(self, target: str, *, org: str = DEFAULT_ORG) -> ExecutionInfo:
+        """The present status of an execution, and what it waits for. Raises ExecutionNotFound."""
+        return await self._reach.read(lambda verbs: verbs.query_status(target, org=org))
+
+    async def query_result(self, target: str, *, org: str = DEFAULT_ORG) -> Any:
+        """The result of an execution as plain JSON values; None while it is open. Raises a WorkflowError if it has none."""
+        return await self._reach.read(lambda verbs: verbs.query_result(target, org=org))
+
+    async def wait_for_result(
+        self,
+        target: str,
+        hint: Any = Any,
+        *,
+        org: str = DEFAULT_ORG,
+        timeout: Duration | None = None,
+        on_blocked: OnBlocked | None = None,
+    ) -> Any:
+        """Wait until an execution ends and return its result, decoded as `hint`; `handle(…).result()` calls this.
+
+        Raises ResultTimedOut after `timeout`; ExecutionBlocked if `on_blocked` is "raise", and the execution is blocked.
+        """
+        return await self._reach.wait(target, hint, org=org, timeout=timeout, on_blocked=on_blocked)
+
+    async def history(self, target: str, *, org: str = DEFAULT_ORG) -> History:
+        """The whole history of an execution. Raises ExecutionNotFound."""
+        return await self._reach.read(lambda verbs: verbs.history(target, org=org))
+
+    async def list(self, **options: Unpack[PageOptions]) -> ExecutionList:
+        """List the executions for which all conditions hold, newest first; `cursor` of the list leads to the next page."""
+        return await self._reach.read(lambda verbs: verbs.list(**options))
+
+    async def count(self, **conditions: Unpack[SearchConditions]) -> ExecutionCounts:
+        """Count executions by status, under the conditions of `list`; up to 10,000 of them."""
+        return await self._reach.read(lambda verbs: verbs.count(**conditions))
+
+    async def backlog(self) -> builtins.list[QueueBacklog]:
+        """What waits to be done, by org and queue. Counts end at 10,000."""
+        return await self._reach.read(lambda verbs: verbs.backlog())
+
+    async def nodes(self) -> builtins.list[NodeInfo]:
+        """The nodes that work on the store, or did so until recently, sorted by name. A client is none."""
+        return await self._reach.read(lambda verbs: verbs.nodes())
+
+    async def dead_letters(self, *, org: str = DEFAULT_ORG, limit: int = 100, after: int = 0) -> builtins.list[DeadLetter]:
+        """Envelopes that could not be handled, with the reasons, oldest first."""
+        return await self._reach.read(lambda verbs: verbs.dead_letters(org=org, limit=limit, after=after))
+
+    async def requeue_dead_letters(self, ids: Collection[int], *, org: str = DEFAULT_ORG) -> int:
+        """Put dead letters back into their inboxes. Returns how many of the ids there were."""
+        return await self._reach.write(lambda verbs: verbs.requeue_dead_letters(ids, org=org), is_safe=False)
+
+    async def discard_dead_letters(self, ids: Collection[int], *, org: str = DEFAULT_ORG) -> int:
+        """Delete dead letters. Returns how many of the ids there were."""
+        return await self._reach.write(lambda verbs: verbs.discard_dead_letters(ids, org=org), is_safe=False)

@@ -1,0 +1,151 @@
+"""Calls that go directly to a database: an engine that has no code, takes no work and is no node.
+
+Theory of operation
+-------------------
+An engine's batches already do everything that is needed for executions whose code is on other nodes: a start registers
+the execution, with its start in its inbox; what is sent to an open one becomes a row of its inbox; terminating needs no
+code. So this is an engine with an empty catalog. Its pump runs batches for its own requests only and never looks for work:
+it claims nothing, fires no timer and takes no activity. It sends no heartbeats: `nodes` does not list it, and nobody takes
+over from it.
+
+Ends of executions are learnt by the nodes' wake-ups, and by a look every few seconds while somebody waits: one query for
+all. On a shared store the time is the store's: it is asked for when the client opens, and every minute.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import logging
+from collections.abc import Iterable
+from typing import TYPE_CHECKING, Any, Final
+
+from holdfast.client.definitions import NamedWorkflows
+from holdfast.engine.clock import StoreClock
+from holdfast.engine.encoded_store import find_bare_store
+from holdfast.engine.engine import Engine
+from holdfast.engine.runtime import Runtime
+from holdfast.engine.transfer.marks import refuse_moved
+from holdfast.engine.views import RecoveryReport
+from holdfast.errors import EngineClosed, NotOurDatabase, StoreError, StoreMoved
+from holdfast.store.contract import TimeKeeper, WakeReason
+from holdfast.store.transfer import PersistentStore
+
+if TYPE_CHECKING:
+    from holdfast.activities.definitions import Activity
+    from holdfast.code.definitions import Workflow
+    from holdfast.engine.catalog import Catalog
+    from holdfast.engine.runtime import RuntimeDeps
+    from holdfast.store.contract import Store
+
+log = logging.getLogger("holdfast.client")
+
+LOOK_INTERVAL: Final = 2.0
+"""Seconds between two looks for ends of executions of which no wake-up told."""
+CLOCK_INTERVAL: Final = 30
+"""After so many looks the store is asked for its time, and whether executions that somebody waits for are gone."""
+_NOTHING_FOUND: Final = RecoveryReport(resumed=0, waiting=0, timers=0, taken_over=0, blocked=0, inbox=0)
+
+
+class CallRuntime(Runtime):
+    """The parts of an engine that takes calls alone: its pump runs batches for its own requests and nothing else."""
+
+    _keeper: asyncio.Task[None] | None = None
+
+    async def open(self) -> RecoveryReport:
+        """Connect to a database that is there, and begin to take calls. On a shared one, a missing schema is made."""
+        store = self._store
+        try:
+            await _open_existing(store)
+        except NotOurDatabase:
+            if store.exclusive:
+                raise
+            await store.open()
+        try:
+            await refuse_moved(store)
+            await self._ask_time()
+            store.on_wake(self._on_wake)
+            self.membership.peers.note_wake_up()  # whoever is there: a client wakes them all
+            self.is_open = True
+            self.pump.drain()
+            self.pump.start()
+        except BaseException:
+            self.is_open = False
+            await self.pump.kill()
+            await store.close()
+            raise
+        if not store.exclusive:
+            self._keeper = asyncio.get_running_loop().create_task(self._keep_looking(), name="holdfast-client")
+        return _NOTHING_FOUND
+
+    async def close(self) -> None:
+        """Finish what was asked, and disconnect."""
+        self.is_open = False
+        if self._keeper is not None:
+            self._keeper.cancel()
+        await self.pump.stop()
+        for task in list(self.background):
+            await task
+        self._forget(EngineClosed("Expected to wait for a result, but the client was closed. Ask another."))
+        try:
+            await self._store.forget_processes([self._process])
+        except StoreError as error:
+            log.debug("what this client had in flight stays marked: %s", error)
+        await self._store.close()
+
+    async def _keep_looking(self) -> None:
+        looks = 0
+        while True:
+            await asyncio.sleep(LOOK_INTERVAL)
+            looks += 1
+            try:
+                if self.result_waiters.watched:
+                    await self.remote_results.look()
+                await refuse_moved(self._store)
+                if looks % CLOCK_INTERVAL == 0:
+                    await self._ask_time()
+                    await self.remote_results.look_for_missing()
+            except StoreMoved as error:
+                self._tell_replaced(error)
+                return
+            except StoreError as error:
+                log.debug("the client could not look for ends of executions, and tries again: %s", error)
+
+    async def _ask_time(self) -> None:
+        store = find_bare_store(self._store)
+        if isinstance(self._clock, StoreClock) and isinstance(store, TimeKeeper):
+            asked = self._clock.steady()
+            now = await store.read_time()
+            self._clock.synchronise(asked, self._clock.steady(), now)
+
+    def _on_wake(self, why: WakeReason) -> None:
+        if why is WakeReason.ENDS and self.result_waiters.watched:
+            self.spawn(self.remote_results.look())
+
+
+async def _open_existing(store: Store) -> None:
+    bare = find_bare_store(store)
+    if isinstance(bare, PersistentStore):
+        await bare.open_existing()
+    else:
+        await bare.open()
+
+
+class DirectVerbs(Engine):
+    """The verbs on a database itself, without code. On a file that one process owns, it is the owner while it is open."""
+
+    _runs_code = False
+
+    def _make_catalog(
+        self,
+        workflows: Iterable[Workflow[..., Any]],
+        activities: Iterable[Activity[..., Any]],
+    ) -> Catalog:
+        return NamedWorkflows()
+
+    def _make_runtime(self, deps: RuntimeDeps) -> Runtime:
+        return CallRuntime(deps, self._on_replaced)
+
+    def _check_open(self) -> None:
+        if self._replaced_by is not None:
+            raise self._replaced_by
+        super()._check_open()

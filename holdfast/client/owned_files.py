@@ -1,0 +1,192 @@
+"""Calls for a SQLite file: through the process that owns it, or on the file itself while nobody does.
+
+Theory of operation
+-------------------
+Who owns the file, and where that process takes calls, is written beside it. A call goes there. While nobody owns the file,
+reads are done on it read-only, and what changes something makes this process the owner for as long as such calls last.
+
+Owners come and go meanwhile. A call of which nothing was sent, or which the owner refused because it was ending, is made
+again, for `PATIENCE` seconds. One that was sent and not answered is made again only if that is safe: it changes nothing, or
+it carries a request id or an idempotency key. Any other raises OutcomeUnknown.
+
+Calls are sent in the order in which they are made: whoever comes while others wait for the connection waits behind them.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import time
+from collections.abc import AsyncIterator, Awaitable, Callable
+from contextlib import asynccontextmanager
+from pathlib import Path
+from typing import Any, Final, TypeVar
+
+from holdfast.client.direct import DirectVerbs
+from holdfast.client.file_queries import FileQueries
+from holdfast.client.links import Link, LinkLost, connect
+from holdfast.client.socket_verbs import SocketVerbs
+from holdfast.core.instants import SECOND, Duration, to_micros
+from holdfast.core.options import OnBlocked
+from holdfast.engine.payload_codecs import PayloadCodec
+from holdfast.engine.verbs import Verbs
+from holdfast.errors import ConnectionRefused, EngineClosed, OutcomeUnknown, ResultTimedOut, StoreOwned
+from holdfast.store.sqlite.opening import require_file
+from holdfast.store.sqlite.ownership import Owner, read_owner
+
+T = TypeVar("T")
+
+PATIENCE: Final = 20.0
+"""Seconds for which a call is tried while an owner begins or ends. An engine that ends may take ten for its activities."""
+_SHORTEST_PAUSE: Final = 0.01
+_LONGEST_PAUSE: Final = 0.25
+_WAIT_PAUSE: Final = 0.5
+"""Seconds between two looks for an owner, or for the end of an execution, while nobody owns the file."""
+
+
+class OwnedFile:
+    """Takes calls to whoever owns a database file."""
+
+    def __init__(self, path: Path, codec: PayloadCodec | None = None) -> None:
+        self.path = path
+        self._codec = codec
+        self._link: Link | None = None
+        self._connecting = asyncio.Lock()
+        self._finders = 0
+        """How many calls wait for a connection."""
+        self._borrowing = asyncio.Lock()
+        self._borrowed: DirectVerbs | None = None
+        self._borrowers = 0
+
+    async def open(self) -> None:
+        """See that there is a database. Raises NotOurDatabase."""
+        require_file(self.path)
+
+    async def close(self) -> None:
+        """End the connection, if there is one."""
+        if self._link is not None:
+            await self._link.close()
+
+    async def read(self, call: Callable[[Verbs], Awaitable[T]]) -> T:
+        """Ask the owner, or read the file."""
+
+        async def read_file() -> T:
+            queries: Any = FileQueries(self.path, self._codec)
+            return await call(queries)
+
+        return await self._call(call, read_file, is_safe=True)
+
+    async def write(self, call: Callable[[Verbs], Awaitable[T]], *, is_safe: bool) -> T:
+        """Let the owner do it, or become the owner for it. `is_safe`: doing it twice does no harm."""
+
+        async def borrow() -> T:
+            async with self._borrow() as verbs:
+                return await call(verbs)
+
+        return await self._call(call, borrow, is_safe=is_safe)
+
+    async def wait(
+        self,
+        target: str,
+        hint: Any = Any,
+        *,
+        org: str,
+        timeout: Duration | None = None,
+        on_blocked: OnBlocked | None = None,
+    ) -> Any:
+        """Wait for the end of an execution, whoever owns the file meanwhile, and while nobody does."""
+        ends_at = None if timeout is None else time.monotonic() + to_micros(timeout, "the timeout of a result") / SECOND
+        while True:
+            left = None if ends_at is None else max(0.0, ends_at - time.monotonic())
+            link = await self._find_link()
+            if link is not None:
+                try:
+                    verbs = SocketVerbs(link)
+                    return await verbs.wait_for_result(target, hint, org=org, timeout=left, on_blocked=on_blocked)
+                except (LinkLost, EngineClosed):
+                    pass
+            else:
+                ending = await FileQueries(self.path, self._codec).find_ending(target, org=org)
+                if ending is not None:
+                    return ending.to_value(hint)
+                if left == 0.0:
+                    raise ResultTimedOut(
+                        f"Expected execution '{target}' to end within {timeout}, but it has not, and nobody owns "
+                        f"'{self.path}'. Start an engine."
+                    )
+            await asyncio.sleep(_WAIT_PAUSE if left is None else min(_WAIT_PAUSE, left))
+
+    # --- inside ---
+
+    async def _call(
+        self, call: Callable[[Verbs], Awaitable[T]], without_owner: Callable[[], Awaitable[T]], *, is_safe: bool
+    ) -> T:
+        give_up, pause = time.monotonic() + PATIENCE, _SHORTEST_PAUSE
+        while True:
+            link = self._link
+            if self._finders or link is None or not link.is_open:
+                link = await self._find_link()
+            try:
+                if link is None:
+                    return await without_owner()
+                return await call(SocketVerbs(link))
+            except LinkLost as lost:
+                if lost.was_sent and not is_safe:
+                    raise OutcomeUnknown(
+                        f"Expected an answer of the process that owns '{self.path}', but it ended first. Look whether it "
+                        "happened, then try again; a call with request_id=… is repeated by itself."
+                    ) from None
+                error: Exception = self._describe_silence(read_owner(self.path))
+            except (StoreOwned, EngineClosed) as refusal:
+                error = refusal if isinstance(refusal, StoreOwned) else self._describe_silence(read_owner(self.path))
+            if time.monotonic() > give_up:
+                raise error
+            await asyncio.sleep(pause)
+            pause = min(2 * pause, _LONGEST_PAUSE)
+
+    async def _find_link(self) -> Link | None:
+        """A connection to the owner; None if nobody can be reached. Raises ConnectionRefused."""
+        self._finders += 1
+        try:
+            async with self._connecting:
+                if self._link is not None and self._link.is_open:
+                    return self._link
+                owner = read_owner(self.path)
+                if owner is None or owner.endpoint is None:
+                    return None
+                try:
+                    self._link = await connect(owner.endpoint)
+                except (OSError, TimeoutError):
+                    return None  # it ended without tidying up, or is about to
+                return self._link
+        finally:
+            self._finders -= 1
+
+    @asynccontextmanager
+    async def _borrow(self) -> AsyncIterator[Verbs]:
+        """Own the file while calls last: the first to come opens it, the last to go lets it go. Raises StoreOwned."""
+        async with self._borrowing:
+            if self._borrowed is None:
+                verbs = DirectVerbs(f"sqlite:///{self.path}", codec=self._codec)
+                await verbs.open()
+                self._borrowed = verbs
+            borrowed = self._borrowed
+            self._borrowers += 1
+        try:
+            yield borrowed
+        finally:
+            self._borrowers -= 1
+            if not self._borrowers:
+                await asyncio.shield(self._give_back())
+
+    async def _give_back(self) -> None:
+        async with self._borrowing:
+            if not self._borrowers and self._borrowed is not None:
+                borrowed, self._borrowed = self._borrowed, None
+                await borrowed.shutdown()
+
+    def _describe_silence(self, owner: Owner | None) -> Exception:
+        who = "the process that owns it" if owner is None else f"process {owner.pid} on host '{owner.host}', which owns it,"
+        return ConnectionRefused(
+            f"Expected to reach '{self.path}', but {who} does not answer. It may be of an older Holdfast, or on another "
+            "machine: stop it, or ask there."
+        )

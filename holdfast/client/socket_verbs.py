@@ -1,0 +1,270 @@
+"""The verbs over a connection to the process that owns a database file.
+
+Values are checked and encoded here, as an engine does it: whoever calls gets the same errors, and what travels is JSON.
+"""
+
+from __future__ import annotations
+
+import builtins
+from collections.abc import Collection, Mapping
+from datetime import datetime, timedelta
+from typing import Any, Final, TypeVar, Unpack, overload
+
+import msgspec
+
+from holdfast.client.links import Link
+from holdfast.code.definitions import Workflow
+from holdfast.core import payloads
+from holdfast.core.ids import DEFAULT_ORG, check_identifier
+from holdfast.core.instants import Duration
+from holdfast.core.options import OnBlocked, separate_options
+from holdfast.core.retry import RetryPolicy
+from holdfast.engine.handles import SignalResponse, SignalWithStartResponse, WorkflowHandle, make_handle
+from holdfast.engine.nodes.roster import NodeInfo
+from holdfast.engine.results import Ending
+from holdfast.engine.serving.messages import Call, Page, Started
+from holdfast.engine.use_cases.backlogs import QueueBacklog
+from holdfast.engine.use_cases.delivery import take_input
+from holdfast.engine.use_cases.searching import ExecutionCounts, ExecutionList, PageOptions, SearchConditions
+from holdfast.engine.use_cases.start_options import (
+    SIGNAL_WITH_START_OPTIONS,
+    START_OPTIONS,
+    SignalWithStartOptions,
+    StartOptions,
+)
+from holdfast.engine.views import DeadLetter, ExecutionInfo, History
+from holdfast.errors import ConnectionRefused, InvalidArguments, UnknownWorkflow
+
+R = TypeVar("R")
+T = TypeVar("T")
+
+LARGEST: Final = 512 * 1024 * 1024
+"""More than any engine takes: which limit counts, the owner says."""
+
+
+class SocketVerbs:
+    """Takes calls to the owner of a database. Raises LinkLost where the connection ends before the answer."""
+
+    def __init__(self, link: Link) -> None:
+        self._link = link
+
+    # --- starting and signalling ---
+
+    async def start(
+        self,
+        workflow: Workflow[..., R] | str,
+        *args: Any,
+        org: str = DEFAULT_ORG,
+        connection: Any = None,
+        **options: Unpack[StartOptions],
+    ) -> WorkflowHandle[R]:
+        """Start a workflow that the owner has, or find the open execution that has the workflow id."""
+        _refuse_connection(connection)
+        name, hint, inputs, named = _encode_start(workflow, args, options, START_OPTIONS)
+        started = await self._call("start", Started, [name], {"org": org, **named}, inputs)
+        return WorkflowHandle(
+            self, org, started.workflow_id, started.execution_id or None, created=started.created, hint=hint
+        )
+
+    async def signal_with_start_workflow(
+        self,
+        workflow_id: str,
+        workflow: Workflow[..., Any] | str,
+        *args: Any,
+        signal_name: str,
+        signal_value: Any = None,
+        org: str = DEFAULT_ORG,
+        connection: Any = None,
+        **options: Unpack[SignalWithStartOptions],
+    ) -> SignalWithStartResponse:
+        """Signal the open execution that has the workflow id, or start one that has the signal, in one transaction."""
+        _refuse_connection(connection)
+        value = payloads.encode(signal_value, f"the value of signal '{signal_name}'", LARGEST).data
+        name, _, inputs, named = _encode_start(workflow, args, options, SIGNAL_WITH_START_OPTIONS)
+        named |= {"org": org, "signal_name": signal_name, "signal_value": value}
+        return await self._call("signal_with_start_workflow", SignalWithStartResponse, [workflow_id, name], named, inputs)
+
+    async def signal_workflow(
+        self,
+        target: str = "",
+        signal_name: str = "",
+        signal_value: Any = None,
+        *,
+        workflow_execution_id: str | None = None,
+        org: str = DEFAULT_ORG,
+        request_id: str | None = None,
+        headers: Mapping[str, str] | None = None,
+        connection: Any = None,
+    ) -> SignalResponse:
+        """Signal an open execution, by workflow id or execution id, once per `request_id`."""
+        _refuse_connection(connection)
+        named = {
+            "signal_value": payloads.encode(signal_value, f"the value of signal '{signal_name}'", LARGEST).data,
+            "workflow_execution_id": workflow_execution_id,
+            "org": org,
+            "request_id": request_id,
+            "headers": headers,
+        }
+        return await self._call("signal_workflow", SignalResponse, [target, signal_name], named)
+
+    async def cancel(
+        self,
+        target: str,
+        reason: str = "",
+        *,
+        org: str = DEFAULT_ORG,
+        request_id: str | None = None,
+        connection: Any = None,
+    ) -> bool:
+        """Ask an execution to cancel; False if it is closed."""
+        _refuse_connection(connection)
+        return await self._call("cancel", bool, [target, reason], {"org": org, "request_id": request_id})
+
+    async def terminate(
+        self, target: str, reason: str = "", *, org: str = DEFAULT_ORG, request_id: str | None = None
+    ) -> bool:
+        """End an execution at once; False if it is closed."""
+        return await self._call("terminate", bool, [target, reason], {"org": org, "request_id": request_id})
+
+    async def retry_blocked(self, target: str, *, org: str = DEFAULT_ORG) -> bool:
+        """Retry a blocked execution; False if it is not blocked."""
+        return await self._call("retry_blocked", bool, [target], {"org": org})
+
+    # --- asking ---
+
+    @overload
+    def handle(self, target: str, *, org: str = DEFAULT_ORG) -> WorkflowHandle[Any]: ...
+    @overload
+    def handle(self, target: str, *, org: str = DEFAULT_ORG, workflow: Workflow[..., R]) -> WorkflowHandle[R]: ...
+    def handle(self, target: str, *, org: str = DEFAULT_ORG, workflow: Workflow[..., R] | None = None) -> WorkflowHandle[R]:
+        """A handle on an execution, by workflow id or execution id; `workflow` types its result."""
+        return make_handle(self, target, org, workflow)
+
+    async def find_started(self, workflow_id: str, execution_id: str, *, org: str = DEFAULT_ORG) -> str:
+        """The id of the execution that a start in a caller's transaction led to."""
+        return await self._call("find_started", str, [workflow_id, execution_id], {"org": org})
+
+    async def query_status(self, target: str, *, org: str = DEFAULT_ORG) -> ExecutionInfo:
+        """The present status of an execution, and what it waits for."""
+        return await self._call("query_status", ExecutionInfo, [target], {"org": org})
+
+    async def query_result(self, target: str, *, org: str = DEFAULT_ORG) -> Any:
+        """The result of an execution as plain JSON values; None while it is open."""
+        found = await self._call("find_ending", builtins.list[Ending], [target], {"org": org})
+        return found[0].to_value() if found else None
+
+    async def wait_for_result(
+        self,
+        target: str,
+        hint: Any = Any,
+        *,
+        org: str = DEFAULT_ORG,
+        timeout: Duration | None = None,
+        on_blocked: OnBlocked | None = None,
+    ) -> Any:
+        """Wait until an execution ends and return its result, decoded as `hint`."""
+        named = {"org": org, "timeout": timeout, "on_blocked": on_blocked}
+        return (await self._call("wait_for_ending", Ending, [target], named)).to_value(hint)
+
+    async def history(self, target: str, *, org: str = DEFAULT_ORG) -> History:
+        """The whole history of an execution."""
+        return await self._call("history", History, [target], {"org": org})
+
+    async def list(self, **options: Unpack[PageOptions]) -> ExecutionList:
+        """List the executions for which all conditions hold, newest first."""
+        page = await self._call("list", Page, [], _to_plain(options))
+        found = ExecutionList(page.executions)
+        found.cursor = page.cursor
+        return found
+
+    async def count(self, **conditions: Unpack[SearchConditions]) -> ExecutionCounts:
+        """Count executions by status, under the conditions of `list`."""
+        return await self._call("count", ExecutionCounts, [], _to_plain(conditions))
+
+    async def backlog(self) -> builtins.list[QueueBacklog]:
+        """What waits to be done, by org and queue."""
+        return await self._call("backlog", builtins.list[QueueBacklog], [], {})
+
+    async def nodes(self) -> builtins.list[NodeInfo]:
+        """The nodes that work on the store: the owner, and those before it."""
+        return await self._call("nodes", builtins.list[NodeInfo], [], {})
+
+    # --- dead letters ---
+
+    async def dead_letters(self, *, org: str = DEFAULT_ORG, limit: int = 100, after: int = 0) -> builtins.list[DeadLetter]:
+        """Envelopes that could not be handled, with the reasons, oldest first."""
+        named = {"org": org, "limit": limit, "after": after}
+        return await self._call("dead_letters", builtins.list[DeadLetter], [], named)
+
+    async def requeue_dead_letters(self, ids: Collection[int], *, org: str = DEFAULT_ORG) -> int:
+        """Put dead letters back into their inboxes; how many of the ids there were."""
+        return await self._call("requeue_dead_letters", int, [[*ids]], {"org": org})
+
+    async def discard_dead_letters(self, ids: Collection[int], *, org: str = DEFAULT_ORG) -> int:
+        """Delete dead letters; how many of the ids there were."""
+        return await self._call("discard_dead_letters", int, [[*ids]], {"org": org})
+
+    # --- inside ---
+
+    async def _call(
+        self, verb: str, kind: type[T], positional: builtins.list[Any], named: Mapping[str, Any], inputs: Any = None
+    ) -> T:
+        times = {name: value for name, value in named.items() if isinstance(value, datetime)}
+        seconds = {name: value.total_seconds() for name, value in named.items() if isinstance(value, timedelta)}
+        retry = named.get("retry")
+        others = {*times, *seconds, *(["retry"] if isinstance(retry, RetryPolicy) else [])}
+        plain = {name: value for name, value in named.items() if name not in others}
+        try:
+            call = Call(verb, positional, inputs, plain, times, seconds, retry if "retry" in others else None)
+            answer = await self._link.call(call)
+        except TypeError as error:  # an argument of a kind that JSON does not have
+            raise InvalidArguments(f"Expected arguments of '{verb}' that JSON can hold, but {error}.") from None
+        try:
+            return msgspec.json.decode(answer, type=kind)
+        except msgspec.MsgspecError as error:
+            raise ConnectionRefused(
+                f"Expected an answer to '{verb}' that can be read, but {error}. Use one version of Holdfast on both sides."
+            ) from error
+
+
+def _encode_start(
+    workflow: Workflow[..., Any] | str, args: tuple[Any, ...], keywords: Mapping[str, Any], names: frozenset[str]
+) -> tuple[str, Any, msgspec.Raw, dict[str, Any]]:
+    """A start's workflow by name, the type of its result, its arguments as a JSON array, and all that is named."""
+    options, kwargs = separate_options(keywords, names)
+    given = args
+    if "workflow_input" in options:
+        given = tuple(take_input(args, kwargs, options.pop("workflow_input")))
+    if isinstance(workflow, Workflow):
+        encoded = workflow.encode_input(given, kwargs, LARGEST)
+        return workflow.name, workflow.result_hint, encoded.data, options
+    if not isinstance(workflow, str):
+        raise UnknownWorkflow(
+            f"Expected a workflow or the name of one, but got {getattr(workflow, '__name__', workflow)!r}. Decorate it with "
+            "@workflow, or pass its name."
+        )
+    what = f"the arguments of workflow '{check_identifier(workflow, 'the name of a workflow')}'"
+    for name, value in kwargs.items():
+        options[name] = payloads.encode(value, f"argument '{name}' of workflow '{workflow}'", LARGEST).data
+    return workflow, Any, payloads.encode(list(given), what, LARGEST).data, options
+
+
+def _to_plain(conditions: Mapping[str, Any]) -> dict[str, Any]:
+    """The conditions of a search as JSON can hold them."""
+    plain = dict(conditions)
+    workflow, status = plain.get("workflow"), plain.get("status", ())
+    if isinstance(workflow, Workflow):
+        plain["workflow"] = workflow.name
+    if not isinstance(status, str):
+        plain["status"] = [*status]
+    if isinstance(plain.get("metadata"), Mapping):
+        plain["metadata"] = dict(plain["metadata"])
+    return plain
+
+
+def _refuse_connection(connection: Any) -> None:
+    if connection is not None:
+        raise InvalidArguments(
+            "Expected no connection, since a SQLite file has one owner, but one was given. Leave it out, or do it all "
+            "within engine.transaction(fn) in the process that owns the file."
+        )

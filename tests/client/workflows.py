@@ -1,0 +1,54 @@
+"""What the processes of these tests run."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from datetime import datetime
+from typing import Any
+
+from holdfast import Activity, ApplicationFailure, Context, Workflow, activity, activity_info, workflow
+
+
+@dataclass
+class Item:
+    name: str
+    at: datetime
+
+
+@workflow
+async def order(ctx: Context, item: Item, count: int = 1) -> Item:
+    await ctx.wait_for_signal("paid", str)
+    return Item(f"{item.name}*{count}", item.at)
+
+
+@workflow
+async def collect(ctx: Context, count: int) -> list[Any]:
+    return [await ctx.wait_for_signal("value") for _ in range(count)]
+
+
+@workflow
+async def fails(ctx: Context) -> None:
+    raise ApplicationFailure("no stock", type="OutOfStock", details={"left": 0})
+
+
+@activity
+async def signal_async(target: str) -> str:
+    client = activity_info().client
+    await client.signal_workflow(target, "value", "from the loop", request_id="a")
+    return str((await client.query_status(target)).workflow)
+
+
+@activity
+def signal_in_thread(target: str) -> str:
+    client = activity_info().client
+    client.signal_workflow(target, "value", "from a thread", request_id="b")
+    return str(client.handle(target).status().workflow)
+
+
+@workflow
+async def calls(ctx: Context, target: str) -> list[str]:
+    return [await ctx.run(signal_async, target), await ctx.run(signal_in_thread, target)]
+
+
+WORKFLOWS: list[Workflow[..., Any]] = [order, collect, fails, calls]
+ACTIVITIES: list[Activity[..., Any]] = [signal_async, signal_in_thread]
