@@ -357,7 +357,13 @@ class WorkflowError(HoldfastError):
 
 
 class WorkflowFailed(WorkflowError):
-    """The workflow raised; `type`, `details` and `message` say what."""
+    """The workflow raised. `type`, `message`, `details` and `trace` say what, as recorded.
+
+    `__cause__` is the exception itself, made again from the record, with the chain of those that led to it.
+    """
+
+    trace = ""
+    """Where it was raised, a line per frame, as recorded."""
 
     def __init__(
         self, message: str, *, type: str = "", details: Any = None, workflow_id: str = "", execution_id: str = ""
@@ -391,8 +397,11 @@ class StepError(HoldfastError):
     """Something that the workflow asked for did not succeed.
 
     Built from history alone, so that `except` matches on replay as it did at first.
-    `type` is the name of the original exception's class.
+    `type` is the name of the original exception's class, `message` what it said, `__cause__` the exception made again.
     """
+
+    trace = ""
+    """Where the original exception was raised, a line per frame, as recorded."""
 
     def __init__(self, message: str, *, name: str = "", type: str = "", details: Any = None, attempt: int = 0) -> None:
         super().__init__(message)
@@ -407,7 +416,7 @@ class ActivityError(StepError):
 
 
 class ActivityFailed(ActivityError):
-    """The activity raised, and no attempt is left."""
+    """The activity raised, and no attempt is left. It is of the class that was raised too, where that is known."""
 
 
 class ActivityTimedOut(ActivityError):
@@ -445,14 +454,13 @@ class SideEffectFailed(StepError):
 class ApplicationFailure(Exception):
     """Raise it in an activity or a workflow to control what is recorded.
 
-    `type` is what a workflow compares; `details` is any JSON value; `non_retryable` ends the attempts at once.
+    `type` is what a workflow compares (by default the name of the class); `details` is any JSON value; `non_retryable` ends
+    the attempts at once.
     """
 
-    def __init__(
-        self, message: str, *, type: str = "ApplicationFailure", details: Any = None, non_retryable: bool = False
-    ) -> None:
+    def __init__(self, message: str, *, type: str | None = None, details: Any = None, non_retryable: bool = False) -> None:
         super().__init__(message)
-        self.type = type
+        self.type = self.__class__.__name__ if type is None else type
         self.details = details
         self.non_retryable = non_retryable
 

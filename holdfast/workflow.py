@@ -2,16 +2,18 @@
 
 from __future__ import annotations
 
-from collections.abc import Awaitable, Callable
+from collections.abc import Awaitable, Callable, Sequence
 from typing import Any, Concatenate, ParamSpec, TypeVar, overload
 
 from holdfast.activities.definitions import (
     Activity,
+    ActivityLimits,
     Executor,
     TransactionActivity,
     check_transaction,
     choose_executor,
     make_options,
+    unwrap_method,
 )
 from holdfast.code.context import Context
 from holdfast.code.definitions import Versioning, Workflow, check_versioning
@@ -82,6 +84,7 @@ def activity(
     executor: str | None = None,
     max_concurrent: int | None = None,
     rate_per_second: float | None = None,
+    errors: Sequence[type[Exception]] = (),
 ) -> _ActivityDecorator: ...
 def activity(
     function: Any = None,
@@ -99,11 +102,14 @@ def activity(
     executor: str | None = None,
     max_concurrent: int | None = None,
     rate_per_second: float | None = None,
+    errors: Sequence[type[Exception]] = (),
 ) -> Any:
     """Make a function an activity: it may do anything, runs at least once, and its recorded result counts once.
 
     Async functions run in the loop, sync ones in threads; `executor='process'` runs a sync function in a process. The
-    default retry is without end, with growing pauses: give `Retry(max_attempts=…)` to bound it.
+    default retry is without end, with growing pauses: give `Retry(max_attempts=…)` to bound it. Workflows can catch what it
+    raises by its class: built-in ones, those that its module or the workflow's knows by name, and those in `errors`.
+    In the body of a class it makes a method an activity: `Engine(…, activities=[*collect(an_object)])`.
 
     With `at_most_once=True` the function is called at most once, whatever ends the process: the beginning is committed
     before the call, which costs one commit more, and if the end is never reported the workflow gets ActivityLost. There is
@@ -126,9 +132,9 @@ def activity(
 
     def decorate(function: Any) -> Activity[..., Any]:
         chosen = _name_of(function, "activity") if name is None else name
-        return Activity(
-            function, chosen, options, choose_executor(function, executor, chosen), max_concurrent, rate_per_second
-        )
+        limits = ActivityLimits(max_concurrent, rate_per_second)
+        place = choose_executor(unwrap_method(function), executor, chosen)
+        return Activity(function, chosen, options, place, limits, errors)
 
     return decorate if function is None else decorate(function)
 
@@ -148,6 +154,7 @@ def transaction(
     schedule_to_close: Duration | None = None,
     max_concurrent: int | None = None,
     rate_per_second: float | None = None,
+    errors: Sequence[type[Exception]] = (),
 ) -> _TransactionDecorator: ...
 def transaction(
     function: Any = None,
@@ -161,6 +168,7 @@ def transaction(
     schedule_to_close: Duration | None = None,
     max_concurrent: int | None = None,
     rate_per_second: float | None = None,
+    errors: Sequence[type[Exception]] = (),
 ) -> Any:
     """Make a function an activity whose SQL commits together with its result, for `ctx.transaction`.
 
@@ -180,8 +188,9 @@ def transaction(
 
     def decorate(function: Any) -> TransactionActivity[..., Any]:
         chosen = _name_of(function, "transaction") if name is None else name
-        check_transaction(function, chosen)
-        return TransactionActivity(function, chosen, options, Executor.LOOP, max_concurrent, rate_per_second)
+        check_transaction(unwrap_method(function), chosen)
+        limits = ActivityLimits(max_concurrent, rate_per_second)
+        return TransactionActivity(function, chosen, options, Executor.LOOP, limits, errors)
 
     return decorate if function is None else decorate(function)
 
@@ -221,6 +230,11 @@ def _check_limits(max_concurrent: Any, rate_per_second: Any) -> None:
 
 
 def _name_of(function: Any, what: str) -> str:
+    if isinstance(function, Activity | Workflow):
+        raise InvalidDefinition(
+            f"Expected @{what} to decorate a function, but {function!r} is decorated already. Use it as it is."
+        )
+    function = unwrap_method(function)
     name = getattr(function, "__name__", None)
     if not callable(function) or name is None or name == "<lambda>":
         raise InvalidDefinition(

@@ -25,6 +25,12 @@ def test_every_error_is_drawn_in_the_tree() -> None:
     assert [name for name in classes if name not in tree] == []
 
 
+def test_every_error_is_importable_from_the_package() -> None:
+    classes = [name for name, one in vars(errors).items() if inspect.isclass(one) and issubclass(one, Exception)]
+
+    assert [name for name in classes if name not in holdfast.__all__] == []
+
+
 def test_every_error_has_a_status_code() -> None:
     for one in vars(errors).values():
         if inspect.isclass(one) and issubclass(one, errors.HoldfastError):

@@ -6,9 +6,10 @@ Both kinds of programs call them: workflows as code, and processes as models. So
 from __future__ import annotations
 
 import inspect
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 from enum import StrEnum
-from typing import TYPE_CHECKING, Any, Generic, ParamSpec, Self, TypeVar
+from types import MethodType
+from typing import TYPE_CHECKING, Any, Concatenate, Final, Generic, ParamSpec, Self, TypeVar, overload
 
 import msgspec
 
@@ -23,6 +24,8 @@ if TYPE_CHECKING:
     from collections.abc import Callable
 
 P = ParamSpec("P")
+Q = ParamSpec("Q")
+S = TypeVar("S")
 R_co = TypeVar("R_co", covariant=True)
 
 
@@ -34,8 +37,27 @@ class Executor(StrEnum):
     PROCESS = "process"
 
 
+class ActivityLimits(msgspec.Struct, frozen=True):
+    """How many attempts of an activity may run at once on a node, and how many may begin per second on all of them."""
+
+    max_concurrent: int | None = None
+    rate_per_second: float | None = None
+
+
+NO_LIMITS: Final = ActivityLimits()
+
+
+class Binding(StrEnum):
+    """What the first parameter of an activity's function is bound to when it is looked up in a class or an object."""
+
+    NONE = "none"
+    """To nothing: a function, a static method, or a method that is bound already."""
+    OBJECT = "object"
+    CLASS = "class"
+
+
 class Activity(Generic[P, R_co]):
-    """An activity: a function with side effects, sync or async."""
+    """An activity: a function with side effects, sync or async. Or a method: then objects of its class have it bound."""
 
     label: str = ""
     """What people call one call of it: `with_options(name=…)`."""
@@ -48,17 +70,54 @@ class Activity(Generic[P, R_co]):
         name: str,
         options: ActivityOptions,
         executor: Executor,
-        max_concurrent: int | None = None,
-        rate_per_second: float | None = None,
+        limits: ActivityLimits = NO_LIMITS,
+        errors: Sequence[type[Exception]] = (),
     ) -> None:
         self.name = check_identifier(name, "the name of an activity")
-        self.function = function
+        self.binding = Binding.CLASS if isinstance(function, classmethod) else Binding.NONE
+        self._is_static = isinstance(function, staticmethod)
+        self.function = function = unwrap_method(function)
         self.options = options
         self.executor = executor
-        self.max_concurrent = max_concurrent
-        self.rate_per_second = rate_per_second
-        self.signature = Signature(function, f"activity '{name}'", skip=self.skipped_parameters)
+        self.max_concurrent = limits.max_concurrent
+        self.rate_per_second = limits.rate_per_second
+        self.errors = check_errors(errors, name)
+        """The exceptions that workflows catch by their class although the function's module has no such name."""
+        self.signature = self._read_signature()
         self.__doc__ = function.__doc__
+
+    def _read_signature(self) -> Signature:
+        skip = self.skipped_parameters + (self.binding is not Binding.NONE)
+        return Signature(self.function, f"activity '{self.name}'", skip=skip)
+
+    def __set_name__(self, owner: type, name: str) -> None:
+        """Called by the body of a class: the function is a method, unless it came from elsewhere and has no `self`."""
+        if self._is_static or self.binding is not Binding.NONE or isinstance(self.function, MethodType):
+            return
+        qualname = getattr(self.function, "__qualname__", "")
+        first = next(iter(inspect.signature(self.function).parameters), "")
+        if first == "self" or qualname.rpartition(".")[0] == owner.__qualname__:
+            self.binding = Binding.OBJECT
+            self.signature = self._read_signature()
+
+    @overload
+    def __get__(
+        self: Activity[Concatenate[S, Q], R_co], instance: S | None, owner: type[S] | None = None
+    ) -> Activity[Q, R_co]: ...
+    @overload
+    def __get__(self, instance: Any, owner: type[Any] | None = None) -> Activity[P, R_co]: ...
+    def __get__(self, instance: Any, owner: type[Any] | None = None) -> Activity[..., Any]:
+        """The activity as it is looked up in an object or a class: bound to it, if it is a method of that kind."""
+        if self.binding is Binding.CLASS:
+            return self._bind(type(instance) if owner is None else owner)
+        return self._bind(instance) if self.binding is Binding.OBJECT and instance is not None else self
+
+    def _bind(self, target: Any) -> Self:
+        bound = type(self).__new__(type(self))
+        bound.__dict__.update(self.__dict__)
+        bound.binding = Binding.NONE
+        bound.function = MethodType(self.function, target)
+        return bound
 
     def __call__(self, *args: Any, **kwargs: Any) -> Any:
         """Call the function itself, for unit tests of its logic."""
@@ -186,6 +245,19 @@ def _check_single_attempt(changes: dict[str, Any], base: ActivityOptions) -> Non
         )
 
 
+def check_errors(errors: Sequence[type[Exception]], name: str) -> tuple[type[Exception], ...]:
+    """What an activity was given as `errors=[…]`. Raises InvalidDefinition for what is no class of exceptions."""
+    given: Any = errors
+    found = tuple(given) if isinstance(given, Iterable) else (given,)
+    for one in found:
+        if not (isinstance(one, type) and issubclass(one, Exception)):
+            raise InvalidDefinition(
+                f"Expected errors=[…] of activity '{name}' to hold classes of exceptions, but found {one!r}. "
+                "Write for instance errors=[CardDeclined]."
+            )
+    return found
+
+
 def choose_executor(function: Callable[..., Any], executor: str | None, name: str) -> Executor:
     """Async functions run in the loop, sync ones in threads, others in processes when asked."""
     is_async = inspect.iscoroutinefunction(function)
@@ -200,12 +272,28 @@ def choose_executor(function: Callable[..., Any], executor: str | None, name: st
     if is_async != (chosen is Executor.LOOP):
         kind = "an async function runs in the loop" if is_async else "a sync function needs a thread or a process"
         raise InvalidDefinition(f"Expected activity '{name}' to run in a {chosen}, but {kind}. Leave executor out.")
+    if chosen is Executor.PROCESS:
+        check_processable(function, name)
     if chosen is Executor.PROCESS and "<locals>" in getattr(function, "__qualname__", "<locals>"):
         raise InvalidDefinition(
             f"Expected activity '{name}' to run in a process, but it is defined inside of a function, where another process "
             "cannot find it. Move it to the level of its module."
         )
     return chosen
+
+
+def unwrap_method(function: Any) -> Any:
+    """The function in a classmethod or staticmethod; any other as it is."""
+    return function.__func__ if isinstance(function, classmethod | staticmethod) else function
+
+
+def check_processable(function: Callable[..., Any], name: str) -> None:
+    """Raises InvalidDefinition for a method of an object: another process has no such object."""
+    if isinstance(function, MethodType) and not isinstance(function.__self__, type):
+        raise InvalidDefinition(
+            f"Expected activity '{name}' to run in a process, but it is a method, whose object is in this process alone. "
+            "Make it a function at the level of its module or a static method, or leave executor='process' out."
+        )
 
 
 def check_transaction(function: Callable[..., Any], name: str) -> None:
@@ -232,15 +320,35 @@ def index_activities(activities: Iterable[Activity[..., Any]]) -> dict[str, Acti
     found: dict[str, Activity[..., Any]] = {}
     for activity in activities:
         if not isinstance(activity, Activity):
+            raise _explain_stranger(activity)
+        if activity.binding is Binding.OBJECT:
+            cls = describe_function(activity.function).partition(" ")[0].rpartition(".")[0]
             raise InvalidDefinition(
-                f"Expected every activity given to the engine to be decorated with @activity, "
-                f"but found {getattr(activity, '__name__', activity)!r}. Add the decorator."
+                "Expected every activity given to the engine to be a function or to have its object, but "
+                f"'{activity.name}' is a method of {cls} without one. Write activities=[*collect({cls}(…))]."
             )
+        if activity.executor is Executor.PROCESS:
+            check_processable(activity.function, activity.name)
         other = found.setdefault(activity.name, activity)
-        if other.function is not activity.function:
+        if other.function != activity.function:  # methods are equal if they are of the same object
             raise DuplicateName(
                 f"Expected each activity to have its own name, but two are called '{activity.name}': "
                 f"{describe_function(other.function)} and {describe_function(activity.function)}. "
                 "Rename one: @activity(name='…')."
             )
     return found
+
+
+def _explain_stranger(given: Any) -> InvalidDefinition:
+    """Why something that was given to an engine as an activity is none, and what to do."""
+    expected = "Expected every activity given to the engine to be decorated with @activity, "
+    if isinstance(getattr(given, "__func__", None), Activity):
+        name = given.__func__.name
+        return InvalidDefinition(
+            f"{expected}but @classmethod stands above it at '{name}'. Write @activity above @classmethod."
+        )
+    activities = [name for cls in type(given).__mro__ for name, one in vars(cls).items() if isinstance(one, Activity)]
+    if activities:
+        name = type(given).__name__
+        return InvalidDefinition(f"{expected}but found an object of {name}. Write activities=[*collect({name.lower()})].")
+    return InvalidDefinition(f"{expected}but found {getattr(given, '__name__', given)!r}. Add the decorator.")

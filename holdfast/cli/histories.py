@@ -11,6 +11,7 @@ import msgspec
 from holdfast.cli.databases import Database, database_argument, find_database, org_option, use_database
 from holdfast.cli.executions import read_execution
 from holdfast.cli.modules import find_workflows
+from holdfast.core.failures import drop_traces
 
 if TYPE_CHECKING:
     from holdfast.code.definitions import Workflow
@@ -36,8 +37,8 @@ def history(database: Database, target: str, org: str, as_json: bool, without_tr
 def write_events(events: list[dict[str, Any]], *, with_traces: bool = True) -> str:
     """A list in JSON, one event per line, so that a file kept in a repository shows its changes."""
     for event in events:
-        if not with_traces and isinstance(failure := event.get("failure"), dict):
-            failure.pop("trace", None)  # no replay needs it
+        if not with_traces:
+            drop_traces(event.get("failure"))  # no replay needs them
     lines = ",\n".join(msgspec.json.encode(event).decode() for event in events)
     return f"[\n{lines}\n]"
 

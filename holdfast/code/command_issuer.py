@@ -23,6 +23,7 @@ from holdfast.core.instants import Instant
 from holdfast.core.options import ActivityOptions, Cancellation
 from holdfast.core.payloads import Payload
 from holdfast.core.program_limits import ProgramLimits
+from holdfast.core.rebuilt_errors import KnownErrors, find_sources
 from holdfast.errors import HoldfastError, PayloadError, TurnTooLarge
 
 if TYPE_CHECKING:
@@ -77,6 +78,8 @@ _NOTHING_RECORDED: Final = _Recorded(())
 class StepFuture(WorkflowFuture[Any]):
     """The result of something asked for. Cancelling it withdraws the request."""
 
+    source: Any = None
+    """The activity or the workflow that was asked for, if the code named it by its function."""
     awaits_end: bool = False
     """Of an activity: whether cancelling it waits for the end of its function."""
     is_cancelling: bool = False
@@ -131,6 +134,8 @@ class CommandIssuer:
         """Set once the code has asked for too much, whatever it did about the exception."""
         self.is_replaying = False
         self.values = Values(limits.payload_bytes)
+        self.has_typed_failures = False
+        """Whether exceptions have the class of the original: see `behaviours.TYPED_FAILURES`."""
         self.state: Payload | None = None
         """What the code has set as its state since the last event."""
         self._recorded = _NOTHING_RECORDED
@@ -266,7 +271,9 @@ class CommandIssuer:
             self._refuse_size()
         self.issue(kept)
         if kept.failure is not None:
-            raise make_exception(kept, f"the side effect in {self._definition.signature.what}")
+            raise make_exception(
+                kept, f"the side effect in {self._definition.signature.what}", _find_known(self, self._definition)
+            )
         # What is given must be what replay will give: through JSON and back.
         given: T = payloads.decode(kept.value, Any, "a side effect")
         return given
@@ -344,7 +351,7 @@ class CommandIssuer:
         future = self._steps.pop(event.number, None)
         if future is None or future.done() or future.settle_cancelled():
             return
-        error = make_exception(event, future.label)
+        error = make_exception(event, future.label, _find_known(self, self._definition, future.source))
         if future.failure_as_value:
             future.set_result(error)
         else:
@@ -381,6 +388,14 @@ class CommandIssuer:
             self._taken_back.add(number)
         else:
             self.issue(withdraw(number=number))
+
+
+def _find_known(issuer: CommandIssuer, definition: Workflow[..., Any], source: Any = None) -> KnownErrors | None:
+    """Where the classes of exceptions are looked for that something raised; None if they are not."""
+    if not issuer.has_typed_failures:
+        return None
+    functions = (getattr(source, "function", None), definition.function)
+    return find_sources(*functions, registered=getattr(source, "errors", ()))
 
 
 RESOLVE: Final[dict[type[events.Event], Callable[[CommandIssuer, Any], None]]] = {

@@ -137,7 +137,9 @@ class Context:
                 args, kwargs, issuer.payload_limit, is_checked=issuer.values.is_checked
             )
             hint = activity.signature.result_hint
-            return issuer.run_activity(activity.name, encoded, activity.options, hint, activity.label)
+            future = issuer.run_activity(activity.name, encoded, activity.options, hint, activity.label)
+            future.source = activity
+            return future
         if isinstance(activity, str):
             if kwargs:
                 raise InvalidArguments(
@@ -147,9 +149,10 @@ class Context:
             check_identifier(activity, "the name of an activity")
             encoded = issuer.values.encode(args, f"the arguments of activity '{activity}'")
             return issuer.run_activity(activity, encoded, DEFAULT_OPTIONS, Any)
+        is_below = isinstance(getattr(activity, "__func__", None), Activity)
+        remedy = "Write @activity above @classmethod." if is_below else "Decorate it, or pass its name."
         raise InvalidArguments(
-            f"Expected ctx.run to get a function decorated with @activity, but got {activity!r}. "
-            "Decorate it, or pass its name."
+            f"Expected ctx.run to get a function decorated with @activity, but got {activity!r}. {remedy}"
         )
 
     def transaction(self, function: TransactionActivity[P, R], *args: P.args, **kwargs: P.kwargs) -> asyncio.Future[R]:
@@ -169,7 +172,10 @@ class Context:
         encoded = signature.encode_arguments(
             args, kwargs, self._issuer.payload_limit, is_checked=self._issuer.values.is_checked
         )
-        return self._issuer.run_activity(function.name, encoded, function.options, signature.result_hint, function.label)
+        hint = signature.result_hint
+        future = self._issuer.run_activity(function.name, encoded, function.options, hint, function.label)
+        future.source = function
+        return future
 
     # --- children ---
 
@@ -231,6 +237,7 @@ class Context:
         name, encoded, hint = _describe_workflow(workflow, args, kwargs, self._issuer)
         checked = check_child_options(options, default_policy, propagates, self._issuer.payload_limit)
         child_id, future = self._issuer.start_child(name, encoded, checked, hint)
+        future.source = workflow
         return ChildHandle(self, checked.workflow_id or child_id, child_id, future)
 
     # --- time ---

@@ -1,4 +1,7 @@
-"""The failing events of a history as the exceptions that workflow code catches: built from history alone."""
+"""The failing events of a history as the exceptions that workflow code catches: built from history alone.
+
+What was recorded before exceptions had the class of the original (`behaviours.TYPED_FAILURES`) is raised as it was then.
+"""
 
 from __future__ import annotations
 
@@ -7,6 +10,7 @@ from typing import Any, Final
 
 from holdfast.core import commands, events
 from holdfast.core.failures import Failure, decode_failure_details
+from holdfast.core.rebuilt_errors import KnownErrors, rebuild
 from holdfast.errors import (
     ActivityCancelled,
     ActivityFailed,
@@ -21,27 +25,34 @@ from holdfast.errors import (
 )
 
 
-def make_exception(event: events.Event | commands.RecordSideEffect, label: str) -> StepError:
-    """The exception of a failing event; `label` names what was asked for."""
-    return EXCEPTIONS[type(event)](event, label)
+def make_exception(
+    event: events.Event | commands.RecordSideEffect, label: str, known: KnownErrors | None = None
+) -> StepError:
+    """The exception of a failing event; `label` names what was asked for.
+
+    `known`: where the class of the original is looked for; None for executions that began when it was not.
+    """
+    kind = FAILURES.get(type(event))
+    if kind is None:
+        return EXCEPTIONS[type(event)](event, label)
+    failure: Failure = getattr(event, "failure")  # noqa: B009 - those in the table have one
+    text = f"Expected {label} to succeed, but it raised {failure.type}: {failure.message}"
+    attempt: int = getattr(event, "attempt", 0)
+    if known is None:
+        return kind(text, name=label, type=failure.type, details=decode_failure_details(failure), attempt=attempt)
+    return rebuild(kind, text, failure, known, name=label, attempt=attempt)
 
 
-def _from_failure(kind: type[StepError]) -> Callable[[Any, str], StepError]:
-    def build(event: Any, label: str) -> StepError:
-        failure: Failure = event.failure
-        return kind(
-            f"Expected {label} to succeed, but it raised {failure.type}: {failure.message}",
-            name=label,
-            type=failure.type,
-            details=decode_failure_details(failure),
-            attempt=getattr(event, "attempt", 0),
-        )
-
-    return build
+FAILURES: Final[dict[type[Any], type[StepError]]] = {
+    events.ActivityFailed: ActivityFailed,
+    events.ChildFailed: ChildWorkflowFailed,
+    events.ExternalSignalFailed: ExternalSignalFailed,
+    commands.RecordSideEffect: SideEffectFailed,
+}
+"""The exceptions of events that hold a failure."""
 
 
 EXCEPTIONS: Final[dict[type[Any], Callable[[Any, str], StepError]]] = {
-    events.ActivityFailed: _from_failure(ActivityFailed),
     events.ActivityTimedOut: lambda event, label: ActivityTimedOut(
         f"Expected {label} to end in time, but its {event.timeout} timeout passed.",
         name=label,
@@ -61,7 +72,6 @@ EXCEPTIONS: Final[dict[type[Any], Callable[[Any, str], StepError]]] = {
         type="ActivityLost",
         attempt=event.attempt,
     ),
-    events.ChildFailed: _from_failure(ChildWorkflowFailed),
     events.ChildCancelled: lambda _event, label: ChildWorkflowCancelled(
         f"Expected {label} to end with a result, but it was cancelled.", name=label, type="Cancelled"
     ),
@@ -70,6 +80,5 @@ EXCEPTIONS: Final[dict[type[Any], Callable[[Any, str], StepError]]] = {
         name=label,
         type="Terminated",
     ),
-    events.ExternalSignalFailed: _from_failure(ExternalSignalFailed),
-    commands.RecordSideEffect: _from_failure(SideEffectFailed),
 }
+"""How the exceptions of the other failing events are made."""

@@ -25,7 +25,7 @@ from holdfast.code.values import CHANGED_TYPE
 from holdfast.code.wait_any import Wait, start_race
 from holdfast.code.waits import find_waits
 from holdfast.core import commands, events
-from holdfast.core.behaviours import CHECKED_PAYLOADS
+from holdfast.core.behaviours import CHECKED_PAYLOADS, TYPED_FAILURES
 from holdfast.core.events import GIVEN, AnyEvent, Given, HistoryTurn
 from holdfast.core.failures import Failure, describe_exception
 from holdfast.core.instants import Instant
@@ -219,6 +219,7 @@ class CodeProgram:
         if event.behaviours:
             self.behaviours = frozenset(event.behaviours)
             self.issuer.values.is_checked = CHECKED_PAYLOADS in self.behaviours
+            self.issuer.has_typed_failures = TYPED_FAILURES in self.behaviours
         if event.cancelled:
             self._never_runs = True
         elif event.held:

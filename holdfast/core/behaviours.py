@@ -36,8 +36,10 @@ CHILD_VALUES: Final = "child-values"
 HEADERS: Final = "headers"
 """The execution hands headers on. Recorded only by executions that have some: a node that does not know headers would drop
 them."""
+TYPED_FAILURES: Final = "typed-failures"
+"""What an activity or a child raised is caught by its own class too, and has a cause: see `core.rebuilt_errors`."""
 
-PRESENT: tuple[str, ...] = (CHECKED_PAYLOADS, CHILD_VALUES, WORK_KEYS)
+PRESENT: tuple[str, ...] = (CHECKED_PAYLOADS, CHILD_VALUES, TYPED_FAILURES, WORK_KEYS)
 """The behaviours that executions record which begin now, sorted."""
 OCCASIONAL: Final = frozenset({HEADERS})
 """The behaviours that only those of them record which need them."""

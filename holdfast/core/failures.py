@@ -1,12 +1,17 @@
-"""A failure as history keeps it, and how it becomes an exception again."""
+"""A failure as history keeps it: an exception by name, with the chain of those that led to it.
+
+`core.rebuilt_errors` makes exceptions of failures again.
+"""
 
 from __future__ import annotations
 
+import builtins
 from datetime import timedelta
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, Final
 
 import msgspec
 
+from holdfast import errors
 from holdfast.core import payloads
 from holdfast.core.instants import SECOND, Micros
 from holdfast.core.interrupts import is_interrupt
@@ -27,16 +32,33 @@ NOT_COMMITTED = "NotCommitted"
 DEEPEST_TRACE = 30
 LONGEST_ROW_TRACE = 2_000
 """How many characters of a stack trace a row keeps while an activity is tried again: it is written with each turn."""
+DEEPEST_CHAIN: Final = 10
+"""How many exceptions of a chain are recorded beside the one that was raised."""
+LONGEST_CAUSE: Final = 1_000
+"""Characters of the message of each of them, and frames of a third of the trace: one failure stays a few kilobytes."""
+DEEPEST_CAUSE_TRACE: Final = 10
+LARGEST_ATTRIBUTE: Final = 4_000
+"""Bytes of `details` that are taken from an exception which is none of Holdfast's."""
+RECORDED_FOREIGN: Final = "__holdfast_foreign__"
+"""Where it notes that its class was foreign."""
+RECORDED_TRACE: Final = "__holdfast_trace__"
+"""Where an exception that was made of a failure keeps the trace that is recorded there."""
 
 
 class Failure(msgspec.Struct, frozen=True, omit_defaults=True, gc=False, forbid_unknown_fields=True):
-    """What went wrong: the exception's type by name, its message, details as JSON, where it was raised."""
+    """What went wrong: the exception's type by name, its message, details as JSON, where it was raised.
+
+    `cause` is the exception that led to it. Histories of older versions have none.
+    """
 
     type: str
     message: str
     details: Payload | None = None
     non_retryable: bool = False
     trace: str = ""
+    cause: Failure | None = None
+    foreign: bool = False
+    """Whether the class has the name of one of Python's or Holdfast's own, which it is not."""
 
 
 def describe_exception(error: BaseException) -> Failure:
@@ -51,20 +73,75 @@ def describe_exception(error: BaseException) -> Failure:
 
 
 def _describe(error: BaseException) -> Failure:
-    carries = isinstance(error, ApplicationFailure | StepError | RetryAfter)
-    details: Any = getattr(error, "details", None) if carries else None
-    kind = show(error.type, most=LONGEST_MESSAGE) if isinstance(error, ApplicationFailure) else name_type(error)
-    try:
-        encoded = None if details is None else payloads.encode(details, "the details of a failure")
-    except PayloadError:
-        encoded = payloads.encode(show(details, repr, LONGEST_MESSAGE), "the details of a failure")
+    failure = _describe_alone(error, LONGEST_MESSAGE, DEEPEST_TRACE)
+    chain = [_describe_alone(one, LONGEST_CAUSE, DEEPEST_CAUSE_TRACE) for one in _find_causes(error)]
+    cause: Failure | None = None
+    for one in reversed(chain):
+        cause = msgspec.structs.replace(one, cause=cause)
+    return failure if cause is None else msgspec.structs.replace(failure, cause=cause)
+
+
+def _describe_alone(error: BaseException, longest: int, deepest: int) -> Failure:
+    """The failure of one exception, without those that led to it."""
+    is_named = isinstance(error, ApplicationFailure) and not isinstance(error, StepError)
+    kind = show(error.type, most=longest) if is_named else name_type(error)  # type: ignore[attr-defined]
+    own: dict[str, Any] = object.__getattribute__(error, "__dict__")
     return Failure(
         type=kind,
-        message=show(error, most=LONGEST_MESSAGE),
-        details=encoded,
+        message=show(error, most=longest),
+        details=_encode_details(error, own),
         non_retryable=_is_non_retryable(error),
-        trace=show(_trace(error.__traceback__)),
+        trace=own[RECORDED_TRACE] if RECORDED_TRACE in own else show(_trace(error.__traceback__, deepest)),
+        foreign=RECORDED_FOREIGN in own or not (is_named or RECORDED_TRACE in own or _is_what_it_says(error, kind)),
     )
+
+
+def _is_what_it_says(error: BaseException, kind: str) -> bool:
+    """Whether an exception whose class has the name of one of Python's or Holdfast's is of that class."""
+    known = vars(builtins).get(kind) or vars(errors).get(kind)
+    return not isinstance(known, type) or isinstance(error, known)
+
+
+def _encode_details(error: BaseException, own: dict[str, Any]) -> Payload | None:
+    if isinstance(error, ApplicationFailure | StepError | RetryAfter):
+        details: Any = getattr(error, "details", None)
+        try:
+            return None if details is None else payloads.encode(details, "the details of a failure")
+        except PayloadError:
+            return payloads.encode(show(details, repr, LONGEST_MESSAGE), "the details of a failure")
+    details = own.get("details")
+    try:
+        return None if details is None else payloads.encode(details, "the details of a failure", LARGEST_ATTRIBUTE)
+    except PayloadError:
+        return None  # whatever it is, it was not meant for us
+
+
+def _find_causes(error: BaseException) -> list[BaseException]:
+    """The exceptions that led to this one, the nearest first, as a traceback shows them; each once, and not too many.
+
+    The cause of a group that has no other is the first exception in it.
+    """
+    found: list[BaseException] = []
+    seen = {id(error)}
+    one: BaseException | None = error
+    while one is not None and len(found) < DEEPEST_CHAIN:
+        one = _find_cause(one)
+        if one is None or id(one) in seen:
+            break
+        seen.add(id(one))
+        found.append(one)
+    return found
+
+
+def _find_cause(error: BaseException) -> BaseException | None:
+    # By the members of BaseException itself: a class may have its own idea of them.
+    members = vars(BaseException)
+    cause: BaseException | None = members["__cause__"].__get__(error)
+    if cause is None and not members["__suppress_context__"].__get__(error):
+        cause = members["__context__"].__get__(error)
+    if cause is None and isinstance(error, BaseExceptionGroup):
+        cause = vars(BaseExceptionGroup)["exceptions"].__get__(error)[0]
+    return cause
 
 
 def _is_non_retryable(error: BaseException) -> bool:
@@ -92,8 +169,10 @@ def find_retry_after(error: BaseException) -> Micros | None:
 
 
 def shorten_trace(failure: Failure) -> Failure:
-    """The failure with the innermost lines of its trace, as many as a row may keep."""
+    """The failure with the innermost lines of its trace, as many as a row may keep, and without those of its causes."""
     trace = failure.trace
+    if failure.cause is not None:
+        failure = msgspec.structs.replace(failure, cause=_drop_cause_traces(failure.cause))
     if len(trace) <= LONGEST_ROW_TRACE:
         return failure
     return msgspec.structs.replace(failure, trace=trace[-LONGEST_ROW_TRACE:].partition("\n")[2])
@@ -104,11 +183,23 @@ def decode_failure_details(failure: Failure) -> Any:
     return None if failure.details is None else payloads.show_value(failure.details)
 
 
-def _trace(frame: TracebackType | None) -> str:
+def _drop_cause_traces(cause: Failure) -> Failure:
+    deeper = None if cause.cause is None else _drop_cause_traces(cause.cause)
+    return msgspec.structs.replace(cause, trace="", cause=deeper)
+
+
+def drop_traces(failure: Any) -> None:
+    """Take the traces out of a failure in plain JSON and out of its causes: they name files of one machine."""
+    while isinstance(failure, dict):
+        failure.pop("trace", None)
+        failure = failure.get("cause")
+
+
+def _trace(frame: TracebackType | None, deepest: int) -> str:
     """The innermost frames, one line each. Source lines are left out: reading them would touch files."""
     lines = []
     while frame is not None:
         code = frame.tb_frame.f_code
         lines.append(f"{code.co_filename}:{frame.tb_lineno} in {code.co_qualname}")
         frame = frame.tb_next
-    return "\n".join(lines[-DEEPEST_TRACE:])
+    return "\n".join(lines[-deepest:])

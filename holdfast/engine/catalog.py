@@ -16,6 +16,7 @@ from holdfast.activities.definitions import Activity, index_activities
 from holdfast.code.definitions import Workflow, check_workflows
 from holdfast.core.ids import DEFAULT_ORG, check_identifier
 from holdfast.core.program_limits import NO_PROGRAM_LIMITS, ProgramLimits
+from holdfast.core.rebuilt_errors import KnownErrors, find_sources
 from holdfast.errors import DuplicateName, UnknownWorkflow
 
 if TYPE_CHECKING:
@@ -154,6 +155,16 @@ class Catalog:
         """Every version of every workflow."""
         for versions in (*self._of_any.values(), *self._of_one.values()):
             yield from versions.by_version.values()
+
+    def find_errors(self) -> KnownErrors:
+        """Where callers find the classes of what workflows and activities raise.
+
+        Not among Python's own: a `TimeoutError` that a workflow failed with is not one of the call that waits for it.
+        """
+        activities = self.activities.values()
+        functions = [one.function for one in self if isinstance(one, Workflow)] + [one.function for one in activities]
+        registered = [cls for one in activities for cls in one.errors]
+        return find_sources(*functions, registered=registered, has_builtins=False)
 
     @property
     def versions(self) -> Mapping[str, Sequence[str]]:

@@ -33,6 +33,7 @@ from holdfast.engine.views import DeadLetter, ExecutionInfo, History
 from holdfast.store.rows import InboxRow
 
 if TYPE_CHECKING:
+    from holdfast.engine.catalog import Catalog
     from holdfast.store.contract import Store
 
 R = TypeVar("R")
@@ -43,6 +44,7 @@ class EngineVerbs:
 
     store: Store
     clock: Clock
+    catalog: Catalog
     _delivery: Delivery
     _queries: Queries
     _result_waits: ResultWaits
@@ -204,7 +206,7 @@ class EngineVerbs:
         """The result of an execution as plain JSON values; None while it is open. Raises a WorkflowError if it has none."""
         self._check_open()
         ending = await self._queries.ending(org, target)
-        return None if ending is None else ending.to_value()
+        return None if ending is None else ending.to_value(Any, self.catalog.find_errors)
 
     async def wait_for_result(
         self,
@@ -223,7 +225,8 @@ class EngineVerbs:
         """
         self._check_open()
         policy = self._on_blocked if on_blocked is None else on_blocked
-        return (await self._result_waits.wait(org, target, timeout=timeout, on_blocked=policy)).to_value(hint)
+        ending = await self._result_waits.wait(org, target, timeout=timeout, on_blocked=policy)
+        return ending.to_value(hint, self.catalog.find_errors)
 
     async def history(self, target: str, *, org: str = DEFAULT_ORG) -> History:
         """The whole history of an execution. Raises ExecutionNotFound."""

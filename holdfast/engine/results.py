@@ -14,8 +14,9 @@ import msgspec
 from holdfast.core import codec, events, payloads
 from holdfast.core.events import AnyEvent
 from holdfast.core.execution import Execution
-from holdfast.core.failures import Failure, decode_failure_details
+from holdfast.core.failures import Failure
 from holdfast.core.lifecycle import Status
+from holdfast.core.rebuilt_errors import KnownErrors, find_no_errors, rebuild
 from holdfast.core.signals import missing_error
 from holdfast.engine.rows import from_row, to_turns
 from holdfast.errors import (
@@ -31,6 +32,8 @@ from holdfast.errors import (
 from holdfast.log_events import LogEvent, tag
 
 if TYPE_CHECKING:
+    from collections.abc import Callable
+
     from holdfast.store.contract import Store
     from holdfast.store.rows import ExecutionRow
 
@@ -55,9 +58,9 @@ class Ending(msgspec.Struct, frozen=True):
     workflow_id: str
     execution_id: str
 
-    def to_value(self, hint: Any = Any) -> Any:
+    def to_value(self, hint: Any = Any, find_errors: Callable[[], KnownErrors] = find_no_errors) -> Any:
         """The result, decoded as `hint`. Raises a WorkflowError that says how it ended, if it has none."""
-        return to_value(self.closing, hint, self.workflow_id, self.execution_id)
+        return to_value(self.closing, hint, self.workflow_id, self.execution_id, find_errors)
 
 
 class ResultWaiters:
@@ -231,20 +234,24 @@ def find_following(closing: AnyEvent) -> str | None:
     return closing.retried_as if isinstance(closing, events.WorkflowFailed | events.WorkflowTimedOut) else None
 
 
-def to_value(closing: AnyEvent, hint: Any, workflow_id: str, execution_id: str) -> Any:
-    """The result of an execution, or the error that says how it ended."""
+def to_value(
+    closing: AnyEvent,
+    hint: Any,
+    workflow_id: str,
+    execution_id: str,
+    find_errors: Callable[[], KnownErrors] = find_no_errors,
+) -> Any:
+    """The result of an execution. Raises the error that says how it ended.
+
+    `find_errors`: where the classes of what it raised are looked for.
+    """
     who = f"execution '{workflow_id}' ({execution_id})"
     if isinstance(closing, events.WorkflowCompleted):
         return payloads.decode(closing.result, hint, f"the result of {who}")
     if isinstance(closing, events.WorkflowFailed):
         failure = closing.failure
-        raise WorkflowFailed(
-            f"Expected {who} to return a result, but it raised {failure.type}: {failure.message}",
-            type=failure.type,
-            details=decode_failure_details(failure),
-            workflow_id=workflow_id,
-            execution_id=execution_id,
-        )
+        text = f"Expected {who} to return a result, but it raised {failure.type}: {failure.message}"
+        raise rebuild(WorkflowFailed, text, failure, find_errors(), workflow_id=workflow_id, execution_id=execution_id)
     if isinstance(closing, events.WorkflowTimedOut):
         raise ExecutionTimedOut(
             f"Expected {who} to return a result, but {closing.failure.message}.",

@@ -11,7 +11,7 @@ import msgspec
 
 from holdfast.core import codec, payloads
 from holdfast.core.events import Event, WorkflowStarted
-from holdfast.core.failures import Failure
+from holdfast.core.failures import Failure, drop_traces
 from holdfast.core.ids import DEFAULT_ORG
 from holdfast.core.instants import to_datetime
 from holdfast.core.payloads import Payload
@@ -48,8 +48,7 @@ def save_history(history: HistorySource, path: str | os.PathLike[str]) -> Path:
     """Write a history to a file that `replay` reads: JSON, one event per line, without stack traces."""
     lines = []
     for item in load_history(history).to_json():
-        if isinstance(item.get("failure"), dict):
-            item["failure"].pop("trace", None)  # it names files of this machine, and replay does not need it
+        drop_traces(item.get("failure"))  # replay does not need them
         lines.append(msgspec.json.encode(item).decode())
     target = Path(path)
     target.write_text("[\n" + ",\n".join(lines) + "\n]\n", encoding="utf-8")

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import json
+import traceback
 from pathlib import Path
 from typing import Any
 
@@ -19,6 +20,7 @@ from holdfast import (
     ExternalSignalFailed,
     Retry,
     Status,
+    WorkflowFailed,
     activity,
     workflow,
 )
@@ -253,6 +255,91 @@ async def test_R3_failure_is_recognised_by_its_parent_class_too(open_engine: Ope
     await engine.handle("order").result()
 
     assert seen == ["ActivityFailed"] * 2
+
+
+class Declined(Exception):
+    def __init__(self, code: int) -> None:
+        super().__init__(f"code {code}")
+
+
+@activity(retry=ONCE)
+async def decline() -> None:
+    try:
+        raise TimeoutError("no answer")
+    except TimeoutError as error:
+        raise Declined(5) from error
+
+
+@workflow
+async def declining(ctx: Context) -> None:
+    await ctx.run(decline)
+
+
+async def test_R3_own_class_is_caught_at_first_and_after_a_restart(open_engine: OpenEngine) -> None:
+    caught: list[BaseException] = []
+
+    @workflow
+    async def order(ctx: Context) -> str:
+        for step in (ctx.run(decline), ctx.run_child(declining)):
+            try:
+                await step
+            except Declined as error:
+                caught.append(error)
+        await ctx.wait_for_signal("go")
+        return "caught"
+
+    engine = await open_engine(order, declining, decline)
+    await engine.start(order, workflow_id="order")
+    await eventually(lambda: len(caught) == 2)
+    await engine.settle()
+    await engine.restart()
+    await engine.signal_workflow("order", "go")
+
+    assert await engine.handle("order").result() == "caught"
+    assert [type(one) for one in caught[:2]] == [type(one) for one in caught[2:]]
+    assert [str(one) for one in caught[:2]] == [str(one) for one in caught[2:]]
+    assert [isinstance(one, ActivityFailed) for one in caught] == [True, False, True, False]
+    assert [isinstance(one, ChildWorkflowFailed) for one in caught] == [False, True, False, True]
+
+
+async def test_R3_caller_gets_the_chain_down_to_the_original(open_engine: OpenEngine) -> None:
+    engine = await open_engine(declining, decline)
+    await engine.start(declining, workflow_id="order")
+
+    for is_first in (True, False):
+        if not is_first:
+            await engine.restart()
+        with pytest.raises(WorkflowFailed) as failed:
+            await engine.handle("order").result()
+        error = failed.value
+        assert (error.type, error.message) == (
+            "ActivityFailed",
+            "Expected activity 'decline' to succeed, but it raised Declined: code 5",
+        )
+        assert "in declining" in error.trace
+        assert isinstance(error, Declined)
+        chain: list[str] = []
+        cause = error.__cause__
+        while cause is not None:
+            chain.append(f"{type(cause).__name__}: {cause}")
+            cause = cause.__cause__
+        assert chain[1:] == ["Declined: code 5", "TimeoutError: no answer"]
+        assert chain[0].startswith("ActivityFailed: Expected activity 'decline'")
+        shown = "".join(traceback.format_exception(error))
+        assert "in decline" in shown
+
+
+async def test_R3_callers_own_timeout_is_not_the_workflows(open_engine: OpenEngine) -> None:
+    @workflow
+    async def slow(ctx: Context) -> None:
+        raise TimeoutError("inside")
+
+    engine = await open_engine(slow)
+    with pytest.raises(WorkflowFailed) as failed:
+        await (await engine.start(slow)).result()
+
+    assert not isinstance(failed.value, TimeoutError)
+    assert isinstance(failed.value.__cause__, TimeoutError)
 
 
 # --- R4 ---
