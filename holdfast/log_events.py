@@ -60,6 +60,7 @@ class LogEvent(StrEnum):
     LOOP_BLOCKED = "loop_blocked"
     LOOP_FREE_AGAIN = "loop_free_again"
     TASK_ENDED = "task_ended"
+    TASK_NOT_AWAITED = "task_not_awaited"
     PROCESS_ENDED = "process_ended"
 
     # --- nodes ---

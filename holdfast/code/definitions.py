@@ -78,7 +78,9 @@ class Workflow(Generic[P, R_co]):
         self.__doc__ = function.__doc__
 
     def __call__(self, *args: Any, **kwargs: Any) -> Any:
-        """Call the function itself, for unit tests of its logic."""
+        """Call the function itself, for unit tests of its logic; or as a part of another workflow, with its context."""
+        if guard.is_active() and not any(isinstance(one, _find_context_class()) for one in (*args, *kwargs.values())):
+            guard.check_direct_call(f"workflow '{self.name}'", f"Write `await ctx.run_child({self.name}, …)`.")
         return self.function(*args, **kwargs)
 
     @property
@@ -143,6 +145,14 @@ def _find_program_class() -> type[CodeProgram]:
     from holdfast.code.program import CodeProgram  # noqa: PLC0415
 
     return CodeProgram
+
+
+@functools.cache
+def _find_context_class() -> type[Any]:
+    """The class of contexts: found when it is needed, for the same reason."""
+    from holdfast.code.context import Context  # noqa: PLC0415
+
+    return Context
 
 
 def check_versioning(versioning: str, version: str) -> Versioning:

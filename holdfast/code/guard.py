@@ -15,8 +15,11 @@ This is best effort, not a sandbox. What it does not see:
 - what happens below an import, a log call, a warning, a traceback, a debugger, a finalizer, a garbage collection or a signal
   handler: all of these are let through.
 
-A workflow can catch the refusal, but never gets the value. A tool that rewrites the built-in clock in place (time-machine)
-must be imported before the guard is installed: then the guard leaves the clock to it.
+A workflow can catch the refusal, but never gets the value, and it does not help: each refusal is noted here, and the program
+takes the note when the code rests (`take_violation`). So one in a task that nobody awaits counts too.
+
+A tool that rewrites the built-in clock in place (time-machine) must be imported before the guard is installed: then the
+guard leaves the clock to it.
 """
 
 from __future__ import annotations
@@ -30,8 +33,9 @@ import sys
 import threading
 from _thread import get_ident
 from types import MethodType
-from typing import TYPE_CHECKING, Any, Final
+from typing import TYPE_CHECKING, Any, Final, NoReturn
 
+from holdfast.activities.definitions import Activity
 from holdfast.code.guard_rules import (
     ACTIVITY,
     AUDITED_EVENTS,
@@ -46,17 +50,30 @@ from holdfast.code.guard_rules import (
     SIDE_EFFECT,
     describe_refusal,
 )
-from holdfast.code.guard_scan import patched, scan
+from holdfast.code.guard_scan import describe_direct_call, patched, scan
 from holdfast.errors import ForbiddenInWorkflow
 
 if TYPE_CHECKING:
     from collections.abc import Callable
     from types import CodeType, FrameType
 
-__all__ = ["allow", "enter", "install", "is_active", "leave", "scan"]
+__all__ = [
+    "allow",
+    "check_direct_call",
+    "enter",
+    "install",
+    "is_active",
+    "leave",
+    "refuse",
+    "scan",
+    "take_violation",
+]
 
 _active: Final[dict[int, str]] = {}
 """The workflow whose code runs now, by thread."""
+
+_violations: Final[dict[int, ForbiddenInWorkflow]] = {}
+"""What was refused first since the workflow's code began to run, by thread."""
 
 _installed = False
 
@@ -72,6 +89,20 @@ def enter(workflow: str) -> None:
 def leave() -> None:
     """Let this thread run ordinary code again, without the guard."""
     _active.pop(get_ident(), None)
+    if _violations:
+        _violations.pop(get_ident(), None)
+
+
+def take_violation() -> ForbiddenInWorkflow | None:
+    """What was refused first in this thread since it began to run this workflow's code; None if nothing was."""
+    return _violations.pop(get_ident(), None) if _violations else None
+
+
+def refuse(message: str) -> NoReturn:
+    """Note and raise a refusal. Only for a thread that runs workflow code."""
+    error = ForbiddenInWorkflow(message)
+    _violations.setdefault(get_ident(), error)
+    raise error
 
 
 def is_active() -> bool:
@@ -115,6 +146,7 @@ def install() -> None:
         _patch_method(random.SystemRandom, name, f"called SystemRandom.{name}()", SIDE_EFFECT)
     if sys.version_info < (3, 12):  # later versions have an audit event for it
         _patch_method(threading.Thread, "start", "started a thread", ACTIVITY)
+    _patch_activities()
     sys.addaudithook(_audit)
 
 
@@ -188,6 +220,18 @@ def _patch_method(owner: type, name: str, deed: str, remedy: str) -> None:
     setattr(owner, name, call)
 
 
+def _patch_activities() -> None:
+    original = Activity.__call__
+
+    @functools.wraps(original)
+    def call(self: Activity[..., Any], *args: Any, **kwargs: Any) -> Any:
+        if _active:
+            check_direct_call(*describe_direct_call(self))
+        return original(self, *args, **kwargs)
+
+    Activity.__call__ = call  # type: ignore[method-assign]
+
+
 # --- refusing ---
 
 
@@ -199,7 +243,14 @@ def _check(deed: str, remedy: str) -> None:
     caller = sys._getframe(2)
     if _package_of(caller) in EXCUSED_CALLERS or _is_excused(caller):
         return
-    raise ForbiddenInWorkflow(describe_refusal(workflow, deed, remedy))
+    refuse(describe_refusal(workflow, deed, remedy))
+
+
+def check_direct_call(what: str, remedy: str) -> None:
+    """Raises ForbiddenInWorkflow if this thread runs workflow code: what was called must be asked for by the context."""
+    workflow = _active.get(get_ident())
+    if workflow is not None:
+        refuse(f"Expected workflow '{workflow}' to ask for {what}, but it called it directly. {remedy}")
 
 
 def _audit(event: str, args: tuple[Any, ...]) -> None:
@@ -214,7 +265,7 @@ def _audit(event: str, args: tuple[Any, ...]) -> None:
         deed, remedy = AUDITED_EVENTS[event]
     else:
         deed, remedy = (f"opened {args[0]!r}" if event == "open" else f"called {event}()"), ACTIVITY
-    raise ForbiddenInWorkflow(describe_refusal(workflow, deed, remedy))
+    refuse(describe_refusal(workflow, deed, remedy))
 
 
 def _is_excused(caller: FrameType) -> bool:

@@ -2,8 +2,8 @@
 
 It reads bytecode, so it needs no source. It follows names through globals, closures and imports, and reports a call only if
 its name stands for the forbidden thing itself: a function of the same name, a method of some object, or a function that is
-passed on without being called (`ctx.side_effect(uuid4)`) is none of its business. Functions that the workflow calls are not
-read.
+passed on without being called (`ctx.side_effect(uuid4)`) is none of its business. An activity that is called is reported
+too: the context is to be asked for it. Functions that the workflow calls are not read.
 """
 
 from __future__ import annotations
@@ -18,6 +18,7 @@ from datetime import date
 from types import BuiltinMethodType, CodeType, FunctionType, ModuleType
 from typing import TYPE_CHECKING, Any, Final, NamedTuple
 
+from holdfast.activities.definitions import Activity, TransactionActivity
 from holdfast.code import deterministic_asyncio
 from holdfast.code.guard_rules import ACTIVITY, NOW, SCANNED
 
@@ -43,6 +44,13 @@ def scan(function: Callable[..., Any]) -> list[str]:
     if plain is None:
         return []
     return list(dict.fromkeys(_Scan(plain).read(plain.__code__, _read_closure(plain))))
+
+
+def describe_direct_call(activity: Activity[..., Any]) -> tuple[str, str]:
+    """What workflow code called although the context is to be asked for it, and how to ask."""
+    if isinstance(activity, TransactionActivity):
+        return f"transaction '{activity.name}'", f"Write `await ctx.transaction({activity.name}, …)`."
+    return f"activity '{activity.name}'", f"Write `await ctx.run({activity.name}, …)`."
 
 
 def _find_function(function: Any) -> FunctionType | None:
@@ -95,7 +103,10 @@ class _Scan:
                 found, length, called = self._follow(ops, index, local)
                 where = f"({code.co_filename}:{op.line})"
                 has_loop = has_loop or (called and any(found is one for one in _LOOP_GETTERS))
-                if called and (rule := self._judge(found, length)):
+                if called and isinstance(found, Activity):
+                    what, remedy = describe_direct_call(found)
+                    yield f"it calls {what} directly {where}. {remedy}"
+                elif called and (rule := self._judge(found, length)):
                     yield f"it calls {rule[0]} {where}. {rule[1]}"
             elif op.kind == "attribute" and op.name == "run_in_executor" and op.calls and has_loop:
                 yield f"it calls the event loop's run_in_executor() ({code.co_filename}:{op.line}). {ACTIVITY}"
@@ -157,7 +168,11 @@ def _look_up(owner: Any, name: str) -> Any:
         return members[name] if name in members else _Unloaded(f"{owner.__name__}.{name}")
     if isinstance(owner, type) and issubclass(owner, date) and name in _CLOCK_METHODS:
         return getattr(owner, name)
-    return None
+    # A method that is an activity, of a class or of an object whose class says so.
+    classes = owner.__mro__ if isinstance(owner, type) else type(owner).__mro__
+    places = [getattr(owner, "__dict__", {}), *map(vars, classes)]
+    found = next((place[name] for place in places if name in place), None)
+    return found if isinstance(found, Activity) else None
 
 
 def _find_dotted(name: str) -> Any:

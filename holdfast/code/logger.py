@@ -7,10 +7,11 @@ from collections.abc import Callable, MutableMapping
 from typing import TYPE_CHECKING, Any
 
 from holdfast.code import guard
-from holdfast.log_events import FIELDS
+from holdfast.log_events import FIELDS, LogEvent
 
 if TYPE_CHECKING:
     from holdfast.code.context import Info
+    from holdfast.core.failures import Failure
 
 
 class WorkflowLogger(logging.LoggerAdapter[logging.Logger]):
@@ -38,3 +39,16 @@ class WorkflowLogger(logging.LoggerAdapter[logging.Logger]):
         """Put the workflow id before the message, and into the record the fields that the engine's own records have."""
         kwargs["extra"] = {**self._fields, **(kwargs.get("extra") or {})}
         return f"{self._prefix}{msg}", kwargs
+
+
+def warn_of_lost(info: Info, task: str, failure: Failure) -> None:
+    """Log that a task of a workflow raised something that nobody will look at."""
+    place = failure.trace.rpartition("\n")[2] or "an unknown place"
+    WorkflowLogger(info, lambda: False).warning(
+        "task '%s' of the workflow raised %s: %s at %s, and nobody awaited it. Await it, or catch that inside it.",
+        task,
+        failure.type,
+        failure.message,
+        place,
+        extra={"event": LogEvent.TASK_NOT_AWAITED, "trace": failure.trace},
+    )

@@ -15,10 +15,10 @@ from typing import TYPE_CHECKING, Any, NoReturn, TypeVar
 
 import msgspec
 
-from holdfast.code import deterministic_asyncio
+from holdfast.code import deterministic_asyncio, guard
 from holdfast.core.instants import LONGEST, SECOND
 from holdfast.core.interrupts import is_interrupt
-from holdfast.errors import ForbiddenInWorkflow, InvalidDuration, TurnTooLong
+from holdfast.errors import InvalidDuration, TurnTooLong
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Coroutine
@@ -89,6 +89,8 @@ class WorkflowLoop(asyncio.AbstractEventLoop):
         self._ready: deque[asyncio.Handle] = deque()
         self._timers: dict[int, DurableTimerHandle] = {}
         self._tasks: list[WorkflowTask[Any]] = []
+        self.lost: list[tuple[str, BaseException]] = []
+        """The names of tasks that are gone with an exception which nobody looked at, with that exception."""
         self._prune_at = 64
         self._named = 0
         self._order = seed & _MASK
@@ -152,6 +154,16 @@ class WorkflowLoop(asyncio.AbstractEventLoop):
     def open_tasks(self) -> list[WorkflowTask[Any]]:
         """The tasks that have not ended, in the order in which they were made."""
         return [task for task in self._tasks if not task.done()]
+
+    def take_lost(self) -> list[tuple[str, BaseException]]:
+        """The names and exceptions of all tasks that ended with one which nobody looked at; the workflow has ended."""
+        if len(self._tasks) > 1:
+            for task in self._tasks:
+                if task.done() and task._log_traceback:
+                    task._log_traceback = False  # asyncio is not to say it again
+                    self.lost.append((task.get_name(), task.exception() or asyncio.CancelledError()))
+        lost, self.lost = self.lost, []
+        return lost
 
     def release(self) -> None:
         """Let go of the program, which is closed, and of its tasks."""
@@ -255,13 +267,17 @@ class WorkflowLoop(asyncio.AbstractEventLoop):
         return self.dead
 
     def call_exception_handler(self, context: dict[str, Any]) -> None:
-        """Exceptions that nobody awaited: as in asyncio they do not stop the workflow."""
+        """Note an exception of a task that nobody awaited: as in asyncio it does not stop the workflow, but it is logged."""
+        task, error = context.get("future"), context.get("exception")
+        if not self.dead and error is not None and isinstance(task, WorkflowTask):
+            self.lost.append((task.get_name(), error))
 
     def get_exception_handler(self) -> None:
         """Always None: workflow code cannot choose a handler of its own."""
 
     def default_exception_handler(self, context: dict[str, Any]) -> None:
         """Handle an exception that nobody awaited, as `call_exception_handler` does."""
+        self.call_exception_handler(context)
 
     async def shutdown_asyncgens(self) -> None:
         """Nothing to do: generators are closed with their tasks."""
@@ -314,7 +330,7 @@ def _cancel_nothing(_number: int) -> None:
 
 def _forbid(name: str) -> Callable[..., NoReturn]:
     def method(self: WorkflowLoop, *_args: Any, **_kwargs: Any) -> NoReturn:
-        raise ForbiddenInWorkflow(
+        guard.refuse(
             f"Expected workflow '{self.workflow}' to be deterministic, but it called the event loop's {name}(). "
             "Do it in an activity: await ctx.run(my_activity, …)."
         )

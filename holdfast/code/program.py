@@ -17,7 +17,8 @@ from holdfast.code import guard
 from holdfast.code.command_issuer import RESOLVE, CommandIssuer, ContinueRequested
 from holdfast.code.context import Context, Info, Winner
 from holdfast.code.definitions import NOTHING_SPECIAL, StartedWith
-from holdfast.code.loop import WorkflowTask, close_coroutine
+from holdfast.code.logger import warn_of_lost
+from holdfast.code.loop import WorkflowLoop, WorkflowTask, close_coroutine
 from holdfast.code.matching import Places, compare, unasked
 from holdfast.code.signals import SignalQueues
 from holdfast.code.source_locations import find_waiting
@@ -25,7 +26,7 @@ from holdfast.code.values import CHANGED_TYPE
 from holdfast.code.wait_any import Wait, start_race
 from holdfast.code.waits import find_waits
 from holdfast.core import commands, events
-from holdfast.core.behaviours import CHECKED_PAYLOADS, TYPED_FAILURES
+from holdfast.core.behaviours import CHECKED_PAYLOADS, KEPT_VIOLATIONS, TYPED_FAILURES
 from holdfast.core.events import GIVEN, AnyEvent, Given, HistoryTurn
 from holdfast.core.failures import Failure, describe_exception
 from holdfast.core.instants import Instant
@@ -74,6 +75,7 @@ class CodeProgram:
         self._started = started
         self._main: WorkflowTask[Any] | None = None
         self._held_start: events.WorkflowStarted | None = None
+        self._info: Info | None = None
         self._never_runs = self._ended = self._cancel_requested = self._closes_slowly = False
 
     # --- the two verbs ---
@@ -190,6 +192,9 @@ class CodeProgram:
             if not is_held:
                 self._enter()
                 self.loop.run_ready(MOST_CALLBACKS, self._run_limit.ends_process)
+                violation = guard.take_violation()
+                if violation is not None and KEPT_VIOLATIONS in self.behaviours:
+                    raise violation
             return
         except HoldfastError:
             raise
@@ -229,7 +234,7 @@ class CodeProgram:
 
     def _begin(self, event: events.WorkflowStarted) -> None:
         self._held_start = None
-        info = Info(
+        info = self._info = Info(
             org=self.org,
             workflow=event.workflow,
             workflow_id=event.workflow_id,
@@ -278,6 +283,9 @@ class CodeProgram:
     def _end(self, main: WorkflowTask[Any]) -> None:
         """The function returned, raised, or let its cancellation through: that is the last command."""
         self._ended = True
+        error = _unwrap(None if main.cancelled() else main.exception())
+        if not self.is_silent and self._info is not None:
+            _warn_of_lost(self.loop, self._info)
         if main.cancelled():
             if self._cancel_requested:
                 self.issuer.issue(commands.EndCancelled())
@@ -285,7 +293,6 @@ class CodeProgram:
                 failure = Failure(type="CancelledError", message="cancelled from within")
                 self.issuer.issue(commands.Fail(failure=failure, signals=self.signals.untaken()))
             return
-        error = _unwrap(main.exception())
         if error is None:
             try:
                 result = self.issuer.values.encode_result(self.definition.signature, main.result())
@@ -346,6 +353,12 @@ class CodeProgram:
     def wait_any(self, waits: Sequence[Wait]) -> asyncio.Future[Winner]:
         """A future of the first of several waits that is over."""
         return start_race(self.issuer, self.signals, waits)
+
+
+def _warn_of_lost(loop: WorkflowLoop, info: Info) -> None:
+    """Say which tasks of code that has ended raised something that nobody will ever look at."""
+    for name, error in loop.take_lost():
+        warn_of_lost(info, name, describe_exception(error))
 
 
 async def _raise(error: Exception) -> None:

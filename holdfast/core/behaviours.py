@@ -36,10 +36,12 @@ CHILD_VALUES: Final = "child-values"
 HEADERS: Final = "headers"
 """The execution hands headers on. Recorded only by executions that have some: a node that does not know headers would drop
 them."""
+KEPT_VIOLATIONS: Final = "kept-violations"
+"""What the guard refused stops the execution, whatever its code did about the exception: see `code.guard`."""
 TYPED_FAILURES: Final = "typed-failures"
 """What an activity or a child raised is caught by its own class too, and has a cause: see `core.rebuilt_errors`."""
 
-PRESENT: tuple[str, ...] = (CHECKED_PAYLOADS, CHILD_VALUES, TYPED_FAILURES, WORK_KEYS)
+PRESENT: tuple[str, ...] = (CHECKED_PAYLOADS, CHILD_VALUES, KEPT_VIOLATIONS, TYPED_FAILURES, WORK_KEYS)
 """The behaviours that executions record which begin now, sorted."""
 OCCASIONAL: Final = frozenset({HEADERS})
 """The behaviours that only those of them record which need them."""

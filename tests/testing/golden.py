@@ -112,7 +112,21 @@ async def clean_up(ctx: Context, item: str) -> str:
     return "not cancelled"
 
 
-WORKFLOWS: Final[list[Workflow[..., Any]]] = [order, remind, child, family, ship, clean_up]
+@workflow
+async def dun(ctx: Context, amount: int) -> str:
+    """Another path for the class that an activity raised than for ActivityFailed, which alone was raised before."""
+    try:
+        await ctx.run(charge, amount)
+    except OSError as error:
+        await ctx.run(release, "goods")
+        return type(error.__cause__).__name__
+    except ActivityFailed as error:
+        await ctx.sleep(timedelta(hours=1))
+        return error.type
+    return "paid"
+
+
+WORKFLOWS: Final[list[Workflow[..., Any]]] = [order, remind, child, family, ship, clean_up, dun]
 ACTIVITIES: Final[list[Activity[..., Any]]] = [reserve, charge, release]
 
 
@@ -148,12 +162,17 @@ async def _clean_up(engine: TestEngine) -> WorkflowHandle[Any]:
     return handle
 
 
+async def _dun(engine: TestEngine) -> WorkflowHandle[Any]:
+    return await engine.start(dun, 100)
+
+
 RECORDINGS: Final[dict[str, Callable[[TestEngine], Awaitable[WorkflowHandle[Any]]]]] = {
     "order": _order,
     "remind": _remind,
     "family": _family,
     "ship": _ship,
     "clean_up": _clean_up,
+    "dun": _dun,
 }
 
 

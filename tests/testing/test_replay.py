@@ -50,6 +50,13 @@ def test_a_history_from_before_children_began_with_their_parents_turn_replays() 
     assert replay(FOLDER / "older" / "family.json", golden.WORKFLOWS).is_ok
 
 
+def test_R3_history_from_before_exceptions_had_the_class_of_the_original_replays() -> None:
+    kinds = [load_history(folder / "dun.json").kinds for folder in (FOLDER, FOLDER / "older")]
+
+    assert ["TimerStarted" in one for one in kinds] == [False, True]
+    assert replay(FOLDER / "older" / "dun.json", golden.WORKFLOWS).is_ok
+
+
 async def test_replay_takes_a_history_its_json_text_and_files(tmp_path: Path) -> None:
     history = load_history(FOLDER / "order.json")
     path = save_history(history, tmp_path / "copy.json")
