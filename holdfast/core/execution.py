@@ -15,7 +15,6 @@ from holdfast.core.lifecycle import Operation, Status, next_status
 from holdfast.core.payloads import Payload
 from holdfast.core.work_keys import digest_work
 
-MOST_LABELS: Final = 5
 """How many names of what an execution waits for are shown."""
 
 

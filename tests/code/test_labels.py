@@ -71,18 +71,6 @@ def test_R5_changed_names_fit_the_history(other: str) -> None:
     assert played.replay(make_order(other)) is None
 
 
-def test_R5_wait_is_shown_by_the_name_of_its_timer() -> None:
-    @workflow
-    async def order(ctx: Context) -> None:
-        await ctx.sleep(10, name="cooling off")
-
-    played = Play(order)
-
-    waiting = played.execution.details.waiting
-    assert waiting is not None
-    assert (waiting.kind, waiting.token) == ("timer", "1 cooling off")
-
-
 def test_event_without_a_name_is_written_as_before() -> None:
     played = Play(make_order(""))
 

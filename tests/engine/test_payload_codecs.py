@@ -174,7 +174,8 @@ async def test_engine_that_cannot_decode_leaves_executions_alone_until_one_can(o
 
     for codec in (Hidden("k2"), None):
         other = await open_engine(everything, child, work, codec=codec)
-        await other.signal_workflow("e", "go", "x")
+        if codec is None:
+            await other.signal_workflow("e", "go", "x")
         await other.clock.advance(seconds=30)
         info = await other.query_status("e")
         assert info.status is Status.SUSPENDED
@@ -185,13 +186,18 @@ async def test_engine_that_cannot_decode_leaves_executions_alone_until_one_can(o
 
     last = await open_engine(everything, child, work, codec=Hidden())
     await last.clock.advance(seconds=60)
-    assert (await last.handle("e").result())[-1] == "x"
+    await last.signal_workflow("e", "go", "y")
+    await last.clock.advance(seconds=1)
+    assert (await last.handle("e").result(timeout=0))[-1] == "y"
+    [_, run] = await last.list(workflow_id="e")
+    assert "SignalReceived" in (await last.history(run.execution_id)).kinds
     assert (await last.query_status("ended")).status is Status.TERMINATED
 
 
 async def test_outage_of_a_key_service_only_costs_time(url: str) -> None:
     codec = Hidden()
-    async with Engine(url, workflows=[child], activities=[work], codec=codec) as engine:
+    retry = Retry(max_attempts=10, initial=0.05)
+    async with Engine(url, workflows=[child], activities=[work], codec=codec, storage_retry=retry) as engine:
         codec.is_down = True
         asyncio.get_running_loop().call_later(0.1, setattr, codec, "is_down", False)
         handle = await engine.start(child, SECRET, workflow_id="c")

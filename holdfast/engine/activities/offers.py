@@ -203,7 +203,7 @@ class OfferTaker:
         """
         if row.route not in self._left_routes:
             log.warning(
-                "offers by route '%s' (activity %d of execution %s) are left to nodes of a newer Holdfast for %d s: %s",
+                "offers by route '%s' (activity %d of execution %s) are left to other nodes for %d s: %s",
                 row.route,
                 row.number,
                 row.execution_id,

@@ -223,12 +223,12 @@ class BatchRunner:
             if execution_id not in self._reported:
                 self._reported.add(execution_id)
                 extra = tag(LogEvent.LEFT_TO_NEWER, execution_id=execution_id)
-                log.warning("execution %s is left to nodes of a newer Holdfast: %s", execution_id, reason, extra=extra)
+                log.warning("execution %s is left to other nodes: %s", execution_id, reason, extra=extra)
         for key, reason in newer.workflow_ids.items():
             if key not in self._reported:
                 self._reported.add(key)
                 log.warning(
-                    "workflow id '%s' of org '%s' is left to nodes of a newer Holdfast: %s",
+                    "workflow id '%s' of org '%s' is left to other nodes: %s",
                     key[1],
                     key[0],
                     reason,
