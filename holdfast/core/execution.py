@@ -15,8 +15,6 @@ from holdfast.core.lifecycle import Operation, Status, next_status
 from holdfast.core.payloads import Payload
 from holdfast.core.work_keys import digest_work
 
-"""How many names of what an execution waits for are shown."""
-
 
 class AttemptState(msgspec.Struct, frozen=True, omit_defaults=True, gc=False, forbid_unknown_fields=True):
     """How far an activity has come when that is more than its plain first attempt.
