@@ -45,7 +45,7 @@ bench: $(READY) ## Run the benchmarks
 	@$(BIN)/python -m bench $(ARGS)
 
 docs: $(READY) ## Build the documents as a site, into site/
-	@NO_MKDOCS_2_WARNING=1 $(BIN)/mkdocs build --quiet
+	@NO_MKDOCS_2_WARNING=1 $(BIN)/mkdocs build --strict
 
 pins: $(UV) ## Compile the pinned requirements anew, with the newest versions
 	$(COMPILE) --extra dev --extra fast --extra postgres --extra redis --output-file requirements/dev.txt pyproject.toml

@@ -111,6 +111,11 @@ def activity(
     raises by its class: built-in ones, those that its module or the workflow's knows by name, and those in `errors`.
     In the body of a class it makes a method an activity: `Engine(…, activities=[*collect(an_object)])`.
 
+    Four timeouts, in seconds or as timedeltas, none by default: `start_to_close` for one attempt, `heartbeat` between two
+    calls of `heartbeat()`, both retried; `schedule_to_start` until a node begins an attempt, `schedule_to_close` for all
+    attempts with their pauses, both final. `max_concurrent` attempts run at once on a node, and `rate_per_second` begin
+    there. Nodes that serve its `queue` run it; by default that is 'default', whatever the workflow's is.
+
     With `at_most_once=True` the function is called at most once, whatever ends the process: the beginning is committed
     before the call, which costs one commit more, and if the end is never reported the workflow gets ActivityLost. There is
     one attempt: what the function raises fails the activity.

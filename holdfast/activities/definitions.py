@@ -38,7 +38,7 @@ class Executor(StrEnum):
 
 
 class ActivityLimits(msgspec.Struct, frozen=True):
-    """How many attempts of an activity may run at once on a node, and how many may begin per second on all of them."""
+    """How many attempts of an activity may run at once on a node, and how many may begin there per second."""
 
     max_concurrent: int | None = None
     rate_per_second: float | None = None
