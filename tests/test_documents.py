@@ -69,6 +69,14 @@ def test_commands_in_the_readme_are_targets_of_the_makefile() -> None:
     assert all(re.search(rf"^{command}:", makefile, re.MULTILINE) for command in commands)
 
 
+def test_readme_is_short_and_its_links_lead_somewhere() -> None:
+    links = re.findall(r"\]\(([^)#]+?)(?:#[^)]*)?\)", README)
+
+    assert README.count("\n") < 110
+    assert len(links) > 10
+    assert [link for link in links if not (ROOT / link).exists()] == []
+
+
 def test_ci_runs_the_check_and_the_readme_test_command() -> None:
     script = (ROOT / ".ci/run").read_text()
 
