@@ -49,7 +49,7 @@ def log_blocked(execution: Execution, failure: Failure, node: str) -> None:
         _engine_log,
         logging.ERROR,
         "%s is blocked by %s. Correct the code, then retry it; see `holdfast show`.%s",
-        (_name(execution), _describe(failure), _indent(failure.trace)),
+        (_name(execution), _describe(failure).rstrip("."), _indent(failure.trace)),
         extra,
     )
 
