@@ -104,7 +104,8 @@ def make_client_body(method: Method) -> str:
 
 def make_sync_body(method: Method, owner: str) -> str:
     """How a method is called from a thread without a loop."""
-    call = f"self.{owner}.{method.name}({write_arguments(method)})"
+    arguments = write_arguments(method).replace("connection=connection", "connection=take_connection(connection)")
+    call = f"self.{owner}.{method.name}({arguments})"
     if not isinstance(method, ast.AsyncFunctionDef):
         return "return SyncWorkflowHandle(make_handle(self._verbs, target, org, workflow), self._run)"
     if "WorkflowHandle" in ast.unparse(method.returns or ast.Constant(None)):
@@ -157,6 +158,7 @@ from collections.abc import Awaitable, Callable
 from typing import Generic, Protocol
 
 from holdfast.engine.handles import make_handle
+from holdfast.engine.thread_connections import take_connection
 from holdfast.engine.verbs import Verbs
 
 R = TypeVar("R")

@@ -123,9 +123,11 @@ class ClientVerbs:
             lambda verbs: verbs.terminate(target, reason, org=org, request_id=request_id), is_safe=request_id is not None
         )
 
-    async def retry_blocked(self, target: str, *, org: str = DEFAULT_ORG) -> bool:
+    async def retry_blocked(self, target: str, *, org: str = DEFAULT_ORG, request_id: str | None = None) -> bool:
         """Retry a blocked execution, after its code was fixed. Returns False if it is not blocked."""
-        return await self._reach.write(lambda verbs: verbs.retry_blocked(target, org=org), is_safe=False)
+        return await self._reach.write(
+            lambda verbs: verbs.retry_blocked(target, org=org, request_id=request_id), is_safe=request_id is not None
+        )
 
     @overload
     def handle(self, target: str, *, org: str = DEFAULT_ORG) -> WorkflowHandle[Any]: ...
@@ -188,10 +190,18 @@ class ClientVerbs:
         """Envelopes that could not be handled, with the reasons, oldest first."""
         return await self._reach.read(lambda verbs: verbs.dead_letters(org=org, limit=limit, after=after))
 
-    async def requeue_dead_letters(self, ids: Collection[int], *, org: str = DEFAULT_ORG) -> int:
+    async def requeue_dead_letters(
+        self, ids: Collection[int], *, org: str = DEFAULT_ORG, request_id: str | None = None
+    ) -> int:
         """Put dead letters back into their inboxes. Returns how many of the ids there were."""
-        return await self._reach.write(lambda verbs: verbs.requeue_dead_letters(ids, org=org), is_safe=False)
+        return await self._reach.write(
+            lambda verbs: verbs.requeue_dead_letters(ids, org=org, request_id=request_id), is_safe=request_id is not None
+        )
 
-    async def discard_dead_letters(self, ids: Collection[int], *, org: str = DEFAULT_ORG) -> int:
+    async def discard_dead_letters(
+        self, ids: Collection[int], *, org: str = DEFAULT_ORG, request_id: str | None = None
+    ) -> int:
         """Delete dead letters. Returns how many of the ids there were."""
-        return await self._reach.write(lambda verbs: verbs.discard_dead_letters(ids, org=org), is_safe=False)
+        return await self._reach.write(
+            lambda verbs: verbs.discard_dead_letters(ids, org=org, request_id=request_id), is_safe=request_id is not None
+        )

@@ -2,30 +2,38 @@
 
 from __future__ import annotations
 
+import time
 from collections.abc import Mapping, Sequence
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, Final
 
 from holdfast.code.definitions import Workflow
-from holdfast.core import payloads
 from holdfast.core.ids import DEFAULT_ORG, check_identifier
 from holdfast.core.input_schemas import InputSchema
 from holdfast.core.payloads import Payload
 from holdfast.core.retry import RetryPolicy
 from holdfast.core.routes import make_route
 from holdfast.engine.catalog import Catalog
-from holdfast.errors import InvalidArguments, UnknownWorkflow
+from holdfast.engine.use_cases.input_schemas import encode_arguments, find_schemas
+from holdfast.errors import UnknownWorkflow
 
 if TYPE_CHECKING:
     from holdfast.core.definition import Definition
     from holdfast.core.execution import Execution
     from holdfast.core.program import Program
     from holdfast.core.program_limits import ProgramLimits
+    from holdfast.engine.clock import Clock
+    from holdfast.store.contract import Store
+
+LEARNT_FOR: Final = 5.0
+"""Seconds for which arguments are accepted by what nodes announced then. They are refused only by what they announce now."""
+_MOST_LEARNT: Final = 1_000
 
 
 class NamedWorkflow:
     """A workflow whose code is elsewhere: a definition that can be started, and makes no programs.
 
-    With its function at hand, arguments are checked by its hints and the result has its type.
+    With its function at hand, arguments are checked by its hints and the result has its type; without it, by the input
+    schemas that nodes announce.
     """
 
     kind = "named"
@@ -34,10 +42,17 @@ class NamedWorkflow:
     retry: RetryPolicy | None = None
     input_schema: InputSchema | None = None
 
-    def __init__(self, name: str, version: str = "", function: Workflow[..., Any] | None = None) -> None:
+    def __init__(
+        self,
+        name: str,
+        version: str = "",
+        function: Workflow[..., Any] | None = None,
+        schemas: Sequence[InputSchema] = (),
+    ) -> None:
         self.name = name
         self.version = version
         self._function = function
+        self._schemas = schemas
 
     @property
     def result_hint(self) -> Any:
@@ -48,12 +63,7 @@ class NamedWorkflow:
         """The arguments of a start as history records them. Raises InvalidArguments, EncodingError or PayloadTooLarge."""
         if self._function is not None:
             return self._function.encode_input(args, kwargs, limit)
-        if kwargs:
-            raise InvalidArguments(
-                f"Expected the arguments of workflow '{self.name}' by position, since its parameters are not known here, "
-                f"but got {', '.join(sorted(kwargs))} by name. Pass them by position, or start it by its function."
-            )
-        return payloads.encode(list(args), f"the arguments of workflow '{self.name}'", limit)
+        return encode_arguments(self.name, self._schemas, (args, kwargs), limit)
 
     def routes(self, queue: str) -> Sequence[str]:
         """The route by which starts on a queue come to a node that has the workflow."""
@@ -76,7 +86,28 @@ class NamedWorkflow:
 
 
 class NamedWorkflows(Catalog):
-    """The catalog of a client: it has no code, and finds every workflow by its name."""
+    """The catalog of a client: it has no code, and finds every workflow by its name.
+
+    What nodes announce of a workflow is `learn`ed before it is started by its name, and believed for `LEARNT_FOR` seconds.
+    """
+
+    def __init__(self) -> None:
+        super().__init__()
+        self._learnt: dict[tuple[str, str | None], tuple[float, list[InputSchema]]] = {}
+
+    async def learn(self, store: Store, clock: Clock, workflow: str, version: str | None, *, anew: bool = False) -> bool:
+        """Ask which input schemas nodes announce of a workflow, unless that is known; whether the store was asked."""
+        if version is not None:
+            check_identifier(version, "the version of a workflow")
+        found = self._learnt.get((workflow, version))
+        if found is not None and not anew and time.monotonic() < found[0]:
+            return False
+        check_identifier(workflow, "the name of a workflow")
+        schemas = await find_schemas(store, workflow, version, clock.now())
+        if len(self._learnt) >= _MOST_LEARNT:
+            self._learnt.clear()
+        self._learnt[workflow, version] = time.monotonic() + LEARNT_FOR, schemas
+        return True
 
     def find(self, workflow: Workflow[..., Any] | str, version: str | None = None, org: str = DEFAULT_ORG) -> Definition:
         """A workflow that some node has, or will have. Raises InvalidIdentifier, or UnknownWorkflow if it is no workflow."""
@@ -89,4 +120,5 @@ class NamedWorkflows(Catalog):
                 f"Expected a workflow or the name of one, but got {getattr(workflow, '__name__', workflow)!r}. Decorate it "
                 "with @workflow, or pass its name."
             )
-        return NamedWorkflow(check_identifier(workflow, "the name of a workflow"), version or "")
+        _, schemas = self._learnt.get((workflow, version), (0.0, ()))
+        return NamedWorkflow(check_identifier(workflow, "the name of a workflow"), version or "", schemas=schemas)

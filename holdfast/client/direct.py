@@ -16,17 +16,20 @@ from __future__ import annotations
 
 import asyncio
 import logging
-from collections.abc import Iterable
-from typing import TYPE_CHECKING, Any, Final
+from collections.abc import Awaitable, Callable, Iterable
+from typing import TYPE_CHECKING, Any, Final, TypeVar, Unpack
 
 from holdfast.client.definitions import NamedWorkflows
+from holdfast.core.ids import DEFAULT_ORG
 from holdfast.engine.clock import StoreClock
 from holdfast.engine.encoded_store import find_bare_store
 from holdfast.engine.engine import Engine
+from holdfast.engine.handles import SignalWithStartResponse, WorkflowHandle
 from holdfast.engine.runtime import Runtime
 from holdfast.engine.transfer.marks import refuse_moved
+from holdfast.engine.use_cases.start_options import SignalWithStartOptions, StartOptions
 from holdfast.engine.views import RecoveryReport
-from holdfast.errors import EngineClosed, NotOurDatabase, StoreError, StoreMoved
+from holdfast.errors import EngineClosed, InvalidArguments, NotOurDatabase, StoreError, StoreMoved
 from holdfast.store.contract import TimeKeeper, WakeReason
 from holdfast.store.transfer import PersistentStore
 
@@ -36,6 +39,9 @@ if TYPE_CHECKING:
     from holdfast.engine.catalog import Catalog
     from holdfast.engine.runtime import RuntimeDeps
     from holdfast.store.contract import Store
+
+R = TypeVar("R")
+T = TypeVar("T")
 
 log = logging.getLogger("holdfast.client")
 
@@ -134,13 +140,75 @@ class DirectVerbs(Engine):
     """The verbs on a database itself, without code. On a file that one process owns, it is the owner while it is open."""
 
     _runs_code = False
+    _named: NamedWorkflows
+
+    async def start(
+        self,
+        workflow: Workflow[..., R] | str,
+        *args: Any,
+        org: str = DEFAULT_ORG,
+        connection: Any = None,
+        **options: Unpack[StartOptions],
+    ) -> WorkflowHandle[R]:
+        """As `Verbs.start`; by name, the arguments are checked by what nodes announce."""
+        start = super().start
+        return await self._check_by_name(
+            workflow,
+            options.get("version"),
+            lambda: start(workflow, *args, org=org, connection=connection, **options),
+        )
+
+    async def signal_with_start_workflow(
+        self,
+        workflow_id: str,
+        workflow: Workflow[..., Any] | str,
+        *args: Any,
+        signal_name: str,
+        signal_value: Any = None,
+        org: str = DEFAULT_ORG,
+        connection: Any = None,
+        **options: Unpack[SignalWithStartOptions],
+    ) -> SignalWithStartResponse:
+        """As `Verbs.signal_with_start_workflow`; by name, the arguments are checked by what nodes announce."""
+        signal_with_start = super().signal_with_start_workflow
+        return await self._check_by_name(
+            workflow,
+            options.get("version"),
+            lambda: signal_with_start(
+                workflow_id,
+                workflow,
+                *args,
+                signal_name=signal_name,
+                signal_value=signal_value,
+                org=org,
+                connection=connection,
+                **options,
+            ),
+        )
+
+    async def _check_by_name(
+        self, workflow: Workflow[..., Any] | str, version: str | None, call: Callable[[], Awaitable[T]]
+    ) -> T:
+        """Make a call that starts a workflow, with what nodes announce of it known if it is started by its name."""
+        if not isinstance(workflow, str):
+            return await call()
+        self._check_open()
+        is_new = await self._named.learn(self.store, self.clock, workflow, version)
+        try:
+            return await call()
+        except InvalidArguments:
+            if is_new:
+                raise
+        await self._named.learn(self.store, self.clock, workflow, version, anew=True)  # a newer node may take them
+        return await call()
 
     def _make_catalog(
         self,
         workflows: Iterable[Workflow[..., Any]],
         activities: Iterable[Activity[..., Any]],
     ) -> Catalog:
-        return NamedWorkflows()
+        self._named = NamedWorkflows()
+        return self._named
 
     def _make_runtime(self, deps: RuntimeDeps) -> Runtime:
         return CallRuntime(deps, self._on_replaced)

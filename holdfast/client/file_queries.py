@@ -30,6 +30,11 @@ class FileQueries:
         await self._file.open()
         return await self._queries.ending(org, target)
 
+    async def find_last_run(self, target: str, *, org: str = DEFAULT_ORG) -> ExecutionInfo:
+        """The present status of an execution or, once it was continued or retried, of the newest run of its chain."""
+        info = await self.query_status(target, org=org)
+        return info if info.closed_at is None else await self.query_status(info.workflow_id, org=org)
+
     async def query_status(self, target: str, *, org: str = DEFAULT_ORG) -> ExecutionInfo:
         """The present status of an execution, and what it waits for. Raises ExecutionNotFound."""
         await self._file.open()

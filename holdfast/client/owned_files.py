@@ -26,9 +26,12 @@ from holdfast.client.file_queries import FileQueries
 from holdfast.client.links import Link, LinkLost, connect
 from holdfast.client.socket_verbs import SocketVerbs
 from holdfast.core.instants import SECOND, Duration, to_micros
+from holdfast.core.lifecycle import Status
 from holdfast.core.options import OnBlocked
 from holdfast.engine.payload_codecs import PayloadCodec
+from holdfast.engine.use_cases.result_waits import check_on_blocked, describe_wait, tell_blocked
 from holdfast.engine.verbs import Verbs
+from holdfast.engine.views import ExecutionInfo
 from holdfast.errors import ConnectionRefused, EngineClosed, OutcomeUnknown, ResultTimedOut, StoreOwned
 from holdfast.store.sqlite.opening import require_file
 from holdfast.store.sqlite.ownership import Owner, read_owner
@@ -94,9 +97,12 @@ class OwnedFile:
         on_blocked: OnBlocked | None = None,
     ) -> Any:
         """Wait for the end of an execution, whoever owns the file meanwhile, and while nobody does."""
-        ends_at = None if timeout is None else time.monotonic() + to_micros(timeout, "the timeout of a result") / SECOND
+        check_on_blocked("wait" if on_blocked is None else on_blocked)
+        limit = None if timeout is None else to_micros(timeout, "the timeout of a result") / SECOND
+        left, ends_at = limit, time.monotonic() + (limit or 0)
+        is_told = False
+        """Whether it was logged that the execution is blocked."""
         while True:
-            left = None if ends_at is None else max(0.0, ends_at - time.monotonic())
             link = await self._find_link()
             if link is not None:
                 try:
@@ -105,15 +111,20 @@ class OwnedFile:
                 except (LinkLost, EngineClosed):
                     pass
             else:
-                ending = await FileQueries(self.path, self._codec).find_ending(target, org=org)
+                queries = FileQueries(self.path, self._codec)
+                ending = await queries.find_ending(target, org=org)
                 if ending is not None:
                     return ending.to_value(hint)
-                if left == 0.0:
-                    raise ResultTimedOut(
-                        f"Expected execution '{target}' to end within {timeout}, but it has not, and nobody owns "
-                        f"'{self.path}'. Start an engine."
-                    )
+                info = await queries.find_last_run(target, org=org)
+                if info.status is Status.BLOCKED and info.last_error is not None and not is_told:
+                    error = tell_blocked(info, info.last_error, raises=on_blocked == "raise")
+                    if error is not None:
+                        raise error
+                    is_told = True
+                if limit is not None and left == 0.0:
+                    raise self._make_timeout(info, limit)
             await asyncio.sleep(_WAIT_PAUSE if left is None else min(_WAIT_PAUSE, left))
+            left = None if limit is None else max(0.0, ends_at - time.monotonic())
 
     # --- inside ---
 
@@ -183,6 +194,14 @@ class OwnedFile:
             if not self._borrowers and self._borrowed is not None:
                 borrowed, self._borrowed = self._borrowed, None
                 await borrowed.shutdown()
+
+    def _make_timeout(self, info: ExecutionInfo, limit: float) -> ResultTimedOut:
+        return ResultTimedOut(
+            f"Expected execution '{info.workflow_id}' ({info.execution_id}) to end within {limit:g} s, but "
+            f"{describe_wait(info)}, and nobody owns '{self.path}'. Start an engine, or wait for longer.",
+            workflow_id=info.workflow_id,
+            execution_id=info.execution_id,
+        )
 
     def _describe_silence(self, owner: Owner | None) -> Exception:
         who = "the process that owns it" if owner is None else f"process {owner.pid} on host '{owner.host}', which owns it,"

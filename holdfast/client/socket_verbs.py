@@ -126,9 +126,9 @@ class SocketVerbs:
         """End an execution at once; False if it is closed."""
         return await self._call("terminate", bool, [target, reason], {"org": org, "request_id": request_id})
 
-    async def retry_blocked(self, target: str, *, org: str = DEFAULT_ORG) -> bool:
+    async def retry_blocked(self, target: str, *, org: str = DEFAULT_ORG, request_id: str | None = None) -> bool:
         """Retry a blocked execution; False if it is not blocked."""
-        return await self._call("retry_blocked", bool, [target], {"org": org})
+        return await self._call("retry_blocked", bool, [target], {"org": org, "request_id": request_id})
 
     # --- asking ---
 
@@ -196,13 +196,17 @@ class SocketVerbs:
         named = {"org": org, "limit": limit, "after": after}
         return await self._call("dead_letters", builtins.list[DeadLetter], [], named)
 
-    async def requeue_dead_letters(self, ids: Collection[int], *, org: str = DEFAULT_ORG) -> int:
+    async def requeue_dead_letters(
+        self, ids: Collection[int], *, org: str = DEFAULT_ORG, request_id: str | None = None
+    ) -> int:
         """Put dead letters back into their inboxes; how many of the ids there were."""
-        return await self._call("requeue_dead_letters", int, [[*ids]], {"org": org})
+        return await self._call("requeue_dead_letters", int, [[*ids]], {"org": org, "request_id": request_id})
 
-    async def discard_dead_letters(self, ids: Collection[int], *, org: str = DEFAULT_ORG) -> int:
+    async def discard_dead_letters(
+        self, ids: Collection[int], *, org: str = DEFAULT_ORG, request_id: str | None = None
+    ) -> int:
         """Delete dead letters; how many of the ids there were."""
-        return await self._call("discard_dead_letters", int, [[*ids]], {"org": org})
+        return await self._call("discard_dead_letters", int, [[*ids]], {"org": org, "request_id": request_id})
 
     # --- inside ---
 

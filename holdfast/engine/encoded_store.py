@@ -30,13 +30,13 @@ from holdfast.store.contract import (
     Claim,
     Claimed,
     ExecutionFilter,
-    Once,
     Store,
     Transaction,
     TurnWrite,
     UnroutedWrite,
     UserFunction,
 )
+from holdfast.store.once import KeyedCall, Once
 from holdfast.store.rows import ActivityRow, DeadLetterRow, ExecutionPage, ExecutionRow, HistoryRow, InboxRow
 
 T = TypeVar("T")
@@ -250,10 +250,12 @@ class EncodedStore:
         """As `Store.deliver`, with the payloads of its rows encoded."""
         return await self.bare.deliver(await self._rows.encode_by_org(rows))
 
-    async def set_status(self, org: str, execution_id: str, expected_version: int, row: ExecutionRow) -> bool:
+    async def set_status(
+        self, org: str, execution_id: str, expected_version: int, row: ExecutionRow, call: KeyedCall | None = None
+    ) -> bool:
         """As `Store.set_status`, with the payloads of its rows encoded."""
         [encoded] = await self._rows.encode([row], org)
-        return await self.bare.set_status(org, execution_id, expected_version, encoded)
+        return await self.bare.set_status(org, execution_id, expected_version, encoded, call)
 
     # --- users' transactions ---
 

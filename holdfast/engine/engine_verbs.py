@@ -12,7 +12,6 @@ from typing import TYPE_CHECKING, Any, TypeVar, Unpack, overload
 from holdfast.code.definitions import Workflow
 from holdfast.core.ids import DEFAULT_ORG
 from holdfast.core.instants import Duration
-from holdfast.core.lifecycle import Status
 from holdfast.core.options import OnBlocked
 from holdfast.engine.clock import Clock
 from holdfast.engine.handles import SignalResponse, SignalWithStartResponse, WorkflowHandle, make_handle
@@ -176,11 +175,15 @@ class EngineVerbs:
         self._check_open()
         return await self._delivery.terminate(org, target, reason, request_id)
 
-    async def retry_blocked(self, target: str, *, org: str = DEFAULT_ORG) -> bool:
-        """Retry a blocked execution, after its code was fixed. Returns False if it is not blocked."""
+    async def retry_blocked(self, target: str, *, org: str = DEFAULT_ORG, request_id: str | None = None) -> bool:
+        """Retry a blocked execution, after its code was fixed. Returns False if it is not blocked.
+
+        `request_id` as in `cancel`.
+        """
         self._check_open()
         row = await self._delivery.find_or_raise(org, target, "retry")
-        return row.status == Status.BLOCKED and await self._runtime.recovery.retry_blocked(row)
+        call = self._delivery.make_call(org, "retry_blocked", request_id, target, row.execution_id)
+        return await self._runtime.recovery.retry_blocked(row, call)
 
     async def find_started(self, workflow_id: str, execution_id: str, *, org: str = DEFAULT_ORG) -> str:
         """The id of the execution that a start in a caller's transaction led to; for handles. Raises ExecutionNotFound."""
@@ -263,14 +266,24 @@ class EngineVerbs:
         self._check_open()
         return await self._queries.dead_letters(org, limit, after)
 
-    async def requeue_dead_letters(self, ids: Collection[int], *, org: str = DEFAULT_ORG) -> int:
-        """Put dead letters back into their inboxes. Returns how many of the ids there were."""
+    async def requeue_dead_letters(
+        self, ids: Collection[int], *, org: str = DEFAULT_ORG, request_id: str | None = None
+    ) -> int:
+        """Put dead letters back into their inboxes. Returns how many of the ids there were.
+
+        Calls with the same `request_id` in an org are one call: each gets the answer of the first.
+        """
         self._check_open()
-        count = await self.store.requeue_dead_letters(org, ids, self.clock.now())
-        self._runtime.pump.look()
+        call = self._delivery.make_call(org, "requeue_dead_letters", request_id)
+        count = await self.store.requeue_dead_letters(org, ids, self.clock.now(), call)
+        self._runtime.on_put()
         return count
 
-    async def discard_dead_letters(self, ids: Collection[int], *, org: str = DEFAULT_ORG) -> int:
-        """Delete dead letters. Returns how many of the ids there were."""
+    async def discard_dead_letters(
+        self, ids: Collection[int], *, org: str = DEFAULT_ORG, request_id: str | None = None
+    ) -> int:
+        """Delete dead letters. Returns how many of the ids there were. `request_id` as in `requeue_dead_letters`."""
         self._check_open()
-        return await self.store.discard_dead_letters(org, ids)
+        return await self.store.discard_dead_letters(
+            org, ids, self._delivery.make_call(org, "discard_dead_letters", request_id)
+        )

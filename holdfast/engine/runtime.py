@@ -129,7 +129,13 @@ class Runtime:
                 is_held=self.pump.is_held,
             )
         )
-        self.recovery = Recovery(deps.store, self.pump, deps.routes, self.take_over)
+        self.recovery = Recovery(
+            deps.store,
+            self.pump,
+            deps.routes,
+            self.take_over,
+            on_retried=lambda: self.membership.peers.wake(WakeReason.RETRIED),
+        )
         self.retention = self._make_retention(deps.config.retention, closed_executions)
         self.dead_letter_retention = self._make_retention(deps.config.dead_letter_retention, dead_letters)
         self._retentions = [one for one in (self.retention, self.dead_letter_retention) if one is not None]
@@ -398,6 +404,8 @@ class Runtime:
             self.pump.look()
         elif why is WakeReason.OFFERS:
             self.offers.look()
+        elif why is WakeReason.RETRIED:
+            self.pump.unskip()
         else:
             self._on_end_elsewhere()
 

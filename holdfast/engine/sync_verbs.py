@@ -12,6 +12,7 @@ from holdfast.core.instants import Duration
 from holdfast.core.options import OnBlocked
 from holdfast.engine.handles import SignalResponse, SignalWithStartResponse, WorkflowHandle, make_handle
 from holdfast.engine.nodes.roster import NodeInfo
+from holdfast.engine.thread_connections import take_connection
 from holdfast.engine.use_cases.backlogs import QueueBacklog
 from holdfast.engine.use_cases.searching import ExecutionCounts, ExecutionList, PageOptions, SearchConditions
 from holdfast.engine.use_cases.start_options import SignalWithStartOptions, StartOptions
@@ -88,11 +89,13 @@ class SyncWorkflowHandle(Generic[R]):
         connection: Any = None,
     ) -> SignalResponse:
         """Send the execution a signal; with `connection`, as part of the caller's own transaction."""
-        return self._run(self._handle.signal(name, value, request_id=request_id, headers=headers, connection=connection))
+        return self._run(
+            self._handle.signal(name, value, request_id=request_id, headers=headers, connection=take_connection(connection))
+        )
 
     def cancel(self, reason: str = "", *, request_id: str | None = None, connection: Any = None) -> bool:
         """Ask the execution to cancel; False if it is closed. With `connection`, as part of the caller's own transaction."""
-        return self._run(self._handle.cancel(reason, request_id=request_id, connection=connection))
+        return self._run(self._handle.cancel(reason, request_id=request_id, connection=take_connection(connection)))
 
     def terminate(self, reason: str = "", *, request_id: str | None = None) -> bool:
         """End the execution at once, without running its code; False if it is closed."""
@@ -120,7 +123,8 @@ class SyncVerbs:
         transaction on it, on PostgreSQL.
         """
         return SyncWorkflowHandle(
-            self._run(self._verbs.start(workflow, *args, org=org, connection=connection, **options)), self._run
+            self._run(self._verbs.start(workflow, *args, org=org, connection=take_connection(connection), **options)),
+            self._run,
         )
 
     def signal_with_start_workflow(
@@ -143,7 +147,7 @@ class SyncVerbs:
                 signal_name=signal_name,
                 signal_value=signal_value,
                 org=org,
-                connection=connection,
+                connection=take_connection(connection),
                 **options,
             )
         )
@@ -174,7 +178,7 @@ class SyncVerbs:
                 org=org,
                 request_id=request_id,
                 headers=headers,
-                connection=connection,
+                connection=take_connection(connection),
             )
         )
 
@@ -182,15 +186,17 @@ class SyncVerbs:
         self, target: str, reason: str = "", *, org: str = DEFAULT_ORG, request_id: str | None = None, connection: Any = None
     ) -> bool:
         """Ask an execution to cancel: its code sees CancelledError and may clean up. Returns False if it is closed."""
-        return self._run(self._verbs.cancel(target, reason, org=org, request_id=request_id, connection=connection))
+        return self._run(
+            self._verbs.cancel(target, reason, org=org, request_id=request_id, connection=take_connection(connection))
+        )
 
     def terminate(self, target: str, reason: str = "", *, org: str = DEFAULT_ORG, request_id: str | None = None) -> bool:
         """End an execution at once, without running its code. Returns False if it is closed."""
         return self._run(self._verbs.terminate(target, reason, org=org, request_id=request_id))
 
-    def retry_blocked(self, target: str, *, org: str = DEFAULT_ORG) -> bool:
+    def retry_blocked(self, target: str, *, org: str = DEFAULT_ORG, request_id: str | None = None) -> bool:
         """Retry a blocked execution, after its code was fixed. Returns False if it is not blocked."""
-        return self._run(self._verbs.retry_blocked(target, org=org))
+        return self._run(self._verbs.retry_blocked(target, org=org, request_id=request_id))
 
     @overload
     def handle(self, target: str, *, org: str = DEFAULT_ORG) -> SyncWorkflowHandle[Any]: ...
@@ -255,10 +261,10 @@ class SyncVerbs:
         """Envelopes that could not be handled, with the reasons, oldest first."""
         return self._run(self._verbs.dead_letters(org=org, limit=limit, after=after))
 
-    def requeue_dead_letters(self, ids: Collection[int], *, org: str = DEFAULT_ORG) -> int:
+    def requeue_dead_letters(self, ids: Collection[int], *, org: str = DEFAULT_ORG, request_id: str | None = None) -> int:
         """Put dead letters back into their inboxes. Returns how many of the ids there were."""
-        return self._run(self._verbs.requeue_dead_letters(ids, org=org))
+        return self._run(self._verbs.requeue_dead_letters(ids, org=org, request_id=request_id))
 
-    def discard_dead_letters(self, ids: Collection[int], *, org: str = DEFAULT_ORG) -> int:
+    def discard_dead_letters(self, ids: Collection[int], *, org: str = DEFAULT_ORG, request_id: str | None = None) -> int:
         """Delete dead letters. Returns how many of the ids there were."""
-        return self._run(self._verbs.discard_dead_letters(ids, org=org))
+        return self._run(self._verbs.discard_dead_letters(ids, org=org, request_id=request_id))

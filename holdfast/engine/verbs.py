@@ -97,7 +97,7 @@ class Verbs(Protocol):
         """End an execution at once, without running its code. Returns False if it is closed."""
         ...
 
-    async def retry_blocked(self, target: str, *, org: str = DEFAULT_ORG) -> bool:
+    async def retry_blocked(self, target: str, *, org: str = DEFAULT_ORG, request_id: str | None = None) -> bool:
         """Retry a blocked execution, after its code was fixed. Returns False if it is not blocked."""
         ...
 
@@ -164,10 +164,14 @@ class Verbs(Protocol):
         """Envelopes that could not be handled, with the reasons, oldest first."""
         ...
 
-    async def requeue_dead_letters(self, ids: Collection[int], *, org: str = DEFAULT_ORG) -> int:
+    async def requeue_dead_letters(
+        self, ids: Collection[int], *, org: str = DEFAULT_ORG, request_id: str | None = None
+    ) -> int:
         """Put dead letters back into their inboxes. Returns how many of the ids there were."""
         ...
 
-    async def discard_dead_letters(self, ids: Collection[int], *, org: str = DEFAULT_ORG) -> int:
+    async def discard_dead_letters(
+        self, ids: Collection[int], *, org: str = DEFAULT_ORG, request_id: str | None = None
+    ) -> int:
         """Delete dead letters. Returns how many of the ids there were."""
         ...

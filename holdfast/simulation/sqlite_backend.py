@@ -14,6 +14,7 @@ from holdfast.core.instants import SECOND, Instant
 from holdfast.errors import OutcomeUnknown, StoreUnavailable
 from holdfast.simulation.monitor import Monitor
 from holdfast.store.contract import Claim, Claimed, Store, Transaction, TurnWrite, UnroutedWrite
+from holdfast.store.once import KeyedCall
 from holdfast.store.rows import ExecutionRow, HistoryRow, InboxRow, RequestKeyId, RequestRow
 from holdfast.store.sqlite.store import SqliteStore
 
@@ -208,9 +209,11 @@ class FaultInjectingStore:
         await self._backend.reach(FaultPoint.DELIVERED, self._node)
         return accepted
 
-    async def set_status(self, org: str, execution_id: str, expected_version: int, row: ExecutionRow) -> bool:
+    async def set_status(
+        self, org: str, execution_id: str, expected_version: int, row: ExecutionRow, call: KeyedCall | None = None
+    ) -> bool:
         await self._backend.reach(FaultPoint.UPDATES, self._node)
-        is_done = await self._store.set_status(org, execution_id, expected_version, row)
+        is_done = await self._store.set_status(org, execution_id, expected_version, row, call)
         if is_done:
             self._backend.monitor.note_commit([row], [])
         await self._backend.reach(FaultPoint.UPDATED, self._node)

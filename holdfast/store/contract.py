@@ -14,6 +14,7 @@ import msgspec
 
 from holdfast.core.instants import Instant
 from holdfast.core.lifecycle import Status
+from holdfast.store.once import KeyedCall, Once
 from holdfast.store.rows import (
     ActivityRow,
     BacklogRow,
@@ -243,6 +244,8 @@ class WakeReason(Enum):
     """Executions ended, for which somebody may wait."""
     OFFERS = auto()
     """Activities were offered that another node may run."""
+    RETRIED = auto()
+    """Executions were unblocked, which nodes may have ceased to look at."""
 
 
 class Transaction(Protocol):
@@ -478,17 +481,6 @@ UserFunction: TypeAlias = Callable[[Any, Callable[[InboxRow], None]], T | Awaita
 """A user's function: gets the driver's own connection, and a function that puts an envelope into an inbox."""
 
 
-class Once(msgspec.Struct, frozen=True, gc=False):
-    """What makes work happen at most once, and only while an execution wants it."""
-
-    request: RequestRow
-    """Remembered by the same commit. If it was remembered before, the work was done."""
-    after: int
-    is_wanted: Callable[[Sequence[HistoryRow]], bool]
-    """Asked when the work is done, about the history of the request's execution behind the sequence `after`, while that
-    execution is held against other transactions until the commit. One that is closed wants nothing."""
-
-
 class Store(Reader, Nodes, Offers, Protocol):
     """A database that holds executions, as one node uses it."""
 
@@ -529,22 +521,30 @@ class Store(Reader, Nodes, Offers, Protocol):
         """
         ...
 
-    async def discard_dead_letters(self, org: str, ids: Collection[int]) -> int:
+    async def discard_dead_letters(self, org: str, ids: Collection[int], call: KeyedCall | None = None) -> int:
         """Remove dead letters; how many there were. May raise OutcomeUnknown; doing it again does no harm."""
         ...
 
-    async def requeue_dead_letters(self, org: str, ids: Collection[int], at: Instant = 0) -> int:
+    async def requeue_dead_letters(
+        self, org: str, ids: Collection[int], at: Instant = 0, call: KeyedCall | None = None
+    ) -> int:
         """Move dead letters back into the inbox, as one step, as accepted `at`; how many there were.
 
         Each starts anew: with 0 attempts, and for anybody. May raise OutcomeUnknown; doing it again does no harm.
         """
         ...
 
-    async def set_status(self, org: str, execution_id: str, expected_version: int, row: ExecutionRow) -> bool:
+    async def set_status(
+        self, org: str, execution_id: str, expected_version: int, row: ExecutionRow, call: KeyedCall | None = None
+    ) -> bool:
         """Replace one row outside of a batch, and nothing else, if its version is the expected one; whether it was.
 
         May raise OutcomeUnknown; the stored version tells what became of it.
         """
+        ...
+
+    async def remember(self, call: KeyedCall, answer: int) -> int:
+        """Remember the answer to a call that changed nothing; if the call was answered before, that answer is returned."""
         ...
 
     async def put_input_schemas(self, schemas: Mapping[str, bytes]) -> None:

@@ -1,9 +1,51 @@
-"""How stores say that work which may be done once is not done now."""
+"""What is done once, however often it is asked for: work of users, and calls that carry a key."""
 
 from __future__ import annotations
 
+from collections.abc import Callable, Sequence
+
+import msgspec
+
+from holdfast.core.instants import Instant
 from holdfast.errors import AlreadyDone
-from holdfast.store.contract import Once
+from holdfast.store.rows import HistoryRow, RequestRow
+
+
+class Once(msgspec.Struct, frozen=True, gc=False):
+    """What makes work happen at most once, and only while an execution wants it."""
+
+    request: RequestRow
+    """Remembered by the same commit. If it was remembered before, the work was done."""
+    after: int
+    is_wanted: Callable[[Sequence[HistoryRow]], bool]
+    """Asked when the work is done, about the history of the request's execution behind the sequence `after`, while that
+    execution is held against other transactions until the commit. One that is closed wants nothing."""
+
+
+class KeyedCall(msgspec.Struct, frozen=True, gc=False):
+    """What makes a call outside of batches change something at most once.
+
+    The store remembers what it returns by the same commit that changes something. A call that is remembered changes nothing,
+    and returns that again. Of two with one key the second waits for the end of the first.
+    """
+
+    request: RequestRow
+    """Its key. The answer is what the call returns, as a JSON number."""
+    now: Instant
+
+    @property
+    def key(self) -> tuple[str, str, str]:
+        """The key under which the store remembers the call."""
+        return self.request.org, self.request.kind, self.request.key
+
+    def answered(self, answer: int) -> RequestRow:
+        """What the store remembers of the call."""
+        return msgspec.structs.replace(self.request, answer=b"%d" % answer)
+
+
+def read_answer(remembered: RequestRow) -> int:
+    """What was returned to a call that is remembered."""
+    return 0 if remembered.answer is None else int(remembered.answer)
 
 
 def done_before(once: Once) -> AlreadyDone:

@@ -45,11 +45,11 @@ class Way:
     def __init__(self, url: str, verbs: Verbs, *, is_idle: bool = False) -> None:
         self.url = url
         self.verbs = verbs
-        self._is_idle = is_idle
+        self.is_idle = is_idle
 
     async def work(self, *targets: str) -> None:
         """Let executions come to their ends: where nobody owns the file, somebody has to for a moment."""
-        if self._is_idle:
+        if self.is_idle:
             async with make_engine(self.url) as engine:
                 for target in targets:
                     await engine.handle(target).result()

@@ -40,7 +40,7 @@ async def signal_async(target: str) -> str:
 
 @activity
 def signal_in_thread(target: str) -> str:
-    client = activity_info().client
+    client = activity_info().sync_client
     client.signal_workflow(target, "value", "from a thread", request_id="b")
     return str(client.handle(target).status().workflow)
 
@@ -50,5 +50,19 @@ async def calls(ctx: Context, target: str) -> list[str]:
     return [await ctx.run(signal_async, target), await ctx.run(signal_in_thread, target)]
 
 
-WORKFLOWS: list[Workflow[..., Any]] = [order, collect, fails, calls]
+@workflow(name="changing")
+async def before_change(ctx: Context) -> str:
+    await ctx.wait_for_signal("ready")
+    await ctx.wait_for_signal("go")
+    return "done"
+
+
+@workflow(name="changing")
+async def after_change(ctx: Context) -> str:
+    """Does not fit what the code before it recorded: an execution of that is blocked by its next turn."""
+    await ctx.sleep(3600)
+    return "done"
+
+
+WORKFLOWS: list[Workflow[..., Any]] = [order, collect, fails, calls, after_change]
 ACTIVITIES: list[Activity[..., Any]] = [signal_async, signal_in_thread]

@@ -7,8 +7,9 @@ from collections.abc import Awaitable, Callable
 from inspect import isawaitable
 from typing import Any, TypeAlias, TypeVar
 
-from holdfast.store.contract import Once, Store, UserFunction
+from holdfast.store.contract import Store, UserFunction
 from holdfast.store.memory.user_transactions import MemoryConnection
+from holdfast.store.once import Once
 from holdfast.store.postgres.store import PostgresStore
 from holdfast.store.rows import InboxRow
 

@@ -9,7 +9,8 @@ from typing import Any
 import pytest
 
 from holdfast.errors import AlreadyDone
-from holdfast.store.contract import Once, Store, UnroutedWrite, UserFunction
+from holdfast.store.contract import Store, UnroutedWrite, UserFunction
+from holdfast.store.once import Once
 from holdfast.store.rows import HistoryRow
 from tests.store.builders import (
     begin_with,

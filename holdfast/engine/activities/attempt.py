@@ -15,6 +15,7 @@ from holdfast.core import payloads
 from holdfast.core.effects import ActivityTask
 from holdfast.core.instants import to_datetime
 from holdfast.core.payloads import Payload
+from holdfast.engine.loop_calls import refuse_running_loop
 from holdfast.errors import HoldfastError
 
 
@@ -41,11 +42,17 @@ class ActivityInfo(msgspec.Struct, frozen=True):
 
     @property
     def client(self) -> Any:
-        """The verbs of the engine that runs the activity: start, signal and ask about other executions.
+        """The verbs of the engine that runs an async activity, to be awaited: start, signal and ask about executions.
 
-        In an async activity they are awaited, as those of `Client`; in a sync one they block, as those of `SyncClient`.
-        Calls are no part of the activity's result: give them a `request_id`, or a `workflow_id`, since it may run again.
+        Calls are no part of the activity's result: give them a `request_id`, or a `workflow_id`, since it may run again. In
+        a sync activity it is what `sync_client` gives.
         """
+        return _current().find_client()
+
+    @property
+    def sync_client(self) -> Any:
+        """The verbs for a sync activity, in whose thread each blocks until it is done. Raises WrongEventLoop elsewhere."""
+        refuse_running_loop()
         return _current().find_client()
 
 

@@ -23,7 +23,7 @@ from holdfast.engine.rows import to_turns
 from holdfast.engine.trouble_log import tag_task
 from holdfast.errors import AlreadyDone, OutcomeUnknown, StoreFault, StoreUnavailable
 from holdfast.log_events import LogEvent
-from holdfast.store.contract import Once
+from holdfast.store.once import Once
 from holdfast.store.rows import HistoryRow, InboxRow, RequestRow
 
 if TYPE_CHECKING:

@@ -6,10 +6,11 @@ It loads no execution: what is fed in here is loaded when its turn comes.
 from __future__ import annotations
 
 import logging
-from collections.abc import Collection
+from collections.abc import Callable, Collection
 from typing import TYPE_CHECKING
 
 from holdfast.core.failures import PROCESS_LOST
+from holdfast.core.lifecycle import Status
 from holdfast.engine.rows import from_row, to_row
 from holdfast.engine.views import RecoveryReport
 from holdfast.errors import CorruptStore, NewerFormat
@@ -21,6 +22,7 @@ if TYPE_CHECKING:
     from holdfast.engine.routes import Routes
     from holdfast.engine.turns.pump import Pump
     from holdfast.store.contract import Store
+    from holdfast.store.once import KeyedCall
 
 log = logging.getLogger("holdfast.engine")
 PAGE = 500
@@ -29,11 +31,14 @@ PAGE = 500
 class Recovery:
     """Recovers what other processes left, and reports how much there is."""
 
-    def __init__(self, store: Store, pump: Pump, routes: Routes, take_over: TakeOver) -> None:
+    def __init__(
+        self, store: Store, pump: Pump, routes: Routes, take_over: TakeOver, on_retried: Callable[[], None]
+    ) -> None:
         self._store = store
         self._pump = pump
         self._routes = routes
         self._take_over = take_over
+        self._on_retried = on_retried
 
     async def recover(self, ended: EndedNodes, alive: Collection[str] = ()) -> RecoveryReport:
         """Take over from ended nodes, try blocked executions again, and report how much there is. Raises StoreError."""
@@ -58,7 +63,7 @@ class Recovery:
             for row in rows:
                 try:
                     if self._may_retry(row):
-                        await self.retry_blocked(row)
+                        await self._unblock(row)
                 except (CorruptStore, NewerFormat):
                     log.exception(
                         "blocked execution %s cannot be read, and stays blocked",
@@ -82,12 +87,23 @@ class Recovery:
         # Code without a version may have been fixed. An execution that ended its process waits for retry_blocked.
         return details.last_error is None or details.last_error.type != PROCESS_LOST
 
-    async def retry_blocked(self, row: ExecutionRow) -> bool:
-        """Unblock an execution, so that it takes turns again; False if it was changed meanwhile. Raises CorruptStore."""
+    async def retry_blocked(self, row: ExecutionRow, call: KeyedCall | None = None) -> bool:
+        """Unblock an execution, so that it takes turns again; False if it is not blocked, or was changed meanwhile.
+
+        With a key, a repeated call gets the first answer. Raises CorruptStore.
+        """
+        if row.status != Status.BLOCKED:
+            return call is not None and await self._store.remember(call, answer=0) == 1
+        is_retried = await self._unblock(row, call)
+        if is_retried:  # nodes that look at it no more are told
+            self._on_retried()
+        return is_retried
+
+    async def _unblock(self, row: ExecutionRow, call: KeyedCall | None = None) -> bool:
         execution = from_row(row)
         execution.unblock()
         execution.state_version += 1
-        if not await self._store.set_status(row.org, row.execution_id, row.state_version, to_row(execution)):
+        if not await self._store.set_status(row.org, row.execution_id, row.state_version, to_row(execution), call):
             return False
         self._pump.unskip([row.execution_id])
         return True

@@ -46,7 +46,8 @@ def keep_requests(turn: PendingTurn, route: Route, unrouted: UnroutedWrites) -> 
         request = arrival.request
         if request is None:
             continue
-        envelope = request.keyed_envelope if type(arrival.envelope) is Signal else arrival.envelope
+        is_keyed = isinstance(arrival.envelope, Signal | Cancel | Terminate)
+        envelope = request.keyed_envelope if is_keyed else arrival.envelope
         unrouted.send(turn.org, turn.execution_id, envelope, route, arrival.at)
         if isinstance(arrival.envelope, Cancel | Terminate):
             answers.append(AnswerRequest(request, Handled()))

@@ -19,7 +19,8 @@ from holdfast.core.start_checks import check_chain, check_start_at, check_texts
 from holdfast.engine.requests import Accepted, Answer, AnyRequest, Handled, Opened, Request, WorkflowIdLookup
 from holdfast.engine.use_cases.start_options import SIGNAL_WITH_START_OPTIONS, START_OPTIONS
 from holdfast.errors import ExecutionNotFound, InvalidArguments, InvalidConfiguration
-from holdfast.store.rows import ExecutionRow
+from holdfast.store.once import KeyedCall
+from holdfast.store.rows import ExecutionRow, RequestRow
 
 if TYPE_CHECKING:
     from holdfast.code.definitions import Workflow
@@ -179,6 +180,16 @@ class Delivery:
         """End an execution at once; False if it is closed."""
         order, key = Terminate(reason=_check_reason(reason)), self._key("terminate", request_id, None, target)
         return _expect(Handled, await self._reach(org, target, order, key)).is_done
+
+    def make_call(
+        self, org: str, kind: str, request_id: str | None, scope: str = "", execution_id: str = ""
+    ) -> KeyedCall | None:
+        """What makes a repeated call safe that changes something outside of batches; None without a request id."""
+        key = self._key(kind, request_id, None, scope)
+        if key is None:
+            return None
+        check_identifier(org, "the org")
+        return KeyedCall(RequestRow(org, key.kind, key.key, execution_id, None, key.expires_at), self._clock.now())
 
     async def _reach(self, org: str, target: str, envelope: AnyEnvelope, key: RequestKey | None = None) -> Answer:
         check_identifier(org, "the org")

@@ -2,6 +2,7 @@
 
 While versions of the code run side by side, nodes may announce different schemas: arguments that one of them takes are
 accepted. Where nobody announces one, everything is accepted, and the first turn fails the execution with the same message.
+On a database that one process owns, what the last owner announced counts: nobody is alive while others ask.
 Formats such as 'date-time' are not checked: types take more than they allow. That, too, the first turn tells.
 """
 
@@ -16,12 +17,13 @@ from jsonschema_rs import Draft202012Validator, ValidationError
 from holdfast.core import payloads
 from holdfast.core.input_schemas import InputSchema, ParameterSchema, decode_input_schema
 from holdfast.core.payloads import Payload
-from holdfast.engine.nodes.roster import NodeState, read_details, to_node_info
+from holdfast.engine.nodes.roster import NodeDetails, NodeState, read_details, to_node_info
 from holdfast.errors import InvalidArguments
 
 if TYPE_CHECKING:
     from holdfast.core.instants import Instant
     from holdfast.store.contract import Store
+    from holdfast.store.rows import NodeRow
 
 _LONGEST_SHOWN = 80
 
@@ -39,8 +41,21 @@ async def check_input(
 
     Raises InvalidArguments, EncodingError or PayloadTooLarge. Without `version`, the newest one of each node counts.
     """
+    schemas = await find_schemas(store, workflow, version, now)
+    return encode_arguments(workflow, schemas, arguments, limit)
+
+
+def encode_arguments(
+    workflow: str,
+    schemas: Sequence[InputSchema],
+    arguments: tuple[Sequence[Any], Mapping[str, Any]],
+    limit: int,
+) -> Payload:
+    """The (positional, named) arguments of a start as history records them, if one of the schemas takes them.
+
+    Raises InvalidArguments, EncodingError or PayloadTooLarge.
+    """
     args, kwargs = arguments
-    schemas = await _find_schemas(store, workflow, version, now)
     if not schemas:
         if kwargs:
             raise InvalidArguments(
@@ -58,13 +73,10 @@ async def check_input(
     raise refusal
 
 
-async def _find_schemas(store: Store, workflow: str, version: str | None, now: Instant) -> list[InputSchema]:
-    """What the living nodes announce, each schema once."""
+async def find_schemas(store: Store, workflow: str, version: str | None, now: Instant) -> list[InputSchema]:
+    """What the living nodes announce of a workflow, or the last owner did, each schema once."""
     digests: dict[str, None] = {}
-    for row in await store.list_nodes():
-        if to_node_info(row, now, has_ended=False).state is not NodeState.ALIVE:
-            continue
-        details = read_details(row)
+    for details in _list_announcing(await store.list_nodes(), now, is_exclusive=store.exclusive):
         announced = details.inputs.get(workflow, {})
         known = details.versions.get(workflow) or [""]
         wanted = known[-1] if version is None else version
@@ -75,6 +87,13 @@ async def _find_schemas(store: Store, workflow: str, version: str | None, now: I
     bodies = await store.read_input_schemas(list(digests))
     found = (decode_input_schema(bodies[digest]) for digest in digests if digest in bodies)
     return [schema for schema in found if schema is not None]
+
+
+def _list_announcing(rows: Sequence[NodeRow], now: Instant, *, is_exclusive: bool) -> list[NodeDetails]:
+    if is_exclusive:
+        return [read_details(max(rows, key=lambda row: (row.started_at, row.seen_at)))] if rows else []
+    alive = (row for row in rows if to_node_info(row, now, has_ended=False).state is NodeState.ALIVE)
+    return [read_details(row) for row in alive]
 
 
 def _encode(schema: InputSchema, args: Sequence[Any], kwargs: Mapping[str, Any], limit: int) -> Payload:

@@ -20,6 +20,7 @@ from holdfast.log_events import LogEvent, tag_execution
 if TYPE_CHECKING:
     from holdfast.core.execution import Execution
     from holdfast.core.failures import Failure
+    from holdfast.engine.pending import FailureInfo
     from holdfast.engine.routes import Routes
     from holdfast.engine.runtime import Runtime
     from holdfast.engine.use_cases.delivery import Delivery
@@ -68,8 +69,7 @@ class ResultWaits:
         on_blocked: OnBlocked,
     ) -> Ending:
         """How an execution, or the last run of its chain, ended, once it has. Raises ResultTimedOut or ExecutionBlocked."""
-        if on_blocked not in get_args(OnBlocked):
-            raise InvalidArguments(f"Expected on_blocked to be 'wait' or 'raise', but it is {on_blocked!r}.")
+        check_on_blocked(on_blocked)
         wait = _Wait(org, target, raises=on_blocked == "raise")
         if timeout is None:
             return await self._follow(wait)
@@ -170,23 +170,36 @@ class _Wait:
 
     def tell_blocked(self, execution: Execution, failure: Failure) -> HoldfastError | None:
         """The error that ends the wait for a blocked execution; None, and a record in the log, if it goes on."""
-        shown = f"execution '{execution.workflow_id}' ({execution.execution_id})"
-        if self._raises:
-            return ExecutionBlocked(
-                f"Expected {shown} to return a result, but it is blocked by {failure.type}: {failure.message} "
-                "Correct the code, then call retry_blocked.",
-                workflow_id=execution.workflow_id,
-                execution_id=execution.execution_id,
-                type=failure.type,
-                reason=failure.message,
-            )
-        log.warning(
-            "the result of %s is awaited, but it is blocked by %s; it goes on once its code was corrected and it is retried",
-            shown,
-            failure.type,
-            extra=tag_execution(LogEvent.RESULT_WAITS_FOR_BLOCKED, execution),
+        return tell_blocked(execution, failure, raises=self._raises)
+
+
+def check_on_blocked(on_blocked: OnBlocked) -> None:
+    """Raises InvalidArguments if it is no way to treat blocked executions."""
+    if on_blocked not in get_args(OnBlocked):
+        raise InvalidArguments(f"Expected on_blocked to be 'wait' or 'raise', but it is {on_blocked!r}.")
+
+
+def tell_blocked(
+    execution: Execution | ExecutionInfo, failure: Failure | FailureInfo, *, raises: bool
+) -> ExecutionBlocked | None:
+    """The error that ends a wait for a blocked execution; None, and a record in the log, if the wait goes on."""
+    shown = f"execution '{execution.workflow_id}' ({execution.execution_id})"
+    if raises:
+        return ExecutionBlocked(
+            f"Expected {shown} to return a result, but it is blocked by {failure.type}: {failure.message} "
+            "Correct the code, then call retry_blocked.",
+            workflow_id=execution.workflow_id,
+            execution_id=execution.execution_id,
+            type=failure.type,
+            reason=failure.message,
         )
-        return None
+    log.warning(
+        "the result of %s is awaited, but it is blocked by %s; it goes on once its code was corrected and it is retried",
+        shown,
+        failure.type,
+        extra=tag_execution(LogEvent.RESULT_WAITS_FOR_BLOCKED, execution),
+    )
+    return None
 
 
 def describe_wait(info: ExecutionInfo) -> str:

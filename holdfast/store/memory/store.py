@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Collection, Mapping, Sequence
+from collections.abc import Awaitable, Callable, Collection, Mapping, Sequence
 from contextvars import copy_context
 from functools import partial
 from typing import Any, TypeVar
@@ -16,7 +16,6 @@ from holdfast.store.contract import (
     ExecutionFilter,
     HeartbeatConnection,
     HeartbeatReply,
-    Once,
     Transaction,
     UserFunction,
     WakeReason,
@@ -29,6 +28,7 @@ from holdfast.store.memory.faults import Faults, Point
 from holdfast.store.memory.session import Session
 from holdfast.store.memory.tables import Changes, Tables, View, is_closed
 from holdfast.store.memory.transaction import MemoryTransaction
+from holdfast.store.once import KeyedCall, Once, read_answer
 from holdfast.store.rows import (
     ActivityRow,
     BacklogRow,
@@ -116,41 +116,64 @@ class MemoryStore:
         row = reads.find_execution(self.database.tables, org, execution_id)
         return None if row is None or is_closed(row) else row
 
-    async def discard_dead_letters(self, org: str, ids: Collection[int]) -> int:
-        return len(await self._take_dead_letters(org, ids))
+    async def discard_dead_letters(self, org: str, ids: Collection[int], call: KeyedCall | None = None) -> int:
+        return await self._change_once(call, lambda session: self._take_dead_letters(session, org, ids))
 
-    async def requeue_dead_letters(self, org: str, ids: Collection[int], at: Instant = 0) -> int:
-        return len(await self._take_dead_letters(org, ids, requeued_at=at))
+    async def requeue_dead_letters(
+        self, org: str, ids: Collection[int], at: Instant = 0, call: KeyedCall | None = None
+    ) -> int:
+        return await self._change_once(call, lambda session: self._take_dead_letters(session, org, ids, requeued_at=at))
 
     async def _take_dead_letters(
-        self, org: str, ids: Collection[int], requeued_at: Instant | None = None
-    ) -> list[DeadLetterRow]:
+        self, session: Session, org: str, ids: Collection[int], requeued_at: Instant | None = None
+    ) -> int:
         """DELETE ... RETURNING: who comes second waits for the first and finds nothing."""
-        session, stored = Session(self._connection), self.database.tables.dead_letters
-        with session.statement():
-            await session.reach(Point.READ)
-            for row_id in sorted(set(ids)):
-                await session.wait_until(partial(session.locks.try_key, session, ("dead letter", row_id)))
-            taken = [stored[row_id] for row_id in sorted(set(ids)) if row_id in stored and stored[row_id].org == org]
-            session.changes.discarded.update(row.id for row in taken)
-            if requeued_at is not None:
-                session.put_inbox(
-                    InboxRow(row.org, row.execution_id, row.workflow_id, row.body, at=requeued_at) for row in taken
-                )
-        await session.finish(Point.UPDATE, Point.UPDATED)
-        return taken
+        stored = self.database.tables.dead_letters
+        for row_id in sorted(set(ids)):
+            await session.wait_until(partial(session.locks.try_key, session, ("dead letter", row_id)))
+        taken = [stored[row_id] for row_id in sorted(set(ids)) if row_id in stored and stored[row_id].org == org]
+        session.changes.discarded.update(row.id for row in taken)
+        if requeued_at is not None:
+            session.put_inbox(
+                InboxRow(row.org, row.execution_id, row.workflow_id, row.body, at=requeued_at) for row in taken
+            )
+        return len(taken)
 
-    async def set_status(self, org: str, execution_id: str, expected_version: int, row: ExecutionRow) -> bool:
-        session = Session(self._connection)
-        with session.statement():
-            await session.reach(Point.READ)
+    async def set_status(
+        self, org: str, execution_id: str, expected_version: int, row: ExecutionRow, call: KeyedCall | None = None
+    ) -> bool:
+        async def work(session: Session) -> int:
             await session.wait_until(lambda: session.locks.try_update(session, (org, execution_id)))
             stored = self.database.tables.executions.get(execution_id)
             is_expected = stored is not None and stored.org == org and stored.state_version == expected_version
             if is_expected:
                 session.changes.put_execution(row)
+            return int(is_expected)
+
+        return await self._change_once(call, work) == 1
+
+    async def remember(self, call: KeyedCall, answer: int) -> int:
+        async def work(_session: Session) -> int:
+            return answer
+
+        return await self._change_once(call, work)
+
+    async def _change_once(self, call: KeyedCall | None, work: Callable[[Session], Awaitable[int]]) -> int:
+        """Some changes in a transaction of their own, unless their call is remembered; what they returned, now or then."""
+        session = Session(self._connection)
+        with session.statement():
+            await session.reach(Point.READ)
+            if call is not None:
+                await session.wait_until(partial(session.locks.try_key, session, ("request", *call.key)))
+                known = session.view.request(call.key)
+                if known is not None and known.expires_at > call.now:
+                    session.give_up()
+                    return read_answer(known)
+            answer = await work(session)
+            if call is not None:
+                session.changes.requests[call.key] = call.answered(answer)
         await session.finish(Point.UPDATE, Point.UPDATED)
-        return is_expected
+        return answer
 
     async def purge(self, closed_before: Instant, limit: int) -> int:
         return await purging.purge(self._connection, closed_before, limit)

@@ -8,12 +8,12 @@ from inspect import isawaitable
 from typing import Any, TypeVar
 
 from holdfast.errors import StoreError
-from holdfast.store.contract import Once, UserFunction
+from holdfast.store.contract import UserFunction
 from holdfast.store.memory.connection import Connection
 from holdfast.store.memory.faults import Point
 from holdfast.store.memory.session import Session
 from holdfast.store.memory.tables import is_closed
-from holdfast.store.once import done_before, not_wanted
+from holdfast.store.once import Once, done_before, not_wanted
 from holdfast.store.rows import InboxRow
 
 T = TypeVar("T")

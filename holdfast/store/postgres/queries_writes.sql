@@ -169,6 +169,9 @@ VALUES ($1, $2, $3, $4, $5, $6, $7)
 ON CONFLICT (org, kind, key) DO NOTHING
 RETURNING true;
 
+-- name: forget_request
+DELETE FROM holdfast.requests WHERE org = $1 AND kind = $2 AND key = $3 AND expires_at <= $4;
+
 -- name: forget_requests
 -- A few at a time, with those that come in: the table does not outgrow what is still valid.
 DELETE FROM holdfast.requests

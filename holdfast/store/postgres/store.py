@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import logging
-from collections.abc import Callable, Collection, Sequence
+from collections.abc import Awaitable, Callable, Collection, Sequence
 from functools import partial
 from typing import Any, Final, TypeVar
 
@@ -12,11 +12,13 @@ from holdfast.core.instants import Instant
 from holdfast.errors import OutcomeUnknown, StoreError, StoreUnavailable
 from holdfast.log_events import LogEvent, tag
 from holdfast.store.columns import from_execution_row
-from holdfast.store.contract import HeartbeatConnection, Once, Transaction, UserFunction, WakeReason
+from holdfast.store.contract import HeartbeatConnection, Transaction, UserFunction, WakeReason
+from holdfast.store.once import KeyedCall, Once
 from holdfast.store.postgres.checks import check_database
 from holdfast.store.postgres.connections import MARK_SETTINGS, Connections
 from holdfast.store.postgres.drivers import Connection
 from holdfast.store.postgres.failures import DRIVER_ERRORS, is_cut
+from holdfast.store.postgres.keyed_calls import do_once
 from holdfast.store.postgres.nodes import PostgresHeartbeatConnection, PostgresNodes
 from holdfast.store.postgres.opening import prepare_schema
 from holdfast.store.postgres.outcomes import CommitEvidence, find_outcome
@@ -226,10 +228,17 @@ class PostgresStore(Reads, PostgresNodes):
         accepted: list[bool] = await self._write("deliver to", work)
         return accepted
 
-    async def discard_dead_letters(self, org: str, ids: Collection[int]) -> int:
-        return len(await self._connections.fetch("discard dead letters in", "take_dead_letters", org, list(ids)))
+    async def discard_dead_letters(self, org: str, ids: Collection[int], call: KeyedCall | None = None) -> int:
+        take = self._connections.sql["take_dead_letters"]
 
-    async def requeue_dead_letters(self, org: str, ids: Collection[int], at: Instant = 0) -> int:
+        async def work(connection: Connection) -> int:
+            return len(await connection.fetch(take, org, list(ids)))
+
+        return await self._change_once("discard dead letters in", call, work)
+
+    async def requeue_dead_letters(
+        self, org: str, ids: Collection[int], at: Instant = 0, call: KeyedCall | None = None
+    ) -> int:
         sql = self._connections.sql
 
         async def work(connection: Connection) -> int:
@@ -239,19 +248,29 @@ class PostgresStore(Reads, PostgresNodes):
                 await put_inbox(connection, sql, rows)
             return len(taken)
 
-        count: int = await self._write("requeue dead letters in", work)
-        return count
+        return await self._change_once("requeue dead letters in", call, work)
 
-    async def set_status(self, org: str, execution_id: str, expected_version: int, row: ExecutionRow) -> bool:
+    async def set_status(
+        self, org: str, execution_id: str, expected_version: int, row: ExecutionRow, call: KeyedCall | None = None
+    ) -> bool:
         values = from_execution_row(row)[2:]
         values[4] = str(values[4])
 
-        async def work(connection: Connection) -> bool:
+        async def work(connection: Connection) -> int:
             replace = self._connections.sql["replace_execution"]
-            return bool(await connection.fetch(replace, org, execution_id, expected_version, *values))
+            return len(await connection.fetch(replace, org, execution_id, expected_version, *values))
 
-        is_replaced: bool = await self._write("change the status of an execution in", work)
-        return is_replaced
+        return await self._change_once("change the status of an execution in", call, work) == 1
+
+    async def remember(self, call: KeyedCall, answer: int) -> int:
+        async def work(_connection: Connection) -> int:
+            return answer
+
+        return await self._change_once("remember the answer to a call in", call, work)
+
+    async def _change_once(self, doing: str, call: KeyedCall | None, work: Callable[[Connection], Awaitable[int]]) -> int:
+        changed: int = await self._write(doing, lambda connection: do_once(connection, self._connections.sql, call, work))
+        return changed
 
     async def purge(self, closed_before: int, limit: int) -> int:
         return int(await self._connections.fetch_value("purge", "purge", closed_before, limit))

@@ -29,6 +29,7 @@ _PLACEHOLDER: Final = re.compile(r"\$(\d+)")
 
 async def enlist(connection: Any, address: DatabaseAddress, rows: Sequence[InboxRow]) -> None:
     """Put rows into the inbox by the connection's own transaction, and wake the nodes when it commits."""
+    connection = unwrap_django(connection)
     run = _find_family(connection)
     statement = statements_for(address.schema)["enlist"]
     channel = name_channel(address.schema, WakeReason.WORK)
@@ -94,14 +95,45 @@ def _find_family(connection: Any) -> Enlist:
         family = FAMILIES.get((cls.__module__.partition(".")[0], cls.__name__))
         if family is not None:
             return family
+    if _is_of(connection, "psycopg2", ("connection",)):
+        raise InvalidArguments(
+            "Expected connection=… to be driven by psycopg 3, but it is of psycopg2. Install psycopg 3 (`pip install "
+            "psycopg`): Django and SQLAlchemy use it then."
+        )
     raise InvalidArguments(
-        "Expected connection=… to be a connection of asyncpg or psycopg 3, or a connection or session of SQLAlchemy, "
-        f"but it is {type(connection).__module__}.{type(connection).__qualname__}. Pass the one in whose transaction "
-        "this is to happen."
+        "Expected connection=… to be a connection of asyncpg, psycopg 3 or Django, or a connection or session of "
+        f"SQLAlchemy, but it is {type(connection).__module__}.{type(connection).__qualname__}. Pass the one in "
+        "whose transaction this is to happen."
     )
 
 
 # --- parts ---
+
+
+def unwrap_django(connection: Any) -> Any:
+    """The driver's connection of Django's own; any other as it is. Raises InvalidArguments if it cannot be used here.
+
+    `django.db.connection` stands for the connection of whatever thread asks, so it is refused: `SyncClient` unwraps it in
+    the thread that calls.
+    """
+    if _is_of(connection, "django", ("ConnectionProxy",)):
+        raise InvalidArguments(
+            "Expected connection=… to be one connection, but django.db.connection is another one in each thread. Pass "
+            "connection.connection, taken in the thread of its transaction, or use a SyncClient there."
+        )
+    if not _is_of(connection, "django", ("BaseDatabaseWrapper",)):
+        return connection
+    if connection.vendor != "postgresql":
+        raise InvalidArguments(
+            f"Expected connection=… to lead to PostgreSQL, where the engine is, but it leads to {connection.vendor}. "
+            "Pass a connection to the engine's own database."
+        )
+    if connection.connection is None or connection.autocommit:
+        raise InvalidArguments(
+            "Expected connection=… to be in a transaction, but Django has not begun one. Call this within "
+            "`with transaction.atomic():`."
+        )
+    return connection.connection
 
 
 def _is_of(connection: Any, package: str, names: Sequence[str]) -> bool:

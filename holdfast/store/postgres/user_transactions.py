@@ -16,8 +16,8 @@ from asyncpg import exceptions
 from msgspec.structs import astuple
 
 from holdfast.errors import InvalidArguments, StoreError, StoreFault, StoreUnavailable
-from holdfast.store.contract import Once, UserFunction
-from holdfast.store.once import done_before, not_wanted
+from holdfast.store.contract import UserFunction
+from holdfast.store.once import Once, done_before, not_wanted
 from holdfast.store.postgres.failures import DRIVER_ERRORS, is_cut, translate
 from holdfast.store.postgres.idle_watch import IDLE_SECONDS, IdleWatch
 from holdfast.store.postgres.outcomes import CommitEvidence

@@ -3,12 +3,13 @@
 from __future__ import annotations
 
 import sqlite3
-from collections.abc import Collection, Iterable, Sequence
+from collections.abc import Callable, Collection, Iterable, Sequence
 from typing import Any, Final
 
 from holdfast.core.instants import Instant
 from holdfast.store.columns import from_timer_row
 from holdfast.store.contract import TurnWrite, UnroutedWrite
+from holdfast.store.once import KeyedCall, read_answer
 from holdfast.store.rows import DeadLetterRow, InboxRow, RequestRow, Route
 from holdfast.store.sqlite.statements import SQL, WideStatement, as_json
 from holdfast.store.sqlite.writer_cache import NEVER, Changes, CommitEvidence, WriterCache
@@ -128,3 +129,21 @@ def put_requests(connection: sqlite3.Connection, rows: Iterable[RequestRow]) -> 
 def _last_id(connection: sqlite3.Connection) -> int:
     (row_id,) = connection.execute(SQL["read_last_id"]).fetchone()
     return int(row_id)
+
+
+def do_once(
+    call: KeyedCall,
+    work: Callable[[sqlite3.Connection, Changes], int],
+    connection: sqlite3.Connection,
+    changes: Changes,
+) -> int:
+    """Do work and remember its answer, unless its call is remembered: what it returned, now or then."""
+    found = connection.execute(SQL["read_request"], (*call.key, call.now)).fetchone()
+    if found is not None:
+        return read_answer(RequestRow(*found))
+    answer = work(connection, changes)
+    put_requests(connection, [call.answered(answer)])
+    connection.execute(SQL["forget_requests"], (call.now, 2))
+    if changes.evidence is None:
+        changes.evidence = CommitEvidence("has_request", call.key, True)
+    return answer

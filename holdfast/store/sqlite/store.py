@@ -7,6 +7,7 @@ import sqlite3
 import time
 from collections.abc import Callable, Collection, Mapping, Sequence
 from contextlib import closing
+from functools import partial
 from pathlib import Path
 from typing import Any, TypeVar
 
@@ -20,12 +21,12 @@ from holdfast.store.contract import (
     ExecutionFilter,
     HeartbeatConnection,
     HeartbeatReply,
-    Once,
     Transaction,
     UserFunction,
     WakeReason,
 )
 from holdfast.store.endpoints import Endpoint
+from holdfast.store.once import KeyedCall, Once
 from holdfast.store.rows import (
     ActivityRow,
     BacklogRow,
@@ -44,7 +45,7 @@ from holdfast.store.sqlite.failures import translate
 from holdfast.store.sqlite.in_flight import InFlightFile
 from holdfast.store.sqlite.opening import prepare_file, require_file
 from holdfast.store.sqlite.ownership import Ownership
-from holdfast.store.sqlite.queues import put_inbox
+from holdfast.store.sqlite.queues import do_once, put_inbox
 from holdfast.store.sqlite.statements import SQL, as_json
 from holdfast.store.sqlite.transaction import SqliteTransaction
 from holdfast.store.sqlite.transfer import SqliteTransfer
@@ -212,27 +213,40 @@ class SqliteStore:
 
         return await self._write("deliver to", work)
 
-    async def discard_dead_letters(self, org: str, ids: Collection[int]) -> int:
-        return await self._write("discard dead letters in", lambda db, _: len(_take_dead_letters(db, org, ids)))
+    async def discard_dead_letters(self, org: str, ids: Collection[int], call: KeyedCall | None = None) -> int:
+        return await self._change_once("discard dead letters in", call, lambda db, _: len(_take_dead_letters(db, org, ids)))
 
-    async def requeue_dead_letters(self, org: str, ids: Collection[int], at: Instant = 0) -> int:
+    async def requeue_dead_letters(
+        self, org: str, ids: Collection[int], at: Instant = 0, call: KeyedCall | None = None
+    ) -> int:
         def work(connection: sqlite3.Connection, changes: Changes) -> int:
             taken = _take_dead_letters(connection, org, ids)
             put_inbox(connection, changes, [replace(row, at=at) for row in taken])
             return len(taken)
 
-        return await self._write("requeue dead letters in", work)
+        return await self._change_once("requeue dead letters in", call, work)
 
-    async def set_status(self, org: str, execution_id: str, expected_version: int, row: ExecutionRow) -> bool:
-        def work(connection: sqlite3.Connection, changes: Changes) -> bool:
+    async def set_status(
+        self, org: str, execution_id: str, expected_version: int, row: ExecutionRow, call: KeyedCall | None = None
+    ) -> bool:
+        def work(connection: sqlite3.Connection, changes: Changes) -> int:
             values = (*from_execution_row(row)[2:], org, execution_id, expected_version)
             is_replaced = connection.execute(SQL["replace_execution"], values).rowcount == 1
             if is_replaced:
                 self._writer_cache.positions.drop(execution_id)
                 changes.evidence = CommitEvidence("has_version", (execution_id, row.state_version), True)
-            return is_replaced
+            return int(is_replaced)
 
-        return await self._write("change the status of an execution in", work)
+        return await self._change_once("change the status of an execution in", call, work) == 1
+
+    async def remember(self, call: KeyedCall, answer: int) -> int:
+        return await self._change_once("remember the answer to a call in", call, lambda _db, _changes: answer)
+
+    async def _change_once(
+        self, doing: str, call: KeyedCall | None, work: Callable[[sqlite3.Connection, Changes], int]
+    ) -> int:
+        """Some changes in a transaction of their own, unless their call is remembered; what they returned, now or then."""
+        return await self._write(doing, work if call is None else partial(do_once, call, work))
 
     async def put_input_schemas(self, schemas: Mapping[str, bytes]) -> None:
         if set(schemas) - set(await self.read_input_schemas(schemas)):

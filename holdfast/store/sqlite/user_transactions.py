@@ -12,8 +12,8 @@ from inspect import isawaitable, iscoroutine, iscoroutinefunction
 from typing import Any, Final, TypeVar
 
 from holdfast.errors import InvalidArguments, StoreError
-from holdfast.store.contract import Once, UserFunction
-from holdfast.store.once import done_before, not_wanted
+from holdfast.store.contract import UserFunction
+from holdfast.store.once import Once, done_before, not_wanted
 from holdfast.store.rows import InboxRow
 from holdfast.store.sqlite.failures import is_database_error, translate
 from holdfast.store.sqlite.opening import read_schema
