@@ -13,7 +13,7 @@ import pytest
 from tests.documents.programs import ROOT, Program, read_programs
 from tests.postgres.server import PostgresServer
 
-OWN_TESTS: Final = {"client.md", "dmn.md", "feel.md", "operations.md", "transactions.md"}
+OWN_TESTS: Final = {"dmn.md", "feel.md", "operations.md", "transactions.md"}
 """Pages whose programs have tests of their own, which look closer."""
 PAGES: Final = {
     page.relative_to(ROOT).as_posix(): programs
@@ -22,14 +22,20 @@ PAGES: Final = {
 }
 SERVER: Final = "postgresql://localhost/app"
 """The URL in programs that need a server: that of the tests takes its place."""
-WITH_SERVER: Final = [page for page, programs in PAGES.items() if any(SERVER in one.text for one in programs)]
+WITH_SERVER: Final = [
+    page
+    for page, programs in PAGES.items()
+    if any(SERVER in text for one in programs for text in (one.text, *one.files.values()))
+]
+WARNINGS: Final = ["-W", "error", "-W", "ignore:Using `httpx` with `starlette.testclient`"]
+"""All are errors, but for that of FastAPI's test client about the package which it uses."""
 
 
 def run(program: Program, folder: Path, server: str) -> None:
     for name, text in program.files.items():
         (folder / name).write_text(text.replace(SERVER, server))
     done = subprocess.run(
-        [sys.executable, "-W", "error", "-u", "-c", program.text.replace(SERVER, server)],
+        [sys.executable, *WARNINGS, "-u", "-c", program.text.replace(SERVER, server)],
         cwd=folder,
         capture_output=True,
         text=True,
