@@ -4,6 +4,7 @@ from holdfast.activities.definitions import Activity, TransactionActivity
 from holdfast.activities.methods import collect
 from holdfast.client.client import Client
 from holdfast.client.sync_client import SyncClient
+from holdfast.code.bound_workflows import BoundWorkflow
 from holdfast.code.context import ChildHandle, Context, Winner
 from holdfast.code.definitions import Workflow
 from holdfast.core.lifecycle import Status
@@ -102,6 +103,7 @@ __all__ = [
     "ActivityTimedOut",
     "AlreadyDone",
     "ApplicationFailure",
+    "BoundWorkflow",
     "ChildHandle",
     "ChildWorkflowCancelled",
     "ChildWorkflowFailed",

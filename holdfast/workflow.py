@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Awaitable, Callable, Sequence
-from typing import Any, Concatenate, ParamSpec, TypeVar, overload
+from collections.abc import Awaitable, Callable, Coroutine, Sequence
+from typing import Any, Concatenate, ParamSpec, TypeAlias, TypeVar, overload
 
 from holdfast.activities.definitions import (
     Activity,
@@ -24,6 +24,7 @@ from holdfast.errors import InvalidConfiguration, InvalidDefinition
 
 P = ParamSpec("P")
 R = TypeVar("R")
+Coro: TypeAlias = Coroutine[Any, Any, R]
 
 
 @overload
@@ -66,9 +67,9 @@ def workflow(
 
 
 @overload
-def activity(function: Callable[P, Awaitable[R]], /) -> Activity[P, R]: ...
+def activity(function: Callable[P, Awaitable[R]], /) -> Activity[P, R, Coro[R]]: ...
 @overload
-def activity(function: Callable[P, R], /) -> Activity[P, R]: ...
+def activity(function: Callable[P, R], /) -> Activity[P, R, R]: ...
 @overload
 def activity(
     *,
@@ -145,9 +146,9 @@ def activity(
 
 
 @overload
-def transaction(function: Callable[Concatenate[Any, P], Awaitable[R]], /) -> TransactionActivity[P, R]: ...
+def transaction(function: Callable[Concatenate[Any, P], Awaitable[R]], /) -> TransactionActivity[P, R, Coro[R]]: ...
 @overload
-def transaction(function: Callable[Concatenate[Any, P], R], /) -> TransactionActivity[P, R]: ...
+def transaction(function: Callable[Concatenate[Any, P], R], /) -> TransactionActivity[P, R, R]: ...
 @overload
 def transaction(
     *,
@@ -204,9 +205,9 @@ class _ActivityDecorator:
     """The type of `activity(...)` with options: keeps the signature of async and sync functions alike."""
 
     @overload
-    def __call__(self, function: Callable[P, Awaitable[R]], /) -> Activity[P, R]: ...
+    def __call__(self, function: Callable[P, Awaitable[R]], /) -> Activity[P, R, Coro[R]]: ...
     @overload
-    def __call__(self, function: Callable[P, R], /) -> Activity[P, R]: ...
+    def __call__(self, function: Callable[P, R], /) -> Activity[P, R, R]: ...
     def __call__(self, function: Any, /) -> Any:
         """Make an activity of the function that is decorated."""
         raise NotImplementedError  # only for type checkers: `activity` returns a plain function
@@ -216,9 +217,9 @@ class _TransactionDecorator:
     """The type of `transaction(...)` with options: keeps the signature of async and sync functions alike."""
 
     @overload
-    def __call__(self, function: Callable[Concatenate[Any, P], Awaitable[R]], /) -> TransactionActivity[P, R]: ...
+    def __call__(self, function: Callable[Concatenate[Any, P], Awaitable[R]], /) -> TransactionActivity[P, R, Coro[R]]: ...
     @overload
-    def __call__(self, function: Callable[Concatenate[Any, P], R], /) -> TransactionActivity[P, R]: ...
+    def __call__(self, function: Callable[Concatenate[Any, P], R], /) -> TransactionActivity[P, R, R]: ...
     def __call__(self, function: Any, /) -> Any:
         """Make a transaction of the function that is decorated."""
         raise NotImplementedError  # only for type checkers: `transaction` returns a plain function

@@ -34,6 +34,10 @@ CHANGING: Final = frozenset(
 )
 """Verbs that change something. All others may be asked again when an answer is lost."""
 
+STARTING: Final = frozenset({"signal_with_start_workflow", "start"})
+"""Verbs whose overloads take the arguments of a workflow."""
+IGNORED: Final = "  # type: ignore[misc]  # mypy finds that no implementation fits *Ts\n"
+
 Method = ast.FunctionDef | ast.AsyncFunctionDef
 
 
@@ -57,7 +61,10 @@ def write_signature(method: Method, *, is_async: bool) -> str:
     """The decorators and the `def` of a method, up to the colon."""
     lines = [f"@{ast.unparse(one)}" for one in method.decorator_list]
     returns = "" if method.returns is None else f" -> {ast.unparse(method.returns)}"
-    return "\n".join([*lines, f"{'async ' if is_async else ''}def {method.name}({ast.unparse(method.args)}){returns}:"])
+    args = ast.unparse(method.args)
+    if method.name in STARTING and not is_overload(method):
+        args = IGNORED + args
+    return "\n".join([*lines, f"{'async ' if is_async else ''}def {method.name}({args}){returns}:"])
 
 
 def write_docstring(method: Method) -> str:
@@ -125,7 +132,13 @@ def read_imports() -> str:
     return "\n".join(ast.unparse(one) for one in imports if ast.unparse(one) != "from __future__ import annotations")
 
 
+def read_type_variables() -> str:
+    """The type variables of the protocol, which its signatures name."""
+    return "\n".join(ast.unparse(one) for one in ast.parse(VERBS.read_text()).body if isinstance(one, ast.Assign))
+
+
 IMPORTS: Final = read_imports()
+TYPE_VARIABLES: Final = read_type_variables()
 
 CLIENT_HEAD: Final = f'''"""The verbs of a client. {NOTE}"""
 
@@ -136,7 +149,7 @@ from __future__ import annotations
 from holdfast.client.reaches import Reach, is_keyed
 from holdfast.engine.handles import make_handle
 
-R = TypeVar("R")
+{TYPE_VARIABLES}
 
 
 class ClientVerbs:
@@ -161,8 +174,7 @@ from holdfast.engine.handles import make_handle
 from holdfast.engine.thread_connections import take_connection
 from holdfast.engine.verbs import Verbs
 
-R = TypeVar("R")
-T = TypeVar("T")
+{TYPE_VARIABLES}
 
 
 class Run(Protocol):

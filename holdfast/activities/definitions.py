@@ -23,6 +23,12 @@ from holdfast.errors import DuplicateName, InvalidConfiguration, InvalidDefiniti
 if TYPE_CHECKING:
     from collections.abc import Callable
 
+    from typing_extensions import TypeVar as TypeVarWithDefault
+
+    C_co = TypeVarWithDefault("C_co", covariant=True, default=Any)
+else:
+    C_co = TypeVar("C_co", covariant=True)
+
 P = ParamSpec("P")
 Q = ParamSpec("Q")
 S = TypeVar("S")
@@ -56,8 +62,19 @@ class Binding(StrEnum):
     CLASS = "class"
 
 
-class Activity(Generic[P, R_co]):
-    """An activity: a function with side effects, sync or async. Or a method: then objects of its class have it bound."""
+class Activity(Generic[P, R_co, C_co]):
+    """An activity: a function with side effects, sync or async. Or a method: then objects of its class have it bound.
+
+    Type checkers see its parameters, its result, and what calling it gives: a coroutine, or the result. The last may be left
+    out.
+    """
+
+    if not TYPE_CHECKING:
+
+        def __class_getitem__(cls, types: Any) -> Any:
+            """Type checkers know that the last has a default."""
+            is_short = isinstance(types, tuple) and len(types) == 2
+            return super().__class_getitem__((*types, Any) if is_short else types)
 
     label: str = ""
     """What people call one call of it: `with_options(name=…)`."""
@@ -102,10 +119,14 @@ class Activity(Generic[P, R_co]):
 
     @overload
     def __get__(
-        self: Activity[Concatenate[S, Q], R_co], instance: S | None, owner: type[S] | None = None
-    ) -> Activity[Q, R_co]: ...
+        self: Activity[Concatenate[S, Q], R_co, C_co], instance: S | None, owner: type[S]
+    ) -> Activity[Q, R_co, C_co]: ...
     @overload
-    def __get__(self, instance: Any, owner: type[Any] | None = None) -> Activity[P, R_co]: ...
+    def __get__(
+        self: Activity[Concatenate[type[S], Q], R_co, C_co], instance: S | None, owner: type[S]
+    ) -> Activity[Q, R_co, C_co]: ...
+    @overload
+    def __get__(self, instance: Any, owner: type[Any] | None = None) -> Self: ...
     def __get__(self, instance: Any, owner: type[Any] | None = None) -> Activity[..., Any]:
         """The activity as it is looked up in an object or a class: bound to it, if it is a method of that kind."""
         if self.binding is Binding.CLASS:
@@ -119,9 +140,10 @@ class Activity(Generic[P, R_co]):
         bound.function = MethodType(self.function, target)
         return bound
 
-    def __call__(self, *args: Any, **kwargs: Any) -> Any:
+    def __call__(self, *args: P.args, **kwargs: P.kwargs) -> C_co:
         """Call the function itself, for unit tests of its logic."""
-        return self.function(*args, **kwargs)
+        called: C_co = self.function(*args, **kwargs)
+        return called
 
     def with_options(
         self,
@@ -166,10 +188,14 @@ class Activity(Generic[P, R_co]):
         return f"<activity {self.name!r}>"
 
 
-class TransactionActivity(Activity[P, R_co]):
+class TransactionActivity(Activity[P, R_co, C_co]):
     """An activity whose SQL commits together with its result. Its function's first parameter is the connection."""
 
     skipped_parameters = 1
+
+    if TYPE_CHECKING:
+
+        def __call__(self, connection: Any, /, *args: P.args, **kwargs: P.kwargs) -> C_co: ...  # type: ignore[override]
 
     def check_options(self, options: ActivityOptions) -> None:
         """Raises InvalidConfiguration for what does not go together with a commit that happens once anyway."""

@@ -8,12 +8,14 @@ from __future__ import annotations
 import builtins
 from collections.abc import Collection, Mapping
 from datetime import datetime, timedelta
-from typing import Any, Final, TypeVar, Unpack, overload
+from typing import Any, Final, ParamSpec, TypeVar, TypeVarTuple, Unpack, overload
 
 import msgspec
 
 from holdfast.client.links import Link
+from holdfast.code.bound_workflows import BoundWorkflow, unbind
 from holdfast.code.definitions import Workflow
+from holdfast.code.workflow_types import WorkflowTaking
 from holdfast.core import payloads
 from holdfast.core.ids import DEFAULT_ORG, check_identifier
 from holdfast.core.instants import Duration
@@ -35,8 +37,10 @@ from holdfast.engine.use_cases.start_options import (
 from holdfast.engine.views import DeadLetter, ExecutionInfo, History
 from holdfast.errors import ConnectionRefused, InvalidArguments, UnknownWorkflow
 
+P = ParamSpec("P")
 R = TypeVar("R")
 T = TypeVar("T")
+Ts = TypeVarTuple("Ts")
 
 LARGEST: Final = 512 * 1024 * 1024
 """More than any engine takes: which limit counts, the owner says."""
@@ -50,14 +54,43 @@ class SocketVerbs:
 
     # --- starting and signalling ---
 
+    @overload
+    async def start(
+        self, workflow: BoundWorkflow[R], *, org: str = DEFAULT_ORG, connection: Any = None, **options: Unpack[StartOptions]
+    ) -> WorkflowHandle[R]: ...
+    @overload
+    async def start(
+        self, workflow: str, *args: Any, org: str = DEFAULT_ORG, connection: Any = None, **options: Any
+    ) -> WorkflowHandle[Any]: ...
+    @overload
     async def start(
         self,
-        workflow: Workflow[..., R] | str,
+        workflow: WorkflowTaking[*Ts, R],
+        *args: *Ts,
+        org: str = DEFAULT_ORG,
+        connection: Any = None,
+        **options: Unpack[StartOptions],
+    ) -> WorkflowHandle[R]: ...
+    @overload
+    async def start(
+        self,
+        workflow: WorkflowTaking[T, R],
+        *,
+        workflow_input: T,
+        org: str = DEFAULT_ORG,
+        connection: Any = None,
+        **options: Unpack[StartOptions],
+    ) -> WorkflowHandle[R]: ...
+    @overload
+    async def start(self, workflow: Workflow[P, R], *args: P.args, **kwargs: P.kwargs) -> WorkflowHandle[R]: ...
+    async def start(  # type: ignore[misc]  # mypy finds that no implementation fits *Ts
+        self,
+        workflow: Workflow[..., Any] | BoundWorkflow[Any] | str,
         *args: Any,
         org: str = DEFAULT_ORG,
         connection: Any = None,
         **options: Unpack[StartOptions],
-    ) -> WorkflowHandle[R]:
+    ) -> WorkflowHandle[Any]:
         """Start a workflow that the owner has, or find the open execution that has the workflow id."""
         _refuse_connection(connection)
         name, hint, inputs, named = _encode_start(workflow, args, options, START_OPTIONS)
@@ -66,10 +99,59 @@ class SocketVerbs:
             self, org, started.workflow_id, started.execution_id or None, created=started.created, hint=hint
         )
 
+    @overload
     async def signal_with_start_workflow(
         self,
         workflow_id: str,
-        workflow: Workflow[..., Any] | str,
+        workflow: BoundWorkflow[Any],
+        *,
+        signal_name: str,
+        signal_value: Any = None,
+        org: str = DEFAULT_ORG,
+        connection: Any = None,
+        **options: Unpack[SignalWithStartOptions],
+    ) -> SignalWithStartResponse: ...
+    @overload
+    async def signal_with_start_workflow(
+        self,
+        workflow_id: str,
+        workflow: str,
+        *args: Any,
+        signal_name: str,
+        signal_value: Any = None,
+        org: str = DEFAULT_ORG,
+        connection: Any = None,
+        **options: Any,
+    ) -> SignalWithStartResponse: ...
+    @overload
+    async def signal_with_start_workflow(
+        self,
+        workflow_id: str,
+        workflow: WorkflowTaking[*Ts, Any],
+        *args: *Ts,
+        signal_name: str,
+        signal_value: Any = None,
+        org: str = DEFAULT_ORG,
+        connection: Any = None,
+        **options: Unpack[SignalWithStartOptions],
+    ) -> SignalWithStartResponse: ...
+    @overload
+    async def signal_with_start_workflow(
+        self,
+        workflow_id: str,
+        workflow: WorkflowTaking[T, Any],
+        *,
+        signal_name: str,
+        signal_value: Any = None,
+        workflow_input: T,
+        org: str = DEFAULT_ORG,
+        connection: Any = None,
+        **options: Unpack[SignalWithStartOptions],
+    ) -> SignalWithStartResponse: ...
+    async def signal_with_start_workflow(  # type: ignore[misc]  # mypy finds that no implementation fits *Ts
+        self,
+        workflow_id: str,
+        workflow: Workflow[..., Any] | BoundWorkflow[Any] | str,
         *args: Any,
         signal_name: str,
         signal_value: Any = None,
@@ -232,13 +314,16 @@ class SocketVerbs:
 
 
 def _encode_start(
-    workflow: Workflow[..., Any] | str, args: tuple[Any, ...], keywords: Mapping[str, Any], names: frozenset[str]
+    workflow: Workflow[..., Any] | BoundWorkflow[Any] | str,
+    args: tuple[Any, ...],
+    keywords: Mapping[str, Any],
+    names: frozenset[str],
 ) -> tuple[str, Any, msgspec.Raw, dict[str, Any]]:
     """A start's workflow by name, the type of its result, its arguments as a JSON array, and all that is named."""
-    options, kwargs = separate_options(keywords, names)
-    given = args
+    options, named = separate_options(keywords, names)
+    workflow, given, kwargs = unbind(workflow, args, named)
     if "workflow_input" in options:
-        given = tuple(take_input(args, kwargs, options.pop("workflow_input")))
+        given = take_input(given, kwargs, options.pop("workflow_input"))
     if isinstance(workflow, Workflow):
         encoded = workflow.encode_input(given, kwargs, LARGEST)
         return workflow.name, workflow.result_hint, encoded.data, options

@@ -11,12 +11,25 @@ import random
 import uuid
 from collections.abc import Callable, Generator, Mapping
 from types import MappingProxyType
-from typing import TYPE_CHECKING, Any, Generic, Literal, NoReturn, ParamSpec, TypeVar, overload
+from typing import (
+    TYPE_CHECKING,
+    Any,
+    Generic,
+    Literal,
+    NoReturn,
+    ParamSpec,
+    TypeAlias,
+    TypeVar,
+    TypeVarTuple,
+    Unpack,
+    overload,
+)
 
 import msgspec
 
 from holdfast.activities.definitions import Activity, TransactionActivity
-from holdfast.code.child_options import CHILD_OPTIONS, check_child_options
+from holdfast.code.bound_workflows import BoundWorkflow, unbind
+from holdfast.code.child_options import CHILD_OPTIONS, ChildOptions, check_child_options
 from holdfast.code.definitions import Workflow
 from holdfast.core.ids import DEFAULT_QUEUE, check_identifier, check_label, derive_entropy
 from holdfast.core.instants import Duration, from_datetime, to_datetime, to_micros
@@ -30,11 +43,18 @@ if TYPE_CHECKING:
     from holdfast.code.logger import WorkflowLogger
     from holdfast.code.program import CodeProgram
     from holdfast.code.signals import DrainedSignals
+    from holdfast.code.workflow_types import WorkflowTaking
     from holdfast.core.payloads import Payload
 
 P = ParamSpec("P")
 R = TypeVar("R")
 T = TypeVar("T")
+T2 = TypeVar("T2")
+T3 = TypeVar("T3")
+T4 = TypeVar("T4")
+T5 = TypeVar("T5")
+T_co = TypeVar("T_co", covariant=True)
+Ts = TypeVarTuple("Ts")
 
 
 class Info(msgspec.Struct, frozen=True):
@@ -56,25 +76,29 @@ class Info(msgspec.Struct, frozen=True):
     """Trace context and the like, which is handed on to activities, children and receivers of its signals."""
 
 
-class SignalWait(msgspec.Struct, frozen=True):
+class AnyWait(msgspec.Struct, Generic[T_co], frozen=True):
+    """For `wait_any`: what begins when it is awaited, and gives a value of some type."""
+
+
+class SignalWait(AnyWait[T_co], frozen=True):
     """For `wait_any`: the next signal of a name."""
 
     name: str
     type: Any = Any
 
 
-class TimerWait(msgspec.Struct, frozen=True):
+class TimerWait(AnyWait[None], frozen=True):
     """For `wait_any`: a length of time, made by `ctx.timer`."""
 
     duration: Duration
     name: str = ""
 
 
-class Winner(msgspec.Struct, frozen=True):
+class Winner(msgspec.Struct, Generic[T_co], frozen=True):
     """Which of the things awaited by `wait_any` came first (its position), and its value."""
 
     index: int
-    value: Any
+    value: T_co
 
 
 class ChildHandle(Generic[R]):
@@ -100,6 +124,18 @@ class ChildHandle(Generic[R]):
     def signal(self, name: str, value: Any = None) -> asyncio.Future[None]:
         """Send the child a signal. The future is done once the child has accepted it."""
         return self._context.signal_external_workflow(self.workflow_id, name, value)
+
+
+Wait: TypeAlias = AnyWait[T] | asyncio.Future[T] | ChildHandle[T]
+"""What `wait_any` takes, each with the type of its value."""
+
+
+class MistakenType:
+    """What mypy takes a signal for whose type is not the one that the code expects.
+
+    Without this mypy would fall back to the overload for hints that are no classes (`int | str`), whose value is Any, and
+    say nothing. No call gets here otherwise: every class fits the overload before.
+    """
 
 
 class Context:
@@ -181,15 +217,37 @@ class Context:
 
     @overload
     def start_child(
-        self, workflow: Workflow[..., R] | str, *args: Any, propagate_child_failures: Literal[False], **keywords: Any
+        self, workflow: BoundWorkflow[R], *, propagate_child_failures: Literal[False], **options: Unpack[ChildOptions]
     ) -> ChildHandle[R | ChildWorkflowFailed]: ...
     @overload
     def start_child(
-        self, workflow: Workflow[..., R] | str, *args: Any, propagate_child_failures: bool | None = None, **keywords: Any
+        self, workflow: BoundWorkflow[R], *, propagate_child_failures: bool | None = None, **options: Unpack[ChildOptions]
     ) -> ChildHandle[R]: ...
+    @overload
+    def start_child(
+        self, workflow: str, *args: Any, propagate_child_failures: bool | None = None, **options: Unpack[ChildOptions]
+    ) -> ChildHandle[Any]: ...
+    @overload
     def start_child(
         self,
-        workflow: Workflow[..., Any] | str,
+        workflow: WorkflowTaking[*Ts, R],
+        *args: *Ts,
+        propagate_child_failures: Literal[False],
+        **options: Unpack[ChildOptions],
+    ) -> ChildHandle[R | ChildWorkflowFailed]: ...
+    @overload
+    def start_child(
+        self,
+        workflow: WorkflowTaking[*Ts, R],
+        *args: *Ts,
+        propagate_child_failures: bool | None = None,
+        **options: Unpack[ChildOptions],
+    ) -> ChildHandle[R]: ...
+    @overload
+    def start_child(self, workflow: Workflow[P, R], *args: P.args, **kwargs: P.kwargs) -> ChildHandle[R]: ...
+    def start_child(  # type: ignore[misc]  # mypy finds that no implementation fits *Ts
+        self,
+        workflow: Workflow[..., Any] | BoundWorkflow[Any] | str,
         *args: Any,
         propagate_child_failures: bool | None = None,
         **keywords: Any,
@@ -204,15 +262,37 @@ class Context:
 
     @overload
     def run_child(
-        self, workflow: Workflow[..., R] | str, *args: Any, propagate_child_failures: Literal[False], **keywords: Any
+        self, workflow: BoundWorkflow[R], *, propagate_child_failures: Literal[False], **options: Unpack[ChildOptions]
     ) -> asyncio.Future[R | ChildWorkflowFailed]: ...
     @overload
     def run_child(
-        self, workflow: Workflow[..., R] | str, *args: Any, propagate_child_failures: bool | None = None, **keywords: Any
+        self, workflow: BoundWorkflow[R], *, propagate_child_failures: bool | None = None, **options: Unpack[ChildOptions]
     ) -> asyncio.Future[R]: ...
+    @overload
+    def run_child(
+        self, workflow: str, *args: Any, propagate_child_failures: bool | None = None, **options: Unpack[ChildOptions]
+    ) -> asyncio.Future[Any]: ...
+    @overload
     def run_child(
         self,
-        workflow: Workflow[..., Any] | str,
+        workflow: WorkflowTaking[*Ts, R],
+        *args: *Ts,
+        propagate_child_failures: Literal[False],
+        **options: Unpack[ChildOptions],
+    ) -> asyncio.Future[R | ChildWorkflowFailed]: ...
+    @overload
+    def run_child(
+        self,
+        workflow: WorkflowTaking[*Ts, R],
+        *args: *Ts,
+        propagate_child_failures: bool | None = None,
+        **options: Unpack[ChildOptions],
+    ) -> asyncio.Future[R]: ...
+    @overload
+    def run_child(self, workflow: Workflow[P, R], *args: P.args, **kwargs: P.kwargs) -> asyncio.Future[R]: ...
+    def run_child(  # type: ignore[misc]  # mypy finds that no implementation fits *Ts
+        self,
+        workflow: Workflow[..., Any] | BoundWorkflow[Any] | str,
         *args: Any,
         propagate_child_failures: bool | None = None,
         **keywords: Any,
@@ -227,17 +307,18 @@ class Context:
 
     def _child(
         self,
-        workflow: Workflow[..., Any] | str,
+        workflow: Workflow[..., Any] | BoundWorkflow[Any] | str,
         args: Any,
         keywords: Mapping[str, Any],
         default_policy: ParentClose,
         propagates: bool | None,
     ) -> ChildHandle[Any]:
         options, kwargs = separate_options(keywords, CHILD_OPTIONS)
-        name, encoded, hint = _describe_workflow(workflow, args, kwargs, self._issuer)
+        call = unbind(workflow, args, kwargs)
+        name, encoded, hint = _describe_workflow(*call, self._issuer)
         checked = check_child_options(options, default_policy, propagates, self._issuer.payload_limit)
         child_id, future = self._issuer.start_child(name, encoded, checked, hint)
-        future.source = workflow
+        future.source = call.workflow
         return ChildHandle(self, checked.workflow_id or child_id, child_id, future)
 
     # --- time ---
@@ -267,6 +348,10 @@ class Context:
     @overload
     def wait_for_signal(self, name: str, type: type[T], *, timeout: Duration | None = None) -> asyncio.Future[T]: ...
     @overload
+    def wait_for_signal(  # type: ignore[overload-cannot-match]  # see MistakenType
+        self, name: str, type: type[object], *, timeout: Duration | None = None
+    ) -> asyncio.Future[MistakenType]: ...
+    @overload
     def wait_for_signal(self, name: str, type: Any = Any, *, timeout: Duration | None = None) -> asyncio.Future[Any]: ...
     def wait_for_signal(self, name: str, type: Any = Any, *, timeout: Duration | None = None) -> asyncio.Future[Any]:
         """Wait for the next signal of a name, decoded as `type`. Raises TimeoutError if none comes within `timeout`."""
@@ -283,6 +368,10 @@ class Context:
 
     @overload
     def drain_signals(self, name: str, type: type[T]) -> DrainedSignals[T]: ...
+    @overload
+    def drain_signals(  # type: ignore[overload-cannot-match]  # see MistakenType
+        self, name: str, type: type[object]
+    ) -> DrainedSignals[MistakenType]: ...
     @overload
     def drain_signals(self, name: str, type: Any = Any) -> DrainedSignals[Any]: ...
     def drain_signals(self, name: str, type: Any = Any) -> DrainedSignals[Any]:
@@ -305,7 +394,11 @@ class Context:
 
     # --- several at once ---
 
-    def signal(self, name: str, type: Any = Any) -> SignalWait:
+    @overload
+    def signal(self, name: str, type: type[T]) -> SignalWait[T]: ...
+    @overload
+    def signal(self, name: str, type: Any = Any) -> SignalWait[Any]: ...
+    def signal(self, name: str, type: Any = Any) -> SignalWait[Any]:
         """For `wait_any`: the next signal of that name."""
         return SignalWait(check_identifier(name, "the name of a signal"), type)
 
@@ -314,7 +407,21 @@ class Context:
         to_micros(duration, "the length of a timer")
         return TimerWait(duration, check_label(name, "a timer"))
 
-    def wait_any(self, *waits: SignalWait | TimerWait | asyncio.Future[Any] | ChildHandle[Any]) -> asyncio.Future[Winner]:
+    @overload
+    def wait_any(self, first: Wait[T], /) -> asyncio.Future[Winner[T]]: ...
+    @overload
+    def wait_any(self, first: Wait[T], second: Wait[T2], /) -> asyncio.Future[Winner[T | T2]]: ...
+    @overload
+    def wait_any(self, first: Wait[T], second: Wait[T2], third: Wait[T3], /) -> asyncio.Future[Winner[T | T2 | T3]]: ...
+    @overload
+    def wait_any(
+        self, first: Wait[T], second: Wait[T2], third: Wait[T3], fourth: Wait[T4], /, *others: Wait[T5]
+    ) -> asyncio.Future[Winner[T | T2 | T3 | T4 | T5]]: ...
+    @overload
+    def wait_any(self, *waits: Wait[T]) -> asyncio.Future[Winner[T]]: ...
+    @overload
+    def wait_any(self, *waits: Wait[Any]) -> asyncio.Future[Winner[Any]]: ...
+    def wait_any(self, *waits: Wait[Any]) -> asyncio.Future[Winner[Any]]:
         """Wait for the first of several signals, timers, and requests already made (activities, children, tasks).
 
         When one wins, the waits for the other signals and timers end; signals that were not taken stay. Activities,
@@ -354,14 +461,32 @@ class Context:
         """
         self._issuer.deprecated_patches.add(check_identifier(patch, "the id of a patch"))
 
-    def continue_as(self, *args: Any, workflow: Workflow[..., Any] | str | None = None, **kwargs: Any) -> NoReturn:
+    @overload
+    def continue_as(self, bound: BoundWorkflow[Any], /) -> NoReturn: ...
+    @overload
+    def continue_as(self, *, workflow: BoundWorkflow[Any]) -> NoReturn: ...
+    @overload
+    def continue_as(self, *args: *Ts, workflow: WorkflowTaking[*Ts, Any]) -> NoReturn: ...
+    @overload
+    def continue_as(self, *args: Any, workflow: str) -> NoReturn: ...
+    @overload
+    def continue_as(self, *args: Any, workflow: None = None, **kwargs: Any) -> NoReturn: ...
+    def continue_as(  # type: ignore[misc]  # mypy finds that no implementation fits *Ts
+        self, *args: Any, workflow: Workflow[..., Any] | BoundWorkflow[Any] | str | None = None, **kwargs: Any
+    ) -> NoReturn:
         """End this run and start the next one with an empty history. Signals that were not taken are carried over.
 
         So are metadata, headers, timeouts and the retry policy. The arguments are the workflow's, by position or by name.
 
-        The next run may be of another workflow, also of one that is only on other nodes, or on none yet: then it waits.
+        The next run may be of another workflow, also of one that is only on other nodes, or on none yet: then it waits. It
+        may be given with its arguments: `ctx.continue_as(order.bind(2, customer="ann"))`.
+
+        Type checkers compare the arguments with the parameters if the workflow is named, also where it is this one.
         """
-        name, encoded, _ = _describe_workflow(workflow or self._program.definition, args, kwargs, self._issuer)
+        if workflow is None and len(args) == 1 and isinstance(args[0], BoundWorkflow):
+            workflow, args = args[0], ()
+        call = unbind(self._program.definition if workflow is None else workflow, args, kwargs)
+        name, encoded, _ = _describe_workflow(*call, self._issuer)
         self._issuer.continue_as(name, encoded)
 
     def set_state(self, value: Any) -> None:

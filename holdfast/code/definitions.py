@@ -10,6 +10,7 @@ from types import MappingProxyType
 from typing import TYPE_CHECKING, Any, Final, Generic, NamedTuple, ParamSpec, TypeVar
 
 from holdfast.code import deterministic_asyncio, guard
+from holdfast.code.bound_workflows import BoundWorkflow
 from holdfast.core.ids import DEFAULT_QUEUE, check_identifier
 from holdfast.core.input_schemas import InputSchema, make_input_schema
 from holdfast.core.routes import make_pinned_route, make_route
@@ -17,8 +18,9 @@ from holdfast.core.signatures import Signature, describe_function
 from holdfast.errors import InvalidConfiguration, InvalidDefinition
 
 if TYPE_CHECKING:
-    from collections.abc import Callable
+    from collections.abc import Callable, Coroutine
 
+    from holdfast.code.context import Context
     from holdfast.code.program import CodeProgram
     from holdfast.core.definition import Definition
     from holdfast.core.execution import Execution
@@ -49,6 +51,10 @@ class StartedWith(NamedTuple):
 NOTHING_SPECIAL: Final = StartedWith()
 
 
+class Decorated:
+    """Nothing is one: it tells type checkers a `Workflow` from a function that was not decorated."""
+
+
 class Workflow(Generic[P, R_co]):
     """One version of a workflow that is written as an async function, whose first parameter is the context.
 
@@ -77,11 +83,26 @@ class Workflow(Generic[P, R_co]):
         self.signature = Signature(function, f"workflow '{name}'", skip=1)
         self.__doc__ = function.__doc__
 
-    def __call__(self, *args: Any, **kwargs: Any) -> Any:
-        """Call the function itself, for unit tests of its logic; or as a part of another workflow, with its context."""
-        if guard.is_active() and not any(isinstance(one, _find_context_class()) for one in (*args, *kwargs.values())):
-            guard.check_direct_call(f"workflow '{self.name}'", f"Write `await ctx.run_child({self.name}, …)`.")
-        return self.function(*args, **kwargs)
+    if TYPE_CHECKING:  # so that the guard says what is wrong with a call without a context, not Python
+
+        def __call__(self, ctx: Context | Decorated, /, *args: P.args, **kwargs: P.kwargs) -> Coroutine[Any, Any, R_co]: ...
+
+    else:
+
+        def __call__(self, *args: Any, **kwargs: Any) -> Any:
+            """Call the function itself, for unit tests of its logic; or as a part of another workflow, with its context."""
+            if guard.is_active() and not any(isinstance(one, _find_context_class()) for one in (*args, *kwargs.values())):
+                guard.check_direct_call(f"workflow '{self.name}'", f"Write `await ctx.run_child({self.name}, …)`.")
+            return self.function(*args, **kwargs)
+
+    def bind(self, *args: P.args, **kwargs: P.kwargs) -> BoundWorkflow[R_co]:
+        """The workflow with its arguments, for whatever starts it: `engine.start(order.bind(1, customer="ann"), queue="q")`.
+
+        So arguments by name and options can be given together, also where they have the same names, and type checkers see
+        all of them. Raises InvalidArguments if these are not the workflow's parameters.
+        """
+        self.signature.check_names(args, kwargs)
+        return BoundWorkflow(self, args, kwargs)
 
     @property
     def result_hint(self) -> Any:

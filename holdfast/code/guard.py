@@ -221,7 +221,7 @@ def _patch_method(owner: type, name: str, deed: str, remedy: str) -> None:
 
 
 def _patch_activities() -> None:
-    original = Activity.__call__
+    original: Any = Activity.__call__
 
     @functools.wraps(original)
     def call(self: Activity[..., Any], *args: Any, **kwargs: Any) -> Any:

@@ -9,7 +9,7 @@ from __future__ import annotations
 import asyncio
 import contextvars
 import sys
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Iterable
 from functools import partial
 from typing import TYPE_CHECKING, Any, Final
 
@@ -23,7 +23,7 @@ from holdfast.code.matching import Places, compare, unasked
 from holdfast.code.signals import SignalQueues
 from holdfast.code.source_locations import find_waiting
 from holdfast.code.values import CHANGED_TYPE
-from holdfast.code.wait_any import Wait, start_race
+from holdfast.code.wait_any import Sides, start_race
 from holdfast.code.waits import find_waits
 from holdfast.core import commands, events
 from holdfast.core.behaviours import CHECKED_PAYLOADS, KEPT_VIOLATIONS, TYPED_FAILURES
@@ -350,7 +350,7 @@ class CodeProgram:
 
     # --- what the context asks for ---
 
-    def wait_any(self, waits: Sequence[Wait]) -> asyncio.Future[Winner]:
+    def wait_any(self, waits: Sides) -> asyncio.Future[Winner[Any]]:
         """A future of the first of several waits that is over."""
         return start_race(self.issuer, self.signals, waits)
 

@@ -7,7 +7,7 @@ import functools
 from collections.abc import Sequence
 from typing import TYPE_CHECKING, Any, TypeAlias
 
-from holdfast.code.context import ChildHandle, SignalWait, TimerWait, Winner
+from holdfast.code.context import ChildHandle, SignalWait, TimerWait, Wait, Winner
 from holdfast.code.loop import WorkflowFuture
 from holdfast.code.signals import Race
 from holdfast.core.instants import to_micros
@@ -16,14 +16,15 @@ if TYPE_CHECKING:
     from holdfast.code.command_issuer import CommandIssuer
     from holdfast.code.signals import SignalQueues
 
-Wait: TypeAlias = SignalWait | TimerWait | asyncio.Future[Any] | ChildHandle[Any]
+Sides: TypeAlias = Sequence[Wait[Any]]
+"""What a race is between."""
 
 
-class RaceFuture(WorkflowFuture[Winner]):
+class RaceFuture(WorkflowFuture[Winner[Any]]):
     """The future of a race: what it waits for is what its sides wait for."""
 
 
-def start_race(issuer: CommandIssuer, signals: SignalQueues, waits: Sequence[Wait]) -> asyncio.Future[Winner]:
+def start_race(issuer: CommandIssuer, signals: SignalQueues, waits: Sides) -> asyncio.Future[Winner[Any]]:
     """The first of several waits; those that were begun for this and lose are withdrawn."""
     winner = RaceFuture(issuer.loop)
     if _settle_at_once(signals, waits, winner):
@@ -45,7 +46,7 @@ def start_race(issuer: CommandIssuer, signals: SignalQueues, waits: Sequence[Wai
     return winner
 
 
-def _settle_at_once(signals: SignalQueues, waits: Sequence[Wait], winner: asyncio.Future[Winner]) -> bool:
+def _settle_at_once(signals: SignalQueues, waits: Sides, winner: asyncio.Future[Winner[Any]]) -> bool:
     """What is there already wins, in the order given, and nothing else is taken."""
     for index, wait in enumerate(waits):
         if isinstance(wait, SignalWait):
@@ -61,11 +62,12 @@ def _settle_at_once(signals: SignalQueues, waits: Sequence[Wait], winner: asynci
     return False
 
 
-def _future_of(wait: asyncio.Future[Any] | ChildHandle[Any]) -> asyncio.Future[Any]:
-    return wait.result() if isinstance(wait, ChildHandle) else wait
+def _future_of(wait: Any) -> asyncio.Future[Any]:
+    future: asyncio.Future[Any] = wait.result() if isinstance(wait, ChildHandle) else wait
+    return future
 
 
-def _settle(winner: asyncio.Future[Winner], index: int, done: asyncio.Future[Any]) -> None:
+def _settle(winner: asyncio.Future[Winner[Any]], index: int, done: asyncio.Future[Any]) -> None:
     if winner.done():
         return
     if done.cancelled():

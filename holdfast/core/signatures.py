@@ -65,6 +65,10 @@ class Signature:
                 payloads.encode(value, what, limit, type_checks.find_check(hint), is_checked=is_checked)
             raise
 
+    def check_names(self, args: Sequence[Any], kwargs: Mapping[str, Any]) -> None:
+        """Raises InvalidArguments unless these are arguments of the function, by number and by name."""
+        self._bind(args, kwargs)
+
     def encode_result(self, value: Any, limit: int) -> Payload:
         """The result as a payload that fits the return hint.
 

@@ -7,9 +7,11 @@ from __future__ import annotations
 
 import builtins
 from collections.abc import Collection, Mapping
-from typing import TYPE_CHECKING, Any, TypeVar, Unpack, overload
+from typing import TYPE_CHECKING, Any, ParamSpec, TypeVar, TypeVarTuple, Unpack, overload
 
+from holdfast.code.bound_workflows import BoundWorkflow
 from holdfast.code.definitions import Workflow
+from holdfast.code.workflow_types import WorkflowTaking
 from holdfast.core.ids import DEFAULT_ORG
 from holdfast.core.instants import Duration
 from holdfast.core.options import OnBlocked
@@ -35,7 +37,10 @@ if TYPE_CHECKING:
     from holdfast.engine.catalog import Catalog
     from holdfast.store.contract import Store
 
+P = ParamSpec("P")
 R = TypeVar("R")
+T = TypeVar("T")
+Ts = TypeVarTuple("Ts")
 
 
 class EngineVerbs:
@@ -57,14 +62,43 @@ class EngineVerbs:
 
     # --- starting and signalling ---
 
+    @overload
+    async def start(
+        self, workflow: BoundWorkflow[R], *, org: str = DEFAULT_ORG, connection: Any = None, **options: Unpack[StartOptions]
+    ) -> WorkflowHandle[R]: ...
+    @overload
+    async def start(
+        self, workflow: str, *args: Any, org: str = DEFAULT_ORG, connection: Any = None, **options: Any
+    ) -> WorkflowHandle[Any]: ...
+    @overload
     async def start(
         self,
-        workflow: Workflow[..., R] | str,
+        workflow: WorkflowTaking[*Ts, R],
+        *args: *Ts,
+        org: str = DEFAULT_ORG,
+        connection: Any = None,
+        **options: Unpack[StartOptions],
+    ) -> WorkflowHandle[R]: ...
+    @overload
+    async def start(
+        self,
+        workflow: WorkflowTaking[T, R],
+        *,
+        workflow_input: T,
+        org: str = DEFAULT_ORG,
+        connection: Any = None,
+        **options: Unpack[StartOptions],
+    ) -> WorkflowHandle[R]: ...
+    @overload
+    async def start(self, workflow: Workflow[P, R], *args: P.args, **kwargs: P.kwargs) -> WorkflowHandle[R]: ...
+    async def start(  # type: ignore[misc]  # mypy finds that no implementation fits *Ts
+        self,
+        workflow: Workflow[..., Any] | BoundWorkflow[Any] | str,
         *args: Any,
         org: str = DEFAULT_ORG,
         connection: Any = None,
         **options: Unpack[StartOptions],
-    ) -> WorkflowHandle[R]:
+    ) -> WorkflowHandle[Any]:
         """Start a workflow, or find the open execution that has the workflow id; `created` of the handle tells which.
 
         Without `version`, the newest version that this engine has is started. With `version`, the execution is pinned to
@@ -88,10 +122,59 @@ class EngineVerbs:
             found = (await self._delivery.find_or_raise(org, opened.execution_id, "find")).workflow_id
         return WorkflowHandle(self, org, found, opened.execution_id, created=opened.created, hint=hint)
 
+    @overload
     async def signal_with_start_workflow(
         self,
         workflow_id: str,
-        workflow: Workflow[..., Any] | str,
+        workflow: BoundWorkflow[Any],
+        *,
+        signal_name: str,
+        signal_value: Any = None,
+        org: str = DEFAULT_ORG,
+        connection: Any = None,
+        **options: Unpack[SignalWithStartOptions],
+    ) -> SignalWithStartResponse: ...
+    @overload
+    async def signal_with_start_workflow(
+        self,
+        workflow_id: str,
+        workflow: str,
+        *args: Any,
+        signal_name: str,
+        signal_value: Any = None,
+        org: str = DEFAULT_ORG,
+        connection: Any = None,
+        **options: Any,
+    ) -> SignalWithStartResponse: ...
+    @overload
+    async def signal_with_start_workflow(
+        self,
+        workflow_id: str,
+        workflow: WorkflowTaking[*Ts, Any],
+        *args: *Ts,
+        signal_name: str,
+        signal_value: Any = None,
+        org: str = DEFAULT_ORG,
+        connection: Any = None,
+        **options: Unpack[SignalWithStartOptions],
+    ) -> SignalWithStartResponse: ...
+    @overload
+    async def signal_with_start_workflow(
+        self,
+        workflow_id: str,
+        workflow: WorkflowTaking[T, Any],
+        *,
+        signal_name: str,
+        signal_value: Any = None,
+        workflow_input: T,
+        org: str = DEFAULT_ORG,
+        connection: Any = None,
+        **options: Unpack[SignalWithStartOptions],
+    ) -> SignalWithStartResponse: ...
+    async def signal_with_start_workflow(  # type: ignore[misc]  # mypy finds that no implementation fits *Ts
+        self,
+        workflow_id: str,
+        workflow: Workflow[..., Any] | BoundWorkflow[Any] | str,
         *args: Any,
         signal_name: str,
         signal_value: Any = None,

@@ -4,9 +4,11 @@ from __future__ import annotations
 
 import builtins
 from collections.abc import Awaitable, Collection, Mapping
-from typing import Any, Generic, Protocol, TypeVar, Unpack, overload
+from typing import Any, Generic, ParamSpec, Protocol, TypeVar, TypeVarTuple, Unpack, overload
 
+from holdfast.code.bound_workflows import BoundWorkflow
 from holdfast.code.definitions import Workflow
+from holdfast.code.workflow_types import WorkflowTaking
 from holdfast.core.ids import DEFAULT_ORG
 from holdfast.core.instants import Duration
 from holdfast.core.options import OnBlocked
@@ -19,8 +21,10 @@ from holdfast.engine.use_cases.start_options import SignalWithStartOptions, Star
 from holdfast.engine.verbs import Verbs
 from holdfast.engine.views import DeadLetter, ExecutionInfo, History
 
+P = ParamSpec("P")
 R = TypeVar("R")
 T = TypeVar("T")
+Ts = TypeVarTuple("Ts")
 
 
 class Run(Protocol):
@@ -109,14 +113,48 @@ class SyncVerbs:
         self._verbs = verbs
         self._run = run
 
+    @overload
+    def start(
+        self, workflow: BoundWorkflow[R], *, org: str = DEFAULT_ORG, connection: Any = None, **options: Unpack[StartOptions]
+    ) -> SyncWorkflowHandle[R]: ...
+
+    @overload
+    def start(
+        self, workflow: str, *args: Any, org: str = DEFAULT_ORG, connection: Any = None, **options: Any
+    ) -> SyncWorkflowHandle[Any]: ...
+
+    @overload
     def start(
         self,
-        workflow: Workflow[..., R] | str,
+        workflow: WorkflowTaking[*Ts, R],
+        *args: *Ts,
+        org: str = DEFAULT_ORG,
+        connection: Any = None,
+        **options: Unpack[StartOptions],
+    ) -> SyncWorkflowHandle[R]: ...
+
+    @overload
+    def start(
+        self,
+        workflow: WorkflowTaking[T, R],
+        *,
+        workflow_input: T,
+        org: str = DEFAULT_ORG,
+        connection: Any = None,
+        **options: Unpack[StartOptions],
+    ) -> SyncWorkflowHandle[R]: ...
+
+    @overload
+    def start(self, workflow: Workflow[P, R], *args: P.args, **kwargs: P.kwargs) -> SyncWorkflowHandle[R]: ...
+
+    def start(  # type: ignore[misc]  # mypy finds that no implementation fits *Ts
+        self,
+        workflow: Workflow[..., Any] | BoundWorkflow[Any] | str,
         *args: Any,
         org: str = DEFAULT_ORG,
         connection: Any = None,
         **options: Unpack[StartOptions],
-    ) -> SyncWorkflowHandle[R]:
+    ) -> SyncWorkflowHandle[Any]:
         """Start a workflow, or find the open execution that has the workflow id; `created` of the handle tells which.
 
         Keywords that are no options are arguments of the workflow. With `connection`, the start is part of the caller's own
@@ -127,10 +165,63 @@ class SyncVerbs:
             self._run,
         )
 
+    @overload
     def signal_with_start_workflow(
         self,
         workflow_id: str,
-        workflow: Workflow[..., Any] | str,
+        workflow: BoundWorkflow[Any],
+        *,
+        signal_name: str,
+        signal_value: Any = None,
+        org: str = DEFAULT_ORG,
+        connection: Any = None,
+        **options: Unpack[SignalWithStartOptions],
+    ) -> SignalWithStartResponse: ...
+
+    @overload
+    def signal_with_start_workflow(
+        self,
+        workflow_id: str,
+        workflow: str,
+        *args: Any,
+        signal_name: str,
+        signal_value: Any = None,
+        org: str = DEFAULT_ORG,
+        connection: Any = None,
+        **options: Any,
+    ) -> SignalWithStartResponse: ...
+
+    @overload
+    def signal_with_start_workflow(
+        self,
+        workflow_id: str,
+        workflow: WorkflowTaking[*Ts, Any],
+        *args: *Ts,
+        signal_name: str,
+        signal_value: Any = None,
+        org: str = DEFAULT_ORG,
+        connection: Any = None,
+        **options: Unpack[SignalWithStartOptions],
+    ) -> SignalWithStartResponse: ...
+
+    @overload
+    def signal_with_start_workflow(
+        self,
+        workflow_id: str,
+        workflow: WorkflowTaking[T, Any],
+        *,
+        signal_name: str,
+        signal_value: Any = None,
+        workflow_input: T,
+        org: str = DEFAULT_ORG,
+        connection: Any = None,
+        **options: Unpack[SignalWithStartOptions],
+    ) -> SignalWithStartResponse: ...
+
+    def signal_with_start_workflow(  # type: ignore[misc]  # mypy finds that no implementation fits *Ts
+        self,
+        workflow_id: str,
+        workflow: Workflow[..., Any] | BoundWorkflow[Any] | str,
         *args: Any,
         signal_name: str,
         signal_value: Any = None,

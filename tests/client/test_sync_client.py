@@ -67,7 +67,7 @@ async def test_U1_activities_find_the_client_of_their_engine(file_url: str, post
     for url in ("memory://", file_url, postgres_url):
         async with make_engine(url) as engine:
             target = await engine.start(collect, 2, workflow_id="t")
-            handle = await engine.start("calls", "t", workflow_id="calls")  # type: ignore[var-annotated]
+            handle = await engine.start("calls", "t", workflow_id="calls")
 
             assert await handle.result() == ["collect", "collect"]
             assert sorted(await target.result()) == ["from a thread", "from the loop"]

@@ -50,7 +50,7 @@ async def test_U1_a_start_by_function_checks_arguments_and_types_the_result(way:
     assert await handle.result() == Item("tea*3", AT)
     assert await way.verbs.handle("o", workflow=order).result() == Item("tea*3", AT)
     with pytest.raises(InvalidArguments, match="item"):
-        await way.verbs.start(order, "tea", workflow_id="o")
+        await way.verbs.start(order, "tea", workflow_id="o")  # type: ignore[arg-type]
     with pytest.raises(EncodingError):
         await way.verbs.start("collect", object())
 

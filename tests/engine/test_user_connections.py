@@ -405,14 +405,14 @@ async def test_bad_request_is_refused_before_anything_is_written(engine: Engine,
     connection = user.connection
     bad: list[tuple[type[Exception], Any]] = [
         (UnknownWorkflow, lambda: engine.start("unknown", connection=connection)),
-        (InvalidArguments, lambda: engine.start(ship, connection=connection)),
+        (InvalidArguments, lambda: engine.start("ship", connection=connection)),
         (InvalidIdentifier, lambda: engine.start(ship, "x", workflow_id="", connection=connection)),
         (InvalidIdentifier, lambda: engine.signal_workflow("", "word", connection=connection)),
         (InvalidIdentifier, lambda: engine.signal_workflow("x", " ", connection=connection)),
         (InvalidIdentifier, lambda: engine.cancel("", connection=connection)),
         (
             InvalidArguments,
-            lambda: engine.signal_with_start_workflow("x", ship, signal_name="word", connection=connection),
+            lambda: engine.signal_with_start_workflow("x", "ship", signal_name="word", connection=connection),
         ),
     ]
     for error, call in bad:

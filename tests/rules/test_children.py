@@ -205,8 +205,9 @@ async def test_C1_a_child_whose_input_does_not_fit_fails_and_the_parent_hears_of
 
 @workflow
 async def misfits(ctx: Context, by: str) -> str:
+    misfit: Any = 7
     try:
-        await ctx.run_child(child if by == "function" else "child", 7)
+        await ctx.run_child(child if by == "function" else "child", misfit)
     except ChildWorkflowFailed as error:
         return f"{type(error).__name__}: {error.type}"
     except InvalidArguments as error:

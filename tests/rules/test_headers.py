@@ -33,7 +33,7 @@ async def tells(ctx: Context, depth: int = 0, child_headers: dict[str, str] | No
         "activity": await ctx.run(told),
     }
     if depth:
-        found["child"] = await ctx.run_child(tells, depth=depth - 1, headers=child_headers, metadata={"of": "child"})
+        found["child"] = await ctx.run_child(tells.bind(depth=depth - 1), headers=child_headers, metadata={"of": "child"})
     return found
 
 
@@ -74,10 +74,11 @@ async def far(ctx: Context) -> Any:
 
 @workflow
 async def by_name(ctx: Context, how: str) -> str:
+    named: Any = {"depth": 1}
     try:
         if how == "child":
-            await ctx.run_child("tells", depth=1)
-        ctx.continue_as(workflow="tells", depth=1)
+            await ctx.run_child("tells", **named)
+        ctx.continue_as(workflow="tells", **named)
     except InvalidArguments as error:
         return str(error)
 

@@ -32,7 +32,7 @@ async def test_I3_a_workflow_takes_its_only_argument_as_workflow_input(world: Wo
 async def test_an_argument_that_is_given_twice_is_refused(world: World) -> None:
     engine = await world.open([chat])
     with pytest.raises(InvalidArguments, match="workflow_input"):
-        await engine.start(chat, {"user": "ann"}, workflow_input={"user": "ann"})
+        await engine.start(chat, {"user": "ann"}, workflow_input={"user": "ann"})  # type: ignore[call-arg]
     with pytest.raises(InvalidArguments, match="workflow_execution_id"):
         await engine.signal_workflow("a", "message", workflow_execution_id="b")
     with pytest.raises(InvalidIdentifier):

@@ -56,7 +56,7 @@ async def stays(ctx: Context) -> list[Any]:
 @workflow
 async def parent(ctx: Context, until: int) -> list[Any]:
     try:
-        return [await ctx.run_child(fails, "child", until=until, workflow_id="child", retry=POLICY)]
+        return [await ctx.run_child(fails.bind("child", until=until), workflow_id="child", retry=POLICY)]
     except ChildWorkflowFailed as error:
         return [error.type, str(error)]
 

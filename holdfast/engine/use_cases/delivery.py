@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Any, TypeAlias, TypeVar
 
 import msgspec
 
+from holdfast.code.bound_workflows import BoundWorkflow, unbind
 from holdfast.core import payloads
 from holdfast.core.envelopes import AnyEnvelope, Cancel, RequestKey, Signal, Start, Terminate
 from holdfast.core.ids import DEFAULT_QUEUE, check_identifier, make_execution_id
@@ -31,7 +32,7 @@ if TYPE_CHECKING:
 
 A = TypeVar("A", Opened, Accepted, Handled)
 E = TypeVar("E", OnOpen, OnClosed)
-AnyWorkflow: TypeAlias = "Workflow[..., Any] | str"
+AnyWorkflow: TypeAlias = "Workflow[..., Any] | BoundWorkflow[Any] | str"
 LONGEST_REASON = 4_000
 _EXECUTION_ID = re.compile(r"[0-9a-f]{8}-[0-9a-f]{4}-7[0-9a-f]{3}-[89ab][0-9a-f]{3}-[0-9a-f]{12}")
 
@@ -120,7 +121,8 @@ class Delivery:
     ) -> tuple[Start, Any]:
         """A start with its execution id for its workflow id, and the type of its result."""
         version, queue = options.get("version"), options.get("queue")
-        definition = self._catalog.find(workflow, version, org)
+        chosen, args, kwargs = unbind(workflow, args, kwargs)
+        definition = self._catalog.find(chosen, version, org)
         if "workflow_input" in options:
             args = take_input(args, kwargs, options["workflow_input"])
         encoded = definition.encode_input(args, kwargs, self._config.payload_limit)

@@ -1,13 +1,15 @@
 """The options of starts: one list of them for every entrance that can start an execution.
 
-Keyword arguments of a start are options if they are named here; all others are arguments of the workflow.
+Keyword arguments of a start are options if they are named here; all others are arguments of the workflow. `workflow_input`
+is both: the workflow's only argument, where it is not given by position or by the name of its parameter. So it is not in the
+typed dictionaries, and signatures have it beside them, with the type of that parameter.
 """
 
 from __future__ import annotations
 
 from collections.abc import Mapping
 from datetime import datetime
-from typing import Any, Final, TypedDict
+from typing import Final, TypedDict
 
 from holdfast.core.instants import Duration
 from holdfast.core.options import OnClosed, OnOpen
@@ -21,8 +23,6 @@ class RunOptions(TypedDict, total=False):
     """The queue whose nodes take its turns. Default 'default'."""
     metadata: Mapping[str, str] | None
     """Texts by name, which are shown with the execution."""
-    workflow_input: Any
-    """The workflow's only argument, where it is not given by position or by the name of its parameter."""
     headers: Mapping[str, str] | None
     """Trace context and the like: texts by name that the execution hands on to its activities, children and signals."""
     delay: Duration | datetime | None
@@ -66,5 +66,5 @@ class SignalWithStartOptions(RunOptions, total=False):
     """For how long the request id is remembered. Default: the engine's `request_ttl`."""
 
 
-START_OPTIONS: Final = StartOptions.__optional_keys__
-SIGNAL_WITH_START_OPTIONS: Final = SignalWithStartOptions.__optional_keys__
+START_OPTIONS: Final = StartOptions.__optional_keys__ | {"workflow_input"}
+SIGNAL_WITH_START_OPTIONS: Final = SignalWithStartOptions.__optional_keys__ | {"workflow_input"}

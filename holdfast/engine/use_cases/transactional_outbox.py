@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Awaitable, Callable, Mapping
 from inspect import iscoroutinefunction
-from typing import TYPE_CHECKING, Any, TypeVar, Unpack
+from typing import TYPE_CHECKING, Any, ParamSpec, TypeVar, TypeVarTuple, Unpack, overload
 
 import msgspec
 
@@ -25,10 +25,14 @@ from holdfast.store.contract import UserFunction
 from holdfast.store.rows import InboxRow
 
 if TYPE_CHECKING:
+    from holdfast.code.bound_workflows import BoundWorkflow
     from holdfast.code.definitions import Workflow
+    from holdfast.code.workflow_types import WorkflowTaking
 
+P = ParamSpec("P")
 R = TypeVar("R")
 T = TypeVar("T")
+Ts = TypeVarTuple("Ts")
 
 
 def make_start_row(org: str, prepared: PreparedStart, signal: Signal | None = None, *, at: Instant = 0) -> InboxRow:
@@ -59,23 +63,93 @@ class TransactionWork:
         self._delivery = delivery
         self._put = put
 
+    @overload
+    def start(
+        self, workflow: BoundWorkflow[R], *, org: str = DEFAULT_ORG, **options: Unpack[StartOptions]
+    ) -> WorkflowHandle[R]: ...
+    @overload
+    def start(self, workflow: str, *args: Any, org: str = DEFAULT_ORG, **options: Any) -> WorkflowHandle[Any]: ...
+    @overload
     def start(
         self,
-        workflow: Workflow[..., R] | str,
+        workflow: WorkflowTaking[*Ts, R],
+        *args: *Ts,
+        org: str = DEFAULT_ORG,
+        **options: Unpack[StartOptions],
+    ) -> WorkflowHandle[R]: ...
+    @overload
+    def start(
+        self,
+        workflow: WorkflowTaking[T, R],
+        *,
+        workflow_input: T,
+        org: str = DEFAULT_ORG,
+        **options: Unpack[StartOptions],
+    ) -> WorkflowHandle[R]: ...
+    @overload
+    def start(self, workflow: Workflow[P, R], *args: P.args, **kwargs: P.kwargs) -> WorkflowHandle[R]: ...
+    def start(  # type: ignore[misc]  # mypy finds that no implementation fits *Ts
+        self,
+        workflow: Workflow[..., Any] | BoundWorkflow[Any] | str,
         *args: Any,
         org: str = DEFAULT_ORG,
         **options: Unpack[StartOptions],
-    ) -> WorkflowHandle[R]:
+    ) -> WorkflowHandle[Any]:
         """Start a workflow, as `engine.start` does. The handle is of use after the commit."""
         prepared = self._delivery.make_start(org, workflow, args, options)
         start, hint = prepared.start, prepared.result_hint
         self._put(make_start_row(org, prepared, at=self._delivery.now))
         return WorkflowHandle(self._engine, org, start.workflow_id, start.execution_id, created=None, hint=hint)
 
+    @overload
     def signal_with_start(
         self,
         workflow_id: str,
-        workflow: Workflow[..., Any] | str,
+        workflow: BoundWorkflow[Any],
+        *,
+        signal_name: str,
+        signal_value: Any = None,
+        org: str = DEFAULT_ORG,
+        **options: Unpack[SignalWithStartOptions],
+    ) -> SignalWithStartResponse: ...
+    @overload
+    def signal_with_start(
+        self,
+        workflow_id: str,
+        workflow: str,
+        *args: Any,
+        signal_name: str,
+        signal_value: Any = None,
+        org: str = DEFAULT_ORG,
+        **options: Any,
+    ) -> SignalWithStartResponse: ...
+    @overload
+    def signal_with_start(
+        self,
+        workflow_id: str,
+        workflow: WorkflowTaking[*Ts, Any],
+        *args: *Ts,
+        signal_name: str,
+        signal_value: Any = None,
+        org: str = DEFAULT_ORG,
+        **options: Unpack[SignalWithStartOptions],
+    ) -> SignalWithStartResponse: ...
+    @overload
+    def signal_with_start(
+        self,
+        workflow_id: str,
+        workflow: WorkflowTaking[T, Any],
+        *,
+        signal_name: str,
+        signal_value: Any = None,
+        workflow_input: T,
+        org: str = DEFAULT_ORG,
+        **options: Unpack[SignalWithStartOptions],
+    ) -> SignalWithStartResponse: ...
+    def signal_with_start(  # type: ignore[misc]  # mypy finds that no implementation fits *Ts
+        self,
+        workflow_id: str,
+        workflow: Workflow[..., Any] | BoundWorkflow[Any] | str,
         *args: Any,
         signal_name: str,
         signal_value: Any = None,

@@ -1,0 +1,52 @@
+"""A workflow with its arguments, as one value: what `Workflow.bind` gives to whatever starts executions."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from typing import TYPE_CHECKING, Any, Generic, NamedTuple, TypeVar
+
+from holdfast.errors import InvalidArguments
+
+if TYPE_CHECKING:
+    from holdfast.code.definitions import Workflow
+
+R_co = TypeVar("R_co", covariant=True)
+
+
+class BoundWorkflow(Generic[R_co]):
+    """A workflow with its arguments, made by `order.bind(1, customer="ann")`. Everything that starts a workflow takes it.
+
+    It stands for the workflow and all its arguments, so that options beside it are options only, whatever the parameters of
+    the workflow are called, and type checkers see both.
+    """
+
+    __slots__ = ("args", "kwargs", "workflow")
+
+    def __init__(self, workflow: Workflow[..., R_co], args: Sequence[Any], kwargs: Mapping[str, Any]) -> None:
+        self.workflow = workflow
+        self.args = tuple(args)
+        self.kwargs = dict(kwargs)
+
+    def __repr__(self) -> str:
+        named = [f"{name}={value!r}" for name, value in self.kwargs.items()]
+        return f"<workflow {self.workflow.name}({', '.join([*map(repr, self.args), *named])})>"
+
+
+class Call(NamedTuple):
+    """A workflow and its arguments, each for itself."""
+
+    workflow: Any
+    args: Sequence[Any]
+    kwargs: Mapping[str, Any]
+
+
+def unbind(workflow: Any, args: Sequence[Any], kwargs: Mapping[str, Any]) -> Call:
+    """The workflow and the arguments of a call that may have been given as one. Raises InvalidArguments if they are both."""
+    if not isinstance(workflow, BoundWorkflow):
+        return Call(workflow, args, kwargs)
+    if args or kwargs:
+        extra = f"{len(args)} more by position" if args else f"{sorted(kwargs)} too"
+        raise InvalidArguments(
+            f"Expected no arguments beside those of {workflow!r}, but got {extra}. Pass all of them to bind(…)."
+        )
+    return Call(workflow.workflow, workflow.args, workflow.kwargs)
