@@ -17,17 +17,14 @@ from __future__ import annotations
 import asyncio
 import logging
 from collections.abc import Awaitable, Callable, Iterable
-from typing import TYPE_CHECKING, Any, Final, TypeVar, Unpack
+from typing import TYPE_CHECKING, Any, Final, TypeVar
 
 from holdfast.client.definitions import NamedWorkflows
-from holdfast.core.ids import DEFAULT_ORG
 from holdfast.engine.clock import StoreClock
 from holdfast.engine.encoded_store import find_bare_store
 from holdfast.engine.engine import Engine
-from holdfast.engine.handles import SignalWithStartResponse, WorkflowHandle
 from holdfast.engine.runtime import Runtime
 from holdfast.engine.transfer.marks import refuse_moved
-from holdfast.engine.use_cases.start_options import SignalWithStartOptions, StartOptions
 from holdfast.engine.views import RecoveryReport
 from holdfast.errors import EngineClosed, InvalidArguments, NotOurDatabase, StoreError, StoreMoved
 from holdfast.store.contract import TimeKeeper, WakeReason
@@ -142,53 +139,21 @@ class DirectVerbs(Engine):
     _runs_code = False
     _named: NamedWorkflows
 
-    async def start(
-        self,
-        workflow: Workflow[..., R] | str,
-        *args: Any,
-        org: str = DEFAULT_ORG,
-        connection: Any = None,
-        **options: Unpack[StartOptions],
-    ) -> WorkflowHandle[R]:
-        """As `Verbs.start`; by name, the arguments are checked by what nodes announce."""
-        start = super().start
-        return await self._check_by_name(
-            workflow,
-            options.get("version"),
-            lambda: start(workflow, *args, org=org, connection=connection, **options),
-        )
+    if not TYPE_CHECKING:  # to type checkers they are those of any engine, with its overloads
 
-    async def signal_with_start_workflow(
-        self,
-        workflow_id: str,
-        workflow: Workflow[..., Any] | str,
-        *args: Any,
-        signal_name: str,
-        signal_value: Any = None,
-        org: str = DEFAULT_ORG,
-        connection: Any = None,
-        **options: Unpack[SignalWithStartOptions],
-    ) -> SignalWithStartResponse:
-        """As `Verbs.signal_with_start_workflow`; by name, the arguments are checked by what nodes announce."""
-        signal_with_start = super().signal_with_start_workflow
-        return await self._check_by_name(
-            workflow,
-            options.get("version"),
-            lambda: signal_with_start(
-                workflow_id,
-                workflow,
-                *args,
-                signal_name=signal_name,
-                signal_value=signal_value,
-                org=org,
-                connection=connection,
-                **options,
-            ),
-        )
+        async def start(self, *args: Any, **keywords: Any) -> Any:
+            """As `Verbs.start`; by name, the arguments are checked by what nodes announce."""
+            start = super().start
+            workflow = args[0] if args else keywords.get("workflow")
+            return await self._check_by_name(workflow, keywords.get("version"), lambda: start(*args, **keywords))
 
-    async def _check_by_name(
-        self, workflow: Workflow[..., Any] | str, version: str | None, call: Callable[[], Awaitable[T]]
-    ) -> T:
+        async def signal_with_start_workflow(self, *args: Any, **keywords: Any) -> Any:
+            """As `Verbs.signal_with_start_workflow`; by name, the arguments are checked by what nodes announce."""
+            signal_with_start = super().signal_with_start_workflow
+            workflow = args[1] if len(args) > 1 else keywords.get("workflow")
+            return await self._check_by_name(workflow, keywords.get("version"), lambda: signal_with_start(*args, **keywords))
+
+    async def _check_by_name(self, workflow: object, version: str | None, call: Callable[[], Awaitable[T]]) -> T:
         """Make a call that starts a workflow, with what nodes announce of it known if it is started by its name."""
         if not isinstance(workflow, str):
             return await call()

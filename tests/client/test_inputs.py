@@ -50,12 +50,12 @@ async def test_I4_a_client_refuses_what_the_code_would_refuse_and_stores_nothing
 async def test_I4_arguments_by_name_are_placed_by_the_announced_parameters(way: Way) -> None:
     handle: WorkflowHandle[Any] = await way.verbs.start(
         "order",
-        count=3,  # type: ignore[call-arg]
+        count=3,
         item={"name": "tea", "at": AT},
         workflow_id="o",
     )
     await way.verbs.signal_workflow("o", "paid", "yes")
-    await way.verbs.signal_with_start_workflow("c", "collect", count=1, signal_name="value", signal_value=7)  # type: ignore[call-arg]
+    await way.verbs.signal_with_start_workflow("c", "collect", count=1, signal_name="value", signal_value=7)
     await way.work("o", "c")
 
     await handle.result()
@@ -93,6 +93,6 @@ async def test_I4_without_a_node_arguments_by_position_are_accepted(postgres_url
     async with Client(postgres_url) as client:
         assert (await client.start("collect", "two")).created
         with pytest.raises(InvalidArguments, match="no living node announces them"):
-            await client.start("collect", count=2)  # type: ignore[call-arg]
+            await client.start("collect", count=2)
         async with make_engine(postgres_url):
-            assert (await client.start("collect", count=2)).created  # type: ignore[call-arg]
+            assert (await client.start("collect", count=2)).created
