@@ -11,29 +11,44 @@ from typing import Any, Final
 import click
 
 from holdfast import __version__
+from holdfast.cli.backlogs import backlog
 from holdfast.cli.check import check
 from holdfast.cli.dead_letters import dead_letters
 from holdfast.cli.demo.command import demo
 from holdfast.cli.dmn import dmn
-from holdfast.cli.executions import list_executions, show
+from holdfast.cli.executions import show
 from holdfast.cli.exports import export_executions, import_executions
 from holdfast.cli.feel import feel
 from holdfast.cli.histories import history, replay
+from holdfast.cli.interventions import cancel, retry, terminate
 from holdfast.cli.nodes import nodes
 from holdfast.cli.purges import purge
+from holdfast.cli.searches import count_executions, list_executions
+from holdfast.cli.signals import send_signal
 from holdfast.cli.simulations import simulate
+from holdfast.cli.starts import signal_with_start, start
+from holdfast.cli.tails import tail
 from holdfast.cli.transfers import transfer_database
 from holdfast.errors import HoldfastError
 
 COMMANDS: Final[Sequence[click.Command]] = (
     demo,
-    check,
+    start,
+    send_signal,
+    signal_with_start,
+    cancel,
+    terminate,
+    retry,
     list_executions,
+    count_executions,
     show,
     history,
-    replay,
+    tail,
+    backlog,
     dead_letters,
     nodes,
+    replay,
+    check,
     purge,
     export_executions,
     import_executions,
@@ -69,11 +84,14 @@ class Commands(click.Group):
 @click.group(cls=Commands, context_settings={"help_option_names": ["-h", "--help"], "max_content_width": 100})
 @click.version_option(__version__, prog_name="holdfast")
 def main() -> None:
-    """Durable workflows: look into a database, replay histories, see a crash survived.
+    """Durable workflows: start and signal them, look into a database, replay histories, see a crash survived.
 
-    DB is the path of a SQLite database, or a URL: sqlite:///app.db, postgresql://user@host/database?schema=holdfast. One
-    process owns a SQLite database at a time: stop the engine before you look into its file. PostgreSQL can be looked into
-    while engines work.
+    DB is the path of a SQLite database, or a URL: sqlite:///app.db, postgresql://user@host/database?schema=holdfast. The
+    commands work while the application runs: what is read is read beside it, what changes something is done by the process
+    that owns a SQLite file, or by this one while nobody owns it. Only `purge`, `import` and `transfer` have to own a SQLite
+    file: stop its engine first.
+
+    Exit code 1: refused, or not found; 2: bad usage. Each command has its own --help.
     """
 
 

@@ -14,9 +14,10 @@ from typing import TYPE_CHECKING, Any, TypeVar
 
 import click
 
-from holdfast.errors import ExecutionNotFound, InvalidConfiguration
+from holdfast.errors import ExecutionNotFound, HoldfastError, InvalidConfiguration
 
 if TYPE_CHECKING:
+    from holdfast.client.client import Client
     from holdfast.engine.views import History
     from holdfast.store.contract import Store
     from holdfast.store.rows import ExecutionRow
@@ -25,6 +26,8 @@ T = TypeVar("T")
 Function = TypeVar("Function", bound=Callable[..., Any])
 
 SQLITE = "sqlite:///"
+PATIENCE = 60.0
+"""Seconds within which a verb has to be answered. Owners that begin or end take some of it."""
 
 
 @dataclass(frozen=True)
@@ -43,11 +46,33 @@ class Database:
         """The SQLite database in a file."""
         return cls(f"{SQLITE}{path}")
 
+    @property
+    def file(self) -> Path | None:
+        """The file of a SQLite database; None if it is on a server."""
+        if not self.url.startswith("sqlite://"):
+            return None
+        from holdfast.store.sqlite.urls import parse_url
+
+        return parse_url(self.url).expanduser().resolve()
+
+    @property
+    def client_url(self) -> str:
+        """The URL by which a client finds the database."""
+        return self.url if (file := self.file) is None else f"{SQLITE}{file}"
+
     def make_store(self) -> Store:
         """The store of the database, not opened yet. Raises InvalidConfiguration if its URL is invalid."""
         from holdfast.engine.stores import make_store
 
         return make_store(self.url)
+
+    def make_reader(self) -> Store:
+        """The store of the database for reading alone: a file is read beside its owner. Not opened yet."""
+        if (file := self.file) is None:
+            return self.make_store()
+        from holdfast.store.sqlite.files import SqliteFile
+
+        return SqliteFile(file)
 
 
 def read_name(_ctx: click.Context, _param: click.Parameter, value: str) -> Database:
@@ -94,12 +119,13 @@ def org_option(function: Function) -> Function:
 async def open_database(database: Database, *, to_write: bool = False) -> AsyncIterator[Store]:
     """The store alone, without an engine: nothing is recovered and no workflow runs. Raises StoreError.
 
-    A database that was moved, or takes part in a transfer, can be read but not written to.
+    A SQLite file is read while others own it, and owned to be written to. A database that was moved, or takes part in a
+    transfer, can be read but not written to.
     """
     from holdfast.engine.transfer.marks import describe_transfer, refuse_moved
     from holdfast.store.transfer import PersistentStore
 
-    store = database.make_store()
+    store = database.make_store() if to_write else database.make_reader()
     if not isinstance(store, PersistentStore):
         raise InvalidConfiguration(f"Expected a database that lasts, but '{database}' is none. Name another.")
     await store.open_existing()
@@ -111,6 +137,11 @@ async def open_database(database: Database, *, to_write: bool = False) -> AsyncI
         yield store
     finally:
         await store.close()
+
+
+def run_async(work: Coroutine[Any, Any, T]) -> T:
+    """Await something in an event loop of its own."""
+    return asyncio.run(work)
 
 
 def use_database(database: Database, work: Callable[[Store], Coroutine[Any, Any, T]], *, to_write: bool = False) -> T:
@@ -132,6 +163,31 @@ async def find_execution(store: Store, org: str, target: str) -> ExecutionRow:
             "Run `holdfast list` to see what there is, and mind --org."
         )
     return row
+
+
+def use_client(
+    database: Database, work: Callable[[Client], Coroutine[Any, Any, T]], *, patience: float | None = PATIENCE
+) -> T:
+    """Await `work` with a client of a database, in which nothing is created. Raises what the verbs raise."""
+
+    async def run() -> T:
+        from holdfast.client.client import Client
+
+        if database.file is None:
+            async with open_database(database):
+                pass  # a client would make a schema that is missing
+        async with Client(database.client_url) as client, asyncio.timeout(patience):
+            return await work(client)
+
+    try:
+        return asyncio.run(run())
+    except TimeoutError as error:
+        if isinstance(error, HoldfastError):
+            raise
+        raise click.ClickException(
+            f"Expected an answer within {patience:.0f} seconds, but whoever has {database} gave none. Look whether it "
+            "happened, and whether that process is frozen or overloaded; then try again, with the same --request-id."
+        ) from None
 
 
 async def read_history(store: Store, row: ExecutionRow) -> History:

@@ -7,9 +7,11 @@ from typing import TYPE_CHECKING, Any, TypeVar
 
 import click
 
-from holdfast.cli.databases import Database, database_argument, org_option, use_database
+from holdfast.cli.answers import answer, json_option, print_json
+from holdfast.cli.databases import Database, database_argument, org_option, use_client, use_database
 
 if TYPE_CHECKING:
+    from holdfast.client.client import Client
     from holdfast.engine.views import DeadLetter
     from holdfast.store.contract import Store
 
@@ -37,12 +39,16 @@ def choice_of_letters(function: Function) -> Function:
 
 @dead_letters.command("list")
 @org_option
+@json_option
 @click.pass_obj
-def list_letters(database: Database, org: str) -> None:
+def list_letters(database: Database, org: str, as_json: bool) -> None:
     """List the dead letters of an org, oldest first."""
     from holdfast.cli.tables import shorten, show_json, show_rows, show_time
 
     letters = use_database(database, lambda store: read_letters(store, org))
+    if as_json:
+        print_json({"dead_letters": letters})
+        return
     if not letters:
         click.echo("There are none.")
         return
@@ -65,36 +71,39 @@ def list_letters(database: Database, org: str) -> None:
 @dead_letters.command()
 @choice_of_letters
 @org_option
+@json_option
 @click.pass_obj
-def requeue(database: Database, ids: tuple[int, ...], everything: bool, org: str) -> None:
+def requeue(database: Database, ids: tuple[int, ...], everything: bool, org: str, as_json: bool) -> None:
     """Have dead letters tried again.
 
-    The engine does so when it opens the database next; nodes that share it do so now.
+    Those who work on the database do so now; if nobody does, the next engine that opens it.
     """
+    chosen = choose_ids(database, org, ids, everything)
 
-    async def work(store: Store) -> int:
-        from holdfast.engine.clock import SystemClock
-        from holdfast.store.contract import WakeReason
+    async def work(client: Client) -> int:
+        return sum([await client.requeue_dead_letters(page, org=org) for page in cut(chosen)])
 
-        chosen = await choose_ids(store, org, ids, everything)
-        requeued = await store.requeue_dead_letters(org, chosen, SystemClock().now())
-        await store.wake(WakeReason.WORK)
-        return requeued
-
-    report(use_database(database, work, to_write=True), ids, "requeued")
+    report(use_client(database, work), ids, "requeued", as_json=as_json)
 
 
 @dead_letters.command()
 @choice_of_letters
 @org_option
+@json_option
 @click.pass_obj
-def discard(database: Database, ids: tuple[int, ...], everything: bool, org: str) -> None:
+def discard(database: Database, ids: tuple[int, ...], everything: bool, org: str, as_json: bool) -> None:
     """Throw dead letters away for good."""
+    chosen = choose_ids(database, org, ids, everything)
 
-    async def work(store: Store) -> int:
-        return await store.discard_dead_letters(org, await choose_ids(store, org, ids, everything))
+    async def work(client: Client) -> int:
+        return sum([await client.discard_dead_letters(page, org=org) for page in cut(chosen)])
 
-    report(use_database(database, work, to_write=True), ids, "discarded")
+    report(use_client(database, work), ids, "discarded", as_json=as_json)
+
+
+def cut(ids: list[int]) -> list[list[int]]:
+    """Ids in pages, each for one call."""
+    return [ids[at : at + PAGE] for at in range(0, len(ids), PAGE)] or [[]]
 
 
 async def read_letters(store: Store, org: str) -> list[DeadLetter]:
@@ -109,18 +118,20 @@ async def read_letters(store: Store, org: str) -> list[DeadLetter]:
             return found
 
 
-async def choose_ids(store: Store, org: str, ids: tuple[int, ...], everything: bool) -> list[int]:
+def choose_ids(database: Database, org: str, ids: tuple[int, ...], everything: bool) -> list[int]:
     """The ids that were given, or all of the org with --all. Raises UsageError."""
     if everything == bool(ids):
         raise click.UsageError("Expected the ids of dead letters, or --all, but got neither or both. Give one of them.")
-    return [letter.id for letter in await read_letters(store, org)] if everything else list(ids)
+    if ids:
+        return list(dict.fromkeys(ids))
+    return [letter.id for letter in use_database(database, lambda store: read_letters(store, org))]
 
 
-def report(done: int, ids: tuple[int, ...], verb: str) -> None:
+def report(done: int, ids: tuple[int, ...], verb: str, *, as_json: bool) -> None:
     """Print how many dead letters were handled; raises ClickException if some ids do not exist."""
     from holdfast.cli.tables import count
 
-    click.echo(f"{count(done, 'dead letter')} {verb}.")
+    answer({verb: done}, f"{count(done, 'dead letter')} {verb}.", as_json=as_json)
     missing = len(set(ids)) - done
     if missing > 0:
         raise click.ClickException(

@@ -1,4 +1,4 @@
-"""`holdfast list` and `holdfast show`: what runs, waits or has ended."""
+"""`holdfast show`: one execution, with what it waits for and its history."""
 
 from __future__ import annotations
 
@@ -7,71 +7,13 @@ from typing import TYPE_CHECKING
 
 import click
 
+from holdfast.cli.answers import print_json
 from holdfast.cli.databases import Database, database_argument, find_execution, org_option, read_history, use_database
-from holdfast.core.lifecycle import Status
 
 if TYPE_CHECKING:
     from holdfast.engine.turns.program_cache import MakeProgram
     from holdfast.engine.views import ExecutionInfo, History
-    from holdfast.store.contract import ExecutionFilter, Store
-    from holdfast.store.rows import ExecutionRow
-
-COLUMNS = ("workflow id", "workflow", "status", "events", "updated", "waits for", "execution id")
-
-
-@click.command("list")
-@database_argument
-@click.option(
-    "--status",
-    multiple=True,
-    type=click.Choice([one.value for one in Status]),
-    help="Only these; may be given more than once.",
-)
-@click.option("--workflow", help="Only executions of this workflow.")
-@org_option
-@click.option("--limit", type=click.IntRange(1, 10_000), default=50, show_default=True, help="How many at most.")
-@click.option("--before", metavar="EXECUTION_ID", help="Only older ones: the last of the page before.")
-def list_executions(
-    *, database: Database, status: tuple[str, ...], workflow: str | None, org: str, limit: int, before: str | None
-) -> None:
-    """List the executions of an org, newest first."""
-    from holdfast.store.contract import ExecutionFilter
-
-    statuses = [Status(one) for one in status]
-    query = ExecutionFilter(org, statuses, workflow=workflow, before=before, limit=limit)
-    rows = use_database(database, lambda store: read_rows(store, query))
-    if not rows:
-        click.echo("There are none.")
-        return
-    show_infos(rows)
-    if len(rows) == limit:
-        click.echo(f"There may be more: --before {rows[-1].execution_id}", err=True)
-
-
-async def read_rows(store: Store, query: ExecutionFilter) -> list[ExecutionRow]:
-    return await store.list_executions(query)
-
-
-def show_infos(rows: list[ExecutionRow]) -> None:
-    """Print executions as a table, one per line."""
-    from holdfast.cli.tables import show_rows, show_time
-    from holdfast.engine.views import to_info
-
-    show_rows(
-        COLUMNS,
-        [
-            (
-                info.workflow_id,
-                info.workflow,
-                info.status.value,
-                info.history_length,
-                show_time(info.updated_at, "seconds"),
-                info.waiting_for or "",
-                info.execution_id,
-            )
-            for info in map(to_info, rows)
-        ],
-    )
+    from holdfast.store.contract import Store
 
 
 @click.command()
@@ -95,37 +37,60 @@ def show(*, database: Database, target: str, org: str, as_json: bool, modules: t
 
     workflows = [workflow for module in modules for workflow in find_workflows(module)]
     make_program = Catalog(workflows, ()).make_program if workflows else None
-    info, history = use_database(database, lambda store: read_execution(store, org, target, make_program))
+    info, history = use_database(database, lambda store: read_execution(database, store, org, target, make_program))
+    headers = find_headers(history)
     if as_json:
         import msgspec
 
-        click.echo(msgspec.json.encode(msgspec.to_builtins(info) | {"history": history.to_json()}))
+        print_json(msgspec.to_builtins(info) | {"headers": headers, "history": history.to_json()})
         return
-    from holdfast.cli.pending_tables import show_pending, show_trace
+    from holdfast.cli.pending_tables import show_pending, show_trouble
     from holdfast.cli.tables import make_console, show_execution, show_history, show_inbox
 
-    show_execution(info)
-    if info.last_error is not None and info.last_error.activity is None and info.last_error.trace and info.closed_at is None:
-        make_console().print("\nwhere the last error was raised:")
-        show_trace(info.last_error.trace)
-    if info.pending is not None:
-        show_pending(info.pending)
+    show_execution(info, headers)
+    if info.last_error is not None and info.last_error.activity is None and info.closed_at is None:
+        show_trouble(info.last_error)
+    if info.pending is not None and info.waiting_kind != "start":
+        show_pending(info.pending, may_ask_code=info.status != "blocked" and info.history_length > 0)
     make_console().print()
     show_history(history)
     if info.inbox:
         show_inbox(info.inbox)
 
 
+def find_headers(history: History) -> dict[str, str]:
+    """The headers with which an execution was started."""
+    first = history.turns[0].events[0] if history.turns else None
+    return dict(getattr(first, "headers", None) or {})
+
+
 async def read_execution(
-    store: Store, org: str, target: str, make_program: MakeProgram | None = None
+    database: Database, store: Store, org: str, target: str, make_program: MakeProgram | None = None
 ) -> tuple[ExecutionInfo, History]:
-    """An execution with its history; with its code, also where it waits. Raises ExecutionNotFound."""
+    """An execution with its history. Raises ExecutionNotFound.
+
+    What it waits for is told by the owner of the file, if it answers; by its code, where that was named; or as it is stored.
+    """
+    from holdfast.cli.owners import ask
+    from holdfast.client.file_queries import make_queries
+    from holdfast.client.owner_questions import Unanswered
     from holdfast.engine.use_cases.inboxes import add_inbox
     from holdfast.engine.use_cases.pending_work import add_pending
     from holdfast.engine.views import to_info
 
     row = await find_execution(store, org, target)
-    info = to_info(row)
-    if info.closed_at is None:
-        info = await add_inbox(store, await add_pending(store, info, row, time.time_ns() // 1000, make_program))
+    if row.closed_at is not None:
+        return to_info(row), await read_history(store, row)
+    answer = await ask(database, lambda verbs: verbs.query_status(row.execution_id, org=org))
+    if isinstance(answer, Unanswered):
+        info = to_info(row)
+        if answer is Unanswered.NOBODY:
+            info = await make_queries(store).status(org, row.execution_id)
+    else:
+        info = answer
+    is_told = info.pending is not None and (info.pending.is_code_known or make_program is None)
+    if not is_told:
+        info = await add_pending(store, info, row, time.time_ns() // 1000, make_program)
+    if not info.inbox:
+        info = await add_inbox(store, info)
     return info, await read_history(store, row)

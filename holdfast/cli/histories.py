@@ -8,13 +8,22 @@ from typing import TYPE_CHECKING, Any
 import click
 import msgspec
 
-from holdfast.cli.databases import Database, database_argument, find_database, org_option, use_database
-from holdfast.cli.executions import read_execution
+from holdfast.cli.databases import (
+    Database,
+    database_argument,
+    find_database,
+    find_execution,
+    org_option,
+    read_history,
+    use_database,
+)
 from holdfast.cli.modules import find_workflows
 from holdfast.core.failures import drop_traces
 
 if TYPE_CHECKING:
     from holdfast.code.definitions import Workflow
+    from holdfast.engine.views import History
+    from holdfast.store.contract import Store
 
 
 @click.command()
@@ -25,13 +34,18 @@ if TYPE_CHECKING:
 @click.option("--without-traces", is_flag=True, help="With --json: leave out stack traces, which name files of a machine.")
 def history(database: Database, target: str, org: str, as_json: bool, without_traces: bool) -> None:
     """Print the history of one execution. ID is a workflow id (the newest counts) or an execution id."""
-    _, found = use_database(database, lambda store: read_execution(store, org, target))
+    found = use_database(database, lambda store: find_history(store, org, target))
     if as_json:
         click.echo(write_events(found.to_json(), with_traces=not without_traces))
     else:
         from holdfast.cli.tables import show_history
 
         show_history(found)
+
+
+async def find_history(store: Store, org: str, target: str) -> History:
+    """The history of an execution. Raises ExecutionNotFound."""
+    return await read_history(store, await find_execution(store, org, target))
 
 
 def write_events(events: list[dict[str, Any]], *, with_traces: bool = True) -> str:

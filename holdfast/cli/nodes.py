@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING
 
 import click
 
+from holdfast.cli.answers import json_option, print_json
 from holdfast.cli.databases import Database, database_argument, use_database
 
 if TYPE_CHECKING:
@@ -19,23 +20,31 @@ COLUMNS = ("node", "state", "since", "seen", "host", "pid", "version", "running"
 
 @click.command()
 @database_argument
-def nodes(database: Database) -> None:
+@json_option
+def nodes(database: Database, as_json: bool) -> None:
     """List the nodes of a database.
 
     Those that work on it, those whose lease has run out ('late'), and those that left a moment ago. How long ago a node was
     seen is told by this machine's clock, which may differ from the database's.
     """
-    found = use_database(database, read_nodes)
+    found = use_database(database, lambda store: read_nodes(database, store))
+    if as_json:
+        print_json({"nodes": found})
+        return
     if not found:
         click.echo("There are none.")
         return
     show_nodes(found)
 
 
-async def read_nodes(store: Store) -> list[NodeInfo]:
+async def read_nodes(database: Database, store: Store) -> Sequence[NodeInfo]:
+    """The nodes of a database. Of a file, its owner knows best; if it is silent, it counts as late."""
+    from holdfast.cli.owners import ask
+    from holdfast.client.owner_questions import Unanswered
     from holdfast.engine.nodes.roster import list_nodes
 
-    return await list_nodes(store, time.time_ns() // 1000)
+    answer = await ask(database, lambda verbs: verbs.nodes())
+    return await list_nodes(store, time.time_ns() // 1000) if isinstance(answer, Unanswered) else answer
 
 
 def show_nodes(found: Sequence[NodeInfo]) -> None:

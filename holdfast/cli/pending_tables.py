@@ -15,18 +15,29 @@ if TYPE_CHECKING:
 UNKNOWN = "where its code waits, and for which events, queues, locks and futures, is told with --module, which replays it"
 
 
-def show_pending(pending: PendingWork) -> None:
-    """Print what an execution waits for, leaving out what it does not wait for."""
+def show_pending(pending: PendingWork, *, may_ask_code: bool = True) -> None:
+    """Print what an execution waits for, leaving out what it does not wait for.
+
+    `may_ask_code`: its code could be asked for more.
+    """
     if pending.activities:
         _show_activities(pending.activities)
     if pending.timers:
-        _show("timers", ("#", "due", "place"), [(one.number, show_time(one.due), one.place or "") for one in pending.timers])
+        rows = [(one.number, one.label, show_time(one.due), one.place or "") for one in pending.timers]
+        _show("timers", ("#", "name", "due", "place"), rows)
     if pending.children:
         _show(
             "children",
-            ("#", "workflow id", "workflow", "status", "execution id"),
+            ("#", "name", "workflow id", "workflow", "status", "execution id"),
             [
-                (one.number, one.workflow_id, one.workflow, one.status.value if one.status else "", one.execution_id)
+                (
+                    one.number,
+                    one.label,
+                    one.workflow_id,
+                    one.workflow,
+                    one.status.value if one.status else "",
+                    one.execution_id,
+                )
                 for one in pending.children
             ],
         )
@@ -39,10 +50,18 @@ def show_pending(pending: PendingWork) -> None:
             [(one.number, one.name, one.workflow_id) for one in pending.external_signals],
         )
     if pending.local_waits:
-        rows = [(one.what, one.place or "", one.task) for one in pending.local_waits]
-        _show("what its own code has to bring", ("what", "place", "task"), rows)
-    if not pending.is_code_known:
+        waits = [(one.what, one.place or "", one.task) for one in pending.local_waits]
+        _show("what its own code has to bring", ("what", "place", "task"), waits)
+    if may_ask_code and not pending.is_code_known:
         make_console().print(f"\n({UNKNOWN})", soft_wrap=True)
+
+
+def show_trouble(failure: FailureInfo) -> None:
+    """Print the stack trace of what holds an open execution up, and what led to it."""
+    if failure.trace:
+        make_console().print("\nwhere the last error was raised:")
+        show_trace(failure.trace)
+    _show_cause(failure)
 
 
 def show_trace(trace: str, indent: str = "  ") -> None:
@@ -55,11 +74,12 @@ def show_trace(trace: str, indent: str = "  ") -> None:
 def _show_activities(activities: tuple[PendingActivity, ...]) -> None:
     _show(
         "activities",
-        ("#", "activity", "state", "attempt", "since", "next try", "queue", "on node"),
+        ("#", "activity", "name", "state", "attempt", "since", "next try", "queue", "on node"),
         [
             (
                 one.number,
                 one.name,
+                one.label,
                 one.state.value,
                 one.attempt,
                 show_time(one.started_at or one.scheduled_at, "seconds"),
@@ -87,6 +107,12 @@ def show_failure(title: str, failure: FailureInfo) -> None:
     if failure.details is not None:
         console.print(f"  details: {clean(shorten(show_json(failure.details)))}", soft_wrap=True)
     show_trace(failure.trace)
+    _show_cause(failure)
+
+
+def _show_cause(failure: FailureInfo) -> None:
+    if failure.cause is not None:
+        show_failure("caused by", failure.cause)
 
 
 def _show(title: str, columns: Sequence[str], rows: Sequence[Sequence[object]]) -> None:

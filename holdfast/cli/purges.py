@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import re
 import time
 from datetime import timedelta
 from typing import TYPE_CHECKING, Final
@@ -10,28 +9,12 @@ from typing import TYPE_CHECKING, Final
 import click
 
 from holdfast.cli.databases import Database, database_argument, use_database
+from holdfast.cli.inputs import read_length
 
 if TYPE_CHECKING:
     from holdfast.store.contract import Store
 
 BATCH: Final = 200
-_LENGTH: Final = re.compile(r"(\d+)([smhdw])")
-_UNITS: Final = {"s": "seconds", "m": "minutes", "h": "hours", "d": "days", "w": "weeks"}
-
-
-def read_length(_ctx: click.Context, _param: click.Parameter, value: str) -> timedelta:
-    """A length of time such as '30d'."""
-    found = _LENGTH.fullmatch(value)
-    try:
-        return timedelta(**{_UNITS[found[2]]: int(found[1])}) if found else _refuse(value)
-    except OverflowError:
-        return _refuse(value)
-
-
-def _refuse(value: str) -> timedelta:
-    raise click.BadParameter(
-        f"Expected a number with a unit (s, m, h, d or w), for instance 30d, but it is '{value}'. Correct it."
-    )
 
 
 @click.command()

@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from datetime import datetime
 from typing import TYPE_CHECKING, Any
 
 import msgspec
 
+from holdfast.core import codec
 from holdfast.core.instants import to_datetime
 from holdfast.engine.pending import FailureInfo, SignalInfo
 
@@ -19,13 +20,21 @@ if TYPE_CHECKING:
 
 PIPE_WIDTH = 240
 LONGEST_CELL = 100
-HEAD = ("sequence", "turn", "at", "type")
+HEAD = ("sequence", "turn", "at", "type", "arrived_at", "behaviours", "held")
+"""What an event has in columns of its own, or what says no more than they do."""
 SHOWN_APART = frozenset({"inbox", "pending", "waiting_kind", "waiting_token"})
 """What is known about an execution and has a table of its own, or is in `waiting_for`."""
 FOLDED = ("waits for", "details", "reason", "envelope", "place")
 """Columns that may take several lines where a terminal is narrow; the others are cut."""
 CUT_FIRST = ("execution id", "on node")
 """Those of the others that are cut first."""
+LEFT_OUT_FIRST = (
+    *("execution id", "on node", "queue", "events", "since", "updated"),
+    *("version", "pid", "activities", "workflows", "host", "running"),
+)
+"""Columns that are left out, in this order, where a terminal is too narrow for all of them."""
+LEAST_FOLDED = 16
+"""How wide a column is at least that may take several lines."""
 STYLES = {
     "running": "cyan",
     "suspended": "blue",
@@ -62,14 +71,34 @@ def make_table(*columns: str, title: str | None = None) -> Table:
 
 def show_rows(columns: Sequence[str], rows: Iterable[Sequence[object]]) -> None:
     """Print rows under their headings, one line each where there is room."""
+    cells = [[clean(str(cell)) for cell in row] for row in rows]
+    console = make_console()
+    if console.is_terminal:
+        columns, cells = leave_out(columns, cells, console.width)
     table = make_table(*columns)
     for column in table.columns:
         is_folded = column.header in FOLDED
         column.overflow = "fold" if is_folded else "ellipsis"
         column.no_wrap = not is_folded and column.header not in CUT_FIRST
-    for row in rows:
-        table.add_row(*(clean(str(cell)) for cell in row), style=find_style(row))
-    make_console().print(table)
+    for row in cells:
+        table.add_row(*row, style=find_style(row))
+    console.print(table)
+
+
+def leave_out(columns: Sequence[str], rows: list[list[str]], width: int) -> tuple[Sequence[str], list[list[str]]]:
+    """The columns for which a terminal has room, with their cells; those that say least are left out first."""
+    kept = list(range(len(columns)))
+    for name in LEFT_OUT_FIRST:
+        if sum(find_width(columns[place], [row[place] for row in rows]) + 2 for place in kept) - 2 <= width:
+            break
+        kept = [place for place in kept if columns[place] != name]
+    return [columns[place] for place in kept], [[row[place] for place in kept] for row in rows]
+
+
+def find_width(column: str, cells: Sequence[str]) -> int:
+    """How many characters a column needs."""
+    widest = max(map(len, (column, *cells)))
+    return min(widest, LEAST_FOLDED) if column in FOLDED else widest
 
 
 def find_style(row: Sequence[object]) -> str | None:
@@ -77,27 +106,42 @@ def find_style(row: Sequence[object]) -> str | None:
     return next((STYLES[cell] for cell in row if isinstance(cell, str) and cell in STYLES), None)
 
 
-def show_execution(info: ExecutionInfo) -> None:
-    """Print what is known about one execution, leaving out what is empty."""
+def show_execution(info: ExecutionInfo, headers: Mapping[str, str] | None = None) -> None:
+    """Print what is known about one execution, leaving out what is empty or as it always is."""
     from rich.table import Table
 
     table = Table.grid(padding=(0, 2))
     for field in msgspec.structs.fields(info):
         value = getattr(info, field.name)
-        if value not in (None, "", {}, ()) and field.name not in SHOWN_APART:
+        is_usual = field.name == "attempt" and value == 1
+        if value not in (None, "", {}, ()) and field.name not in SHOWN_APART and not is_usual:
             table.add_row(field.name.replace("_", " "), show_value(value))
+    if headers:
+        table.add_row("headers", show_value(headers))
     make_console().print(table)
 
 
 def show_history(history: History) -> None:
     """Print a history, one event per line, and the stack trace below what failed."""
+    if not history.turns:
+        make_console().print("its history is empty: it has not begun")
+        return
     rows: list[tuple[object, ...]] = []
-    for recorded, plain in zip(history.events, history.to_json(), strict=True):
+    for recorded, plain in zip(history.events, codec.export_history(history.turns), strict=True):
         rows.append((recorded.sequence, show_time(recorded.at), recorded.kind, describe_event(plain)))
-        failure = plain.get("failure")
-        if isinstance(failure, dict):
-            rows += [("", "", "", f"  {line}") for line in str(failure.get("trace", "")).splitlines()]
+        rows += [("", "", "", f"  {line}") for line in list_trace(plain.get("failure"))]
     show_rows(("#", "time", "event", "details"), rows)
+
+
+def list_trace(failure: object) -> list[str]:
+    """The lines of the stack trace of a recorded failure, and of those that led to it."""
+    if not isinstance(failure, dict):
+        return []
+    lines = str(failure.get("trace", "")).splitlines()
+    cause = failure.get("cause")
+    if isinstance(cause, dict):
+        lines += [f"caused by {show_recorded_failure(cause)}", *list_trace(cause)]
+    return lines
 
 
 def show_inbox(inbox: Sequence[WaitingEnvelope]) -> None:
@@ -121,7 +165,7 @@ def show_field(key: str, value: Any) -> str:
         return clean(f"<encoded as {value['encoding']!r}>")
     if key == "failure" and isinstance(value, dict):
         return show_recorded_failure(value)
-    if key == "due" and isinstance(value, int):
+    if key in ("due", "start_at") and isinstance(value, int):
         return show_time(to_datetime(value))
     return show_json(value)
 
@@ -138,10 +182,19 @@ def show_value(value: Any) -> str:
     if isinstance(value, datetime):
         return show_time(value)
     if isinstance(value, FailureInfo):
-        return clean(str(value))
+        return clean(describe_failure(value))
     if isinstance(value, SignalInfo):
         return clean(value.name if value.sequence is None else f"{value.name} (event {value.sequence})")
     return clean(value) if isinstance(value, str) else clean(show_json(value))
+
+
+def describe_failure(failure: FailureInfo) -> str:
+    """A failure and what led to it, as text."""
+    told = str(failure)
+    cause = failure.cause
+    while cause is not None:
+        told, cause = f"{told} (caused by {cause})", cause.cause
+    return told
 
 
 def show_time(at: datetime, timespec: str = "milliseconds") -> str:

@@ -13,8 +13,10 @@ from holdfast.engine.payload_codecs import PayloadCodec
 from holdfast.engine.requests import AnyRequest, Handled
 from holdfast.engine.results import Ending
 from holdfast.engine.use_cases.backlogs import QueueBacklog
+from holdfast.engine.use_cases.queries import Queries
 from holdfast.engine.use_cases.searching import ExecutionCounts, ExecutionList, PageOptions, SearchConditions
 from holdfast.engine.views import DeadLetter, ExecutionInfo, History
+from holdfast.store.contract import Store
 from holdfast.store.sqlite.files import SqliteFile
 
 
@@ -23,7 +25,7 @@ class FileQueries:
 
     def __init__(self, path: Path, codec: PayloadCodec | None = None) -> None:
         self._file = SqliteFile(path)
-        self._queries = _Reader(self._file, codec=codec)._queries
+        self._queries = make_queries(self._file, codec)
 
     async def find_ending(self, target: str, *, org: str = DEFAULT_ORG) -> Ending | None:
         """How an execution ended; None while it is open. Raises ExecutionNotFound."""
@@ -74,6 +76,11 @@ class FileQueries:
         """Envelopes that could not be handled, with the reasons, oldest first."""
         await self._file.open()
         return await self._queries.dead_letters(org, limit, after)
+
+
+def make_queries(store: Store, codec: PayloadCodec | None = None) -> Queries:
+    """Questions to an open store, by somebody who is no node of it, takes no calls and changes nothing."""
+    return _Reader(store, codec=codec)._queries
 
 
 class _Reader(DirectVerbs):

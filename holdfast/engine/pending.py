@@ -26,6 +26,8 @@ class FailureInfo(msgspec.Struct, frozen=True):
     """Where it was raised, the innermost line last; the last 2,000 characters of it while an activity is tried again."""
     activity: int | None = None
     """The number of the activity that failed and is tried again; None if the execution itself is in trouble."""
+    cause: FailureInfo | None = None
+    """What led to it, if something did; of an activity that is tried again, without its trace."""
 
     def __str__(self) -> str:
         return f"{self.type}: {self.message}"
@@ -79,6 +81,8 @@ class PendingActivity(msgspec.Struct, frozen=True, kw_only=True):
     place: str | None = None
     """The line of the workflow's code that waits for it, as `file:line`; None if no line waits for it alone, or it is not
     known."""
+    label: str = ""
+    """What the workflow calls it, by `name=…`; empty if it has no name of its own."""
 
 
 class PendingTimer(msgspec.Struct, frozen=True, kw_only=True):
@@ -87,6 +91,7 @@ class PendingTimer(msgspec.Struct, frozen=True, kw_only=True):
     number: int
     due: datetime
     place: str | None = None
+    label: str = ""
 
 
 class PendingChild(msgspec.Struct, frozen=True, kw_only=True):
@@ -100,6 +105,7 @@ class PendingChild(msgspec.Struct, frozen=True, kw_only=True):
     status: Status | None = None
     """None if it has not begun, or has ended and its parent is about to be told; or beyond the first hundred children."""
     place: str | None = None
+    label: str = ""
 
 
 class PendingExternalSignal(msgspec.Struct, frozen=True, kw_only=True):
@@ -130,7 +136,8 @@ class PendingWork(msgspec.Struct, frozen=True, kw_only=True):
 
 def show_failure(failure: Failure, activity: int | None = None) -> FailureInfo:
     """A recorded failure as it is shown."""
-    return FailureInfo(failure.type, failure.message, show_payload(failure.details), failure.trace, activity)
+    cause = None if failure.cause is None else show_failure(failure.cause)
+    return FailureInfo(failure.type, failure.message, show_payload(failure.details), failure.trace, activity, cause)
 
 
 def show_payload(payload: payloads.Payload | None) -> Any:

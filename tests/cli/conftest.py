@@ -62,12 +62,12 @@ def database(filled: bytes, tmp_path: Path) -> Path:
     return path
 
 
-@pytest.fixture
+@pytest.fixture(scope="session")
 def invoke() -> Invoke:
     """Run a command in this process."""
 
-    def run(*args: object) -> Result:
-        return CliRunner().invoke(main, [str(arg) for arg in args])
+    def run(*args: object, stdin: str | None = None) -> Result:
+        return CliRunner().invoke(main, [str(arg) for arg in args], input=stdin)
 
     return run
 

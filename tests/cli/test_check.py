@@ -89,22 +89,25 @@ def test_newer_database_is_refused(invoke: Invoke, database: Path) -> None:
     assert "newer" in result.stderr.lower()
 
 
-def test_database_that_an_engine_owns_is_refused(
+def test_only_what_rewrites_a_file_has_to_own_it(
     spawn: Callable[..., subprocess.CompletedProcess[str]], database: Path
 ) -> None:
     async def look() -> list[subprocess.CompletedProcess[str]]:
         store = SqliteStore(database)
         await store.open()
         try:
-            return [spawn(*command) for command in (("check", database), ("list", database), ("show", database, "done"))]
+            commands = [("check", database), ("show", database, "done"), ("purge", database, "--older-than", "1d")]
+            return [spawn(*command) for command in commands]
         finally:
             await store.close()
 
-    for result in asyncio.run(look()):
-        assert result.returncode == 1
-        assert result.stdout == ""
-        assert result.stderr.startswith("Error: Expected")
-        assert "Traceback" not in result.stderr
+    *read, purged = asyncio.run(look())
+
+    assert [one.returncode for one in read] == [0, 0], read
+    assert purged.returncode == 1
+    assert purged.stdout == ""
+    assert purged.stderr.startswith("Error: Expected to own the database")
+    assert "Traceback" not in purged.stderr
 
 
 @pytest.mark.parametrize("command", [["check"], ["list"], ["show"], ["history"], ["dead-letters"]])

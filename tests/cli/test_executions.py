@@ -7,6 +7,9 @@ from pathlib import Path
 import pytest
 from click.testing import Result
 
+from holdfast.cli.nodes import COLUMNS as NODE_COLUMNS
+from holdfast.cli.searches import COLUMNS as SEARCH_COLUMNS
+from holdfast.cli.tables import leave_out
 from holdfast.core import codec, payloads
 from holdfast.core.envelopes import Signal
 from holdfast.store.rows import InboxRow
@@ -40,11 +43,14 @@ def test_list_shows_one_org_at_a_time(invoke: Invoke, database: Path) -> None:
 
 def test_list_in_pages_shows_everything_once(invoke: Invoke, database: Path) -> None:
     first = invoke("list", database, "--limit", 2)
-    before = first.stderr.split()[-1]
-    second = invoke("list", database, "--limit", 2, "--before", before)
+    cursor = first.stderr.split()[-1]
+    second = invoke("list", database, "--limit", 2, "--cursor", cursor)
+    before = invoke("list", database, "--limit", 2, "--before", cursor.removeprefix("h1."))
 
     assert ids(first) + ids(second) == ["broken", "open", "done"]
     assert second.stderr == ""
+    assert ids(before) == ids(second)
+    assert ids(invoke("list", database, "--limit", 1, "--all"))[::2] == ["broken", "open", "done"]
 
 
 def test_list_of_nothing_says_so(invoke: Invoke, database: Path) -> None:
@@ -113,3 +119,15 @@ def test_show_tells_what_waits_in_the_inbox_of_an_execution(invoke: Invoke, data
 
     assert "waiting in its inbox" in shown
     assert '"name":"late"' in shown
+
+
+@pytest.mark.parametrize("columns", [SEARCH_COLUMNS, NODE_COLUMNS])
+def test_narrow_terminal_keeps_the_columns_that_tell_the_trouble(columns: tuple[str, ...]) -> None:
+    rows = [["x" * (36 if name.endswith("id") or name == "node" else 12) for name in columns]]
+
+    kept, cells = leave_out(columns, rows, 80)
+
+    assert {"status", "state"} & set(kept)
+    assert {"waits for", "seen"} & set(kept)
+    assert [len(row) for row in cells] == [len(kept)]
+    assert leave_out(columns, rows, 400) == (list(columns), rows)

@@ -167,6 +167,7 @@ def _copy(live: LiveExecution) -> _Opened:
         details=msgspec.structs.replace(execution.details, attempts=dict(execution.details.attempts)),
         activities=dict(execution.activities),
         timers=dict(execution.timers),
+        timer_labels=dict(execution.timer_labels),
         children=dict(execution.children),
         externals=dict(execution.externals),
         running=set(execution.running),
@@ -241,7 +242,12 @@ class _Describer:
         return PendingWork(
             activities=tuple(map(self._describe_activity, sorted(execution.activities))),
             timers=tuple(
-                PendingTimer(number=number, due=to_datetime(due), place=places.get(number))
+                PendingTimer(
+                    number=number,
+                    due=to_datetime(due),
+                    place=places.get(number),
+                    label=execution.timer_labels.get(number, ""),
+                )
                 for number, due in sorted(execution.timers.items(), key=lambda timer: (timer[1], timer[0]))
             ),
             children=tuple(map(self._describe_child, sorted(execution.children))),
@@ -271,6 +277,7 @@ class _Describer:
             execution_id=started.execution_id if row is None else row.execution_id,
             status=None if row is None else Status(row.status),
             place=self._places.get(number),
+            label=started.label,
         )
 
     def _describe_activity(self, number: int) -> PendingActivity:
@@ -295,6 +302,7 @@ class _Describer:
             last_failure=None if attempt.failure is None else show_failure(attempt.failure, number),
             heartbeat=show_payload(heartbeat),
             place=self._places.get(number),
+            label=activity.event.label,
         )
 
     def _find_node(self, number: int, attempt: AttemptState) -> str | None:

@@ -4,17 +4,32 @@ from __future__ import annotations
 
 import asyncio
 import sqlite3
+import time
 from collections.abc import Callable
 from contextlib import closing
-from typing import TypeVar
+from typing import Final, TypeVar
 
 from holdfast.errors import NewerDatabase, NotOurDatabase, OlderDatabase, StoreUnavailable
-from holdfast.store.sqlite.failures import translate
-from holdfast.store.sqlite.opening import APPLICATION_ID, connect_reader, list_migrations, require_file
+from holdfast.store.sqlite.failures import primary_code, translate
+from holdfast.store.sqlite.log_files import LogFile
+from holdfast.store.sqlite.opening import (
+    APPLICATION_ID,
+    connect_reader,
+    connect_unchanging,
+    list_migrations,
+    require_file,
+)
 from holdfast.store.sqlite.statements import SQL
 from holdfast.store.sqlite.store import SqliteStore
 
 T = TypeVar("T")
+
+PATIENCE: Final = 5.0
+"""Seconds for which a read is tried while an owner opens, recovers or closes the file, when it lets nobody else in."""
+_PAUSE: Final = 0.02
+_BUSY: Final = frozenset({sqlite3.SQLITE_BUSY, sqlite3.SQLITE_LOCKED})
+_NO_LOG_CAN_BE_MADE: Final = frozenset({sqlite3.SQLITE_CANTOPEN, sqlite3.SQLITE_READONLY})
+"""How SQLite says that it cannot make the log and its index, without which it reads no database of this kind."""
 
 
 class SqliteFile(SqliteStore):
@@ -55,8 +70,24 @@ class SqliteFile(SqliteStore):
             )
 
     def _read(self, work: Callable[[sqlite3.Connection], T]) -> T:
+        give_up = time.monotonic() + PATIENCE
+        while True:
+            try:
+                with closing(connect_reader(self.path)) as connection:
+                    connection.execute(SQL["begin_reading"])  # all of it at one moment, whoever writes meanwhile
+                    return work(connection)
+            except sqlite3.Error as error:
+                code = primary_code(error)
+                if code in _NO_LOG_CAN_BE_MADE and not LogFile(self.path).read_size():
+                    return self._read_unchanging(work)
+                if code not in _BUSY or time.monotonic() > give_up:
+                    raise translate(error, "read", self.path) from error
+            time.sleep(_PAUSE)
+
+    def _read_unchanging(self, work: Callable[[sqlite3.Connection], T]) -> T:
+        """Read where SQLite cannot make its files beside the database: there is no log, so the file itself is whole."""
         try:
-            with closing(connect_reader(self.path)) as connection:
+            with closing(connect_unchanging(self.path)) as connection:
                 return work(connection)
         except sqlite3.Error as error:
             raise translate(error, "read", self.path) from error

@@ -146,6 +146,11 @@ def connect_reader(path: Path) -> sqlite3.Connection:
     return _connect(path, "ro", "reader_settings")
 
 
+def connect_unchanging(path: Path) -> sqlite3.Connection:
+    """A connection to a file that nobody writes to, in a folder to which nothing can be written: no lock, no log."""
+    return _connect(path, "ro&immutable=1", "reader_settings")
+
+
 def connect_user(path: Path) -> sqlite3.Connection:
     """A connection for a user's own statements, as durable as the writer's."""
     return _connect(path, "rw", "writer_settings")

@@ -58,6 +58,9 @@ PRAGMA wal_checkpoint(TRUNCATE);
 -- name: begin
 BEGIN IMMEDIATE
 
+-- name: begin_reading
+BEGIN
+
 -- name: commit
 COMMIT
 

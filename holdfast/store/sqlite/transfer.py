@@ -146,7 +146,8 @@ def _read_page(connection: sqlite3.Connection, kind: RowKind, cursor: Cursor, li
 
 def _read_copies(connection: sqlite3.Connection, execution_ids: Collection[str]) -> list[ExecutionCopy]:
     """All as of one moment: the connection, which is for this alone, ends the transaction with itself."""
-    connection.execute(TRANSFER_STATEMENTS["begin_reading"])
+    if not connection.in_transaction:  # every read of a file that others own is in one
+        connection.execute(TRANSFER_STATEMENTS["begin_reading"])
     asked = (as_json(list(execution_ids)),)
     rows = [to_execution_row(values) for values in connection.execute(TRANSFER_STATEMENTS["copy_executions"], asked)]
     requests: dict[str, list[RequestRow]] = {row.execution_id: [] for row in rows}

@@ -1,0 +1,211 @@
+"""`holdfast start` and `holdfast signal-with-start`: begin executions, and wait for their results."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from datetime import timedelta
+from typing import TYPE_CHECKING, Any, TypeVar
+
+import click
+
+from holdfast.cli.answers import ExitCode, answer, fail, json_option, print_json
+from holdfast.cli.databases import Database, database_argument, org_option, use_client
+from holdfast.cli.inputs import read_delay, read_input, read_inputs, read_length, read_pairs
+
+if TYPE_CHECKING:
+    from holdfast.client.client import Client
+    from holdfast.engine.handles import WorkflowHandle
+    from holdfast.errors import HoldfastError, WorkflowError
+
+Function = TypeVar("Function", bound=Callable[..., Any])
+
+TAKES_NEGATIVE_NUMBERS = {"ignore_unknown_options": True}
+"""The settings of commands that take values: -5 is a value, and a misspelt option is no JSON."""
+
+
+def run_options(function: Function) -> Function:
+    """Add the options of an execution that is to be created."""
+    for option in reversed(
+        [
+            click.option("--queue", help="The queue whose nodes take its turns."),
+            click.option("--metadata", multiple=True, callback=read_pairs, metavar="NAME=VALUE", help="May be repeated."),
+            click.option(
+                "--header", "headers", multiple=True, callback=read_pairs, metavar="NAME=VALUE", help="May be repeated."
+            ),
+            click.option("--delay", callback=read_delay, metavar="WHEN", help="Begin after 90s, 2h, or at a time."),
+            click.option("--execution-timeout", callback=read_length, metavar="LENGTH", help="For all its runs: 30m, 2d."),
+            click.option("--run-timeout", callback=read_length, metavar="LENGTH", help="For each single run."),
+            click.option("--version", help="The version of the workflow, to which it is pinned then."),
+            click.option("--request-id", help="Calls with the same id are one call."),
+            click.option("--text", "as_text", is_flag=True, help="Values are texts as they stand, not JSON."),
+        ]
+    ):
+        function = option(function)
+    return function
+
+
+@click.command(context_settings=TAKES_NEGATIVE_NUMBERS)
+@database_argument
+@click.argument("workflow", metavar="WORKFLOW")
+@click.argument("args", nargs=-1, metavar="[ARGS]...")
+@click.option("--id", "workflow_id", help="The workflow id, of which one is open at a time.  [default: the execution's id]")
+@click.option(
+    "--on-open",
+    type=click.Choice(["use_existing", "fail", "terminate_existing"]),
+    help="What to do if the workflow id is open.  [default: use_existing]",
+)
+@click.option(
+    "--on-closed",
+    type=click.Choice(["allow", "allow_if_failed", "reject"]),
+    help="What to do if only closed executions have it.  [default: allow]",
+)
+@run_options
+@click.option("--wait", is_flag=True, help="Wait for the result, and print it.")
+@click.option("--timeout", callback=read_length, metavar="LENGTH", help="With --wait: for how long at most.")
+@org_option
+@json_option
+def start(
+    *,
+    database: Database,
+    workflow: str,
+    args: tuple[str, ...],
+    org: str,
+    wait: bool,
+    as_json: bool,
+    as_text: bool,
+    **options: Any,
+) -> None:
+    """Start a workflow.
+
+    ARGS are its arguments in their order, each as JSON, as @file or as - for standard input. Exit code 3 if --wait finds
+    that it failed, timed out, was cancelled or terminated; 4 if it is still open after --timeout; 5 if it is blocked.
+    """
+    timeout: timedelta | None = options.pop("timeout")
+    if timeout is not None and not wait:
+        raise click.UsageError("Expected --timeout with --wait, but --wait is not given. Add it, or leave both out.")
+    inputs = read_inputs(args, as_text=as_text)
+    given = choose_given(options)
+
+    async def work(client: Client) -> WorkflowHandle[Any]:
+        return await client.start(workflow, *inputs, org=org, **given)
+
+    handle = use_client(database, work)
+    told = {
+        "org": org,
+        "workflow": workflow,
+        "workflow_id": handle.workflow_id,
+        "execution_id": handle.execution_id,
+        "created": handle.created,
+    }
+    if not wait:
+        answer(told, describe_start(workflow, handle), as_json=as_json)
+        return
+    click.echo(describe_start(workflow, handle), err=True)
+    wait_for_end(database, told, timeout, as_json=as_json)
+
+
+def choose_given(options: dict[str, Any]) -> dict[str, Any]:
+    """The options that were given: for the others, the engine has defaults. Calls without a request id get one."""
+    from uuid import uuid4
+
+    given = {name: value for name, value in options.items() if value not in (None, {}, ())}
+    return {"request_id": f"cli-{uuid4()}", **given}  # so that a call can be repeated while owners change
+
+
+def describe_start(workflow: str, handle: WorkflowHandle[Any]) -> str:
+    """What became of a start, in words."""
+    what = "Started" if handle.created else "Already open:"
+    return f"{what} {workflow} '{handle.workflow_id}' (execution {handle.execution_id})."
+
+
+def wait_for_end(database: Database, told: dict[str, Any], timeout: timedelta | None, *, as_json: bool) -> None:
+    """Wait for an execution, and print its result. Raises ClickException with an exit code if it has none."""
+    from holdfast.errors import ExecutionBlocked, ResultTimedOut, WorkflowError
+
+    async def work(client: Client) -> Any:
+        return await client.wait_for_result(told["execution_id"], org=told["org"], timeout=timeout, on_blocked="raise")
+
+    try:
+        result = use_client(database, work, patience=None)
+    except KeyboardInterrupt:
+        raise fail(f"The wait was ended; execution {told['execution_id']} goes on.", ExitCode.INTERRUPTED) from None
+    except ResultTimedOut as error:
+        raise report(told, "open", error, ExitCode.STILL_OPEN, as_json=as_json) from None
+    except ExecutionBlocked as error:
+        raise report(told, "blocked", error, ExitCode.BLOCKED, as_json=as_json) from None
+    except WorkflowError as error:
+        raise report(told, name_end(error), error, ExitCode.NOT_COMPLETED, as_json=as_json) from None
+    print_json({**told, "status": "completed", "result": result} if as_json else result)
+
+
+def name_end(error: WorkflowError) -> str:
+    """The status of an execution that ended with an error."""
+    from holdfast.errors import WorkflowCancelled, WorkflowTerminated
+
+    if isinstance(error, WorkflowCancelled):
+        return "cancelled"
+    return "terminated" if isinstance(error, WorkflowTerminated) else "failed"
+
+
+def report(
+    told: dict[str, Any], status: str, error: HoldfastError, code: ExitCode, *, as_json: bool
+) -> click.ClickException:
+    """An execution that has no result, as JSON on standard output where that was asked for, and as an error."""
+    kind = getattr(error, "type", None) or type(error).__name__
+    if as_json:
+        details = getattr(error, "details", None)
+        print_json({**told, "status": status, "error": {"type": kind, "message": error.message, "details": details}})
+    if code is ExitCode.NOT_COMPLETED and status == "failed":
+        return fail(f"{told['workflow']} '{told['workflow_id']}' failed: {kind}: {error.message}", code)
+    return fail(error.message, code)
+
+
+@click.command("signal-with-start", context_settings=TAKES_NEGATIVE_NUMBERS)
+@database_argument
+@click.argument("workflow_id", metavar="ID")
+@click.argument("workflow", metavar="WORKFLOW")
+@click.argument("args", nargs=-1, metavar="[ARGS]...")
+@click.option("--signal", "signal_name", required=True, metavar="NAME", help="The signal.")
+@click.option("--value", default="null", metavar="VALUE", help="Its value: JSON, @file or -.  [default: null]")
+@run_options
+@org_option
+@json_option
+def signal_with_start(
+    *,
+    database: Database,
+    workflow_id: str,
+    workflow: str,
+    args: tuple[str, ...],
+    signal_name: str,
+    value: str,
+    org: str,
+    as_json: bool,
+    as_text: bool,
+    **options: Any,
+) -> None:
+    """Signal an execution, or start it with the signal.
+
+    ID is the workflow id. If no execution of it is open, WORKFLOW is started with ARGS, and the signal waits for it.
+    """
+    if [value, *args].count("-") > 1:
+        raise click.UsageError("Expected at most one value from standard input, but there are more. Use files: @name.")
+    inputs = read_inputs(args, as_text=as_text)
+    signal_value = None if value == "null" else read_input(value, "--value", as_text=as_text)
+    given = choose_given(options)
+
+    async def work(client: Client) -> Any:
+        return await client.signal_with_start_workflow(
+            workflow_id, workflow, *inputs, signal_name=signal_name, signal_value=signal_value, org=org, **given
+        )
+
+    done = use_client(database, work)
+    told = {
+        "org": org,
+        "workflow_id": workflow_id,
+        "execution_id": done.workflow_execution_id,
+        "created": done.workflow_created,
+        "signal": signal_name,
+        "sequence": done.signal_event_sequence,
+    }
+    what = f"Started {workflow} with signal" if done.workflow_created else "Sent signal"
+    answer(told, f"{what} '{signal_name}' for '{workflow_id}' (execution {done.workflow_execution_id}).", as_json=as_json)

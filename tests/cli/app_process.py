@@ -1,0 +1,90 @@
+"""An application, until it is ended: `python -m tests.cli.app_process URL [changed]`. Says when it is ready."""
+
+from __future__ import annotations
+
+import asyncio
+import sys
+from typing import Any
+
+from holdfast import Context, Engine, Retry, Workflow, activity, workflow
+
+IS_CHANGED = sys.argv[2:] == ["changed"]
+
+
+@activity(retry=Retry(initial=3600, maximum=3600))
+async def charge(amount: int) -> None:
+    try:
+        raise KeyError("card")
+    except KeyError as error:
+        raise ValueError(f"no card for {amount}") from error
+
+
+@activity(queue="gpu")
+async def render() -> None:
+    """No node of these tests serves its queue."""
+
+
+@workflow
+async def echo(ctx: Context, first: Any = None, second: Any = None) -> list[Any]:
+    return [first, second]
+
+
+@workflow
+async def failing(ctx: Context) -> None:
+    raise ValueError("out of stock")
+
+
+@workflow
+async def approval(ctx: Context, who: str = "ann") -> str:
+    answer: str = await ctx.wait_for_signal("approve", str, timeout=36_000)
+    return f"{who}: {answer}"
+
+
+@workflow
+async def order(ctx: Context) -> str:
+    return str(await ctx.run_child(approval, name="ask the boss"))
+
+
+@workflow
+async def paying(ctx: Context) -> None:
+    await ctx.run(charge.with_options(name="charge ann"), 7)
+
+
+@workflow
+async def rendering(ctx: Context) -> None:
+    await ctx.run(render)
+
+
+@workflow
+async def hops(ctx: Context, left: int) -> str:
+    await ctx.wait_for_signal("hop")
+    if left:
+        ctx.continue_as(left - 1)
+    return "there"
+
+
+@workflow
+async def steps(ctx: Context) -> str:
+    if IS_CHANGED:
+        await ctx.sleep(1, name="a new step")
+    await ctx.wait_for_signal("go")
+    return "gone"
+
+
+@workflow
+async def stuck(ctx: Context) -> None:
+    await asyncio.Event().wait()
+
+
+WORKFLOWS: list[Workflow[..., Any]] = [echo, failing, approval, order, paying, rendering, hops, steps, stuck]
+
+
+async def main(url: str) -> None:
+    engine = Engine(url, workflows=WORKFLOWS, activities=[charge], queues=["default"], node="app", shutdown_grace=0.5)
+    async with engine:
+        print("ready", flush=True)
+        await engine.run_until_stopped()
+
+
+if __name__ == "__main__":
+    asyncio.run(main(sys.argv[1]))
