@@ -117,8 +117,9 @@ def _dispatch_anew(turn: Turn, number: int, envelope: envelopes.Redispatch) -> N
         may_not_repeat=attempt.may_not_repeat or (envelope.may_have_begun and activity.event.options.at_most_once),
     )
     set_attempt(turn, number, following)
-    about = describe_attempt(turn.execution, number, attempt.attempt)
-    turn.troubles.append(AttemptTakenOver(about, envelope.node, envelope.has_left))
+    if not following.may_not_repeat:  # else it is lost, and reported as such when it ends
+        about = describe_attempt(turn.execution, number, attempt.attempt)
+        turn.troubles.append(AttemptTakenOver(about, envelope.node, envelope.has_left))
     turn.dispatched.append(number)
 
 

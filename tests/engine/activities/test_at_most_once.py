@@ -83,6 +83,24 @@ async def test_A7_what_has_begun_is_lost_with_its_process_and_not_run_again(open
     assert replay((await engine.history("a")).to_json(), [flow]).events > 0
 
 
+async def test_O1_lost_activity_is_logged_once_as_failed_and_not_as_begun_anew(
+    open_engine: OpenEngine, caplog: pytest.LogCaptureFixture
+) -> None:
+    door = Door()
+    charge = make_charge(door)
+    flow = make_orders(charge)
+    engine = await open_engine(flow, charge)
+    await engine.start(flow, workflow_id="a")
+    await eventually(lambda: door.came)
+
+    await engine.restart()
+    await engine.wait_for_result("a")
+
+    records = [one for one in caplog.records if getattr(one, "activity", None) == "charge"]
+    assert [vars(one)["event"] for one in records] == ["activity_failed"]
+    assert "ActivityLost" in records[0].getMessage()
+
+
 async def test_A7_what_has_not_begun_runs_after_its_process_ended(open_engine: OpenEngine) -> None:
     door = Door()
     charge = make_charge(door, max_concurrent=1)
