@@ -148,6 +148,7 @@ class Engine(EngineVerbs):
     def _make_result_waits(self) -> ResultWaits:
         return ResultWaits(
             ResultWaitsDeps(
+                node=self.node,
                 store=self.store,
                 clock=self.clock,
                 delivery=self._delivery,

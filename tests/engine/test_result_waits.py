@@ -129,6 +129,18 @@ async def test_O2_blocked_execution_ends_the_wait_if_that_is_asked(open_engine: 
     assert not hooks.awaited_by(engine)
 
 
+async def test_O2_timeout_of_a_blocked_execution_does_not_say_that_it_goes_on(open_engine: OpenEngine) -> None:
+    engine = await open_engine(changing, auto_advance=True)
+    await start_blocked(engine)
+    await engine.signal_workflow("w", "go")
+    await engine.settle()
+
+    with pytest.raises(ResultTimedOut, match=r"blocked by .* It goes on once its code was corrected and") as raised:
+        await engine.handle("w").result(timeout=5, on_blocked="wait")
+
+    assert ".." not in str(raised.value)
+
+
 async def test_O2_wait_for_a_blocked_execution_is_logged_once_and_goes_on(
     open_engine: OpenEngine, caplog: pytest.LogCaptureFixture
 ) -> None:
@@ -142,7 +154,7 @@ async def test_O2_wait_for_a_blocked_execution_is_logged_once_and_goes_on(
     await engine.settle()
 
     (record,) = find(caplog, LogEvent.RESULT_WAITS_FOR_BLOCKED)
-    assert (record.levelno, vars(record)["workflow_id"]) == (logging.WARNING, "w")
+    assert (record.levelno, vars(record)["workflow_id"], vars(record)["node"]) == (logging.WARNING, "w", engine.node)
     assert not answer.done()
     engine.add_workflow(changing_again)
     await engine.retry_blocked("w")

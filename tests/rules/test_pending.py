@@ -206,7 +206,8 @@ async def test_O4_code_that_waits_for_what_cannot_come_is_reported_once(world: W
     assert (info.waiting_for or "").startswith(f"what can never come, at {__file__}:")
     assert [(one.what, one.place) for one in pending_of(info).local_waits] == [("Event.wait", info.waiting_token)]
     warned = [record for record in caplog.records if getattr(record, "event", "") == "waits_forever"]
-    assert [(one.workflow_id, one.execution_id, one.org) for one in warned] == [("s", info.execution_id, "default")]
+    assert [(one.workflow_id, one.execution_id, one.node) for one in warned] == [("s", info.execution_id, engine.node)]
+    assert warned[0].org == "default"
     assert str(info.waiting_token) in warned[0].getMessage()
 
     await handle.cancel()
@@ -233,6 +234,7 @@ async def test_O5_a_long_history_is_warned_of_at_each_doubling(world: World, cap
     await handle.signal("n", "end")
 
     warned = [record for record in caplog.records if getattr(record, "event", "") == "long_history"]
+    assert {one.node for one in warned} == {engine.node}
     if by == "events":
         assert [one.history_length for one in warned] == [10, 20, 40]
     else:

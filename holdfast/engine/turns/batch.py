@@ -315,8 +315,8 @@ class Batch:
     # --- the end ---
 
     def _make_outcome(self, plan: Plan, lost: set[str]) -> CommitOutcome:
-        services = self._services
-        warnings = HistoryWarnings(services.config.history_warning_events, services.config.history_warning_bytes)
+        services, config = self._services, self._services.config
+        warnings = HistoryWarnings(config.history_warning_events, config.history_warning_bytes, services.node)
         return make_outcome(plan, self._claims, self._effects, lost, services.cache, warnings)
 
     async def _write(self, transaction: Transaction) -> set[str]:

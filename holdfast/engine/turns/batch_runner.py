@@ -232,7 +232,7 @@ class BatchRunner:
                     key[1],
                     key[0],
                     reason,
-                    extra=tag(LogEvent.LEFT_TO_NEWER, org=key[0], workflow_id=key[1]),
+                    extra=tag(LogEvent.LEFT_TO_NEWER, org=key[0], workflow_id=key[1], node=self._services.node),
                 )
 
     def _on_prefetched(self, execution_id: str, requests: Sequence[Request]) -> None:
@@ -327,7 +327,7 @@ class BatchRunner:
                 "a trial of %d suspects failed, and is split to find the one that fails: %s",
                 len(trial),
                 error,
-                extra=tag(LogEvent.BATCH_SPLIT),
+                extra=tag(LogEvent.BATCH_SPLIT, node=self._services.node),
             )
             self._trials.end()
             self._trials.isolate(trial)
@@ -431,7 +431,7 @@ class BatchRunner:
                 "a batch of %d executions failed, and is split to find the one that fails: %s",
                 len(trial),
                 error,
-                extra=tag(LogEvent.BATCH_SPLIT),
+                extra=tag(LogEvent.BATCH_SPLIT, node=self._services.node),
             )
             self._keep_apart(trial.execution_ids)
             self._trials.isolate(trial)

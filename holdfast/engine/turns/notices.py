@@ -17,26 +17,28 @@ log = logging.getLogger("holdfast.engine")
 
 
 class HistoryWarnings(msgspec.Struct, frozen=True):
-    """From which size on a history is warned of, and again each time that it has doubled."""
+    """From which size on a history is warned of, and again each time that it has doubled; and by which node."""
 
     events: int
     bytes: int
+    node: str
+    """The node that warns."""
 
 
 def warn(taken: TakenTurn, limits: HistoryWarnings) -> None:
     """Warn of what a turn that is committed shows, if it shows it for the first time."""
     execution, write = taken.live.execution, taken.write
     if taken.turn.waits_forever:
-        _warn_of_waiting(execution)
+        _warn_of_waiting(execution, limits.node)
     if write is None or write.history is None or execution.closed_at is not None:
         return
     size, events = taken.live.history_bytes, execution.sequence
     before, events_before = size - len(write.history.body), events - write.history.count
     if _crosses(events_before, events, limits.events) or _crosses(before, size, limits.bytes):
-        _warn_of_length(execution, size)
+        _warn_of_length(execution, size, limits.node)
 
 
-def _warn_of_waiting(execution: Execution) -> None:
+def _warn_of_waiting(execution: Execution, node: str) -> None:
     """An execution waits for what only its own code could bring, none of which runs."""
     waiting = execution.details.waiting
     place = waiting.token if waiting is not None else ""
@@ -47,11 +49,11 @@ def _warn_of_waiting(execution: Execution) -> None:
         execution.workflow_id,
         execution.execution_id,
         f", at {place}" if place else "",
-        extra=tag_execution(LogEvent.WAITS_FOREVER, execution),
+        extra=tag_execution(LogEvent.WAITS_FOREVER, execution, node=node),
     )
 
 
-def _warn_of_length(execution: Execution, size: int) -> None:
+def _warn_of_length(execution: Execution, size: int, node: str) -> None:
     """A history has reached one of the sizes: a limit, or a limit doubled so many times."""
     log.warning(
         "the history of workflow '%s' (%s, execution %s) has %d events and %d bytes, all of which each replay goes through. "
@@ -61,7 +63,9 @@ def _warn_of_length(execution: Execution, size: int) -> None:
         execution.execution_id,
         execution.sequence,
         size,
-        extra=tag_execution(LogEvent.LONG_HISTORY, execution, history_length=execution.sequence, history_bytes=size),
+        extra=tag_execution(
+            LogEvent.LONG_HISTORY, execution, node=node, history_length=execution.sequence, history_bytes=size
+        ),
     )
 
 

@@ -376,7 +376,7 @@ class TurnTaker:
             "a turn of execution %s failed unexpectedly; it is tried again, or the execution blocked: see `holdfast show`",
             pending.execution_id,
             exc_info=error,
-            extra=tag_execution(LogEvent.TURN_FAILED, live.execution),
+            extra=tag_execution(LogEvent.TURN_FAILED, live.execution, node=self._node),
         )
         if pending.follows or not any(arrival.row is not None for arrival in pending.arrivals):
             try:

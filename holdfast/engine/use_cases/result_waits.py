@@ -43,6 +43,7 @@ class QueryStatus(Protocol):
 class ResultWaitsDeps:
     """What waiting for results needs of an engine."""
 
+    node: str
     store: Store
     clock: Clock
     delivery: Delivery
@@ -70,7 +71,7 @@ class ResultWaits:
     ) -> Ending:
         """How an execution, or the last run of its chain, ended, once it has. Raises ResultTimedOut or ExecutionBlocked."""
         check_on_blocked(on_blocked)
-        wait = _Wait(org, target, raises=on_blocked == "raise")
+        wait = _Wait(org, target, self._deps.node, raises=on_blocked == "raise")
         if timeout is None:
             return await self._follow(wait)
         limit = to_micros(timeout, "the timeout of a result")
@@ -128,12 +129,12 @@ class ResultWaits:
                 "the result of %s is awaited, but %s; it goes on once a node has it",
                 wait.shown,
                 info.missing_definition,
-                extra=tag_execution(LogEvent.RESULT_WAITS_FOR_CODE, info),
+                extra=tag_execution(LogEvent.RESULT_WAITS_FOR_CODE, info, node=self._deps.node),
             )
 
     async def _expire(self, wait: _Wait, limit: Micros) -> Ending:
         """The time is over: the result if it is there after all, else the error that says what is waited for."""
-        what = "what it waits for could not be read in time"
+        what, advice = "what it waits for could not be read in time", "It goes on; wait again, or for longer."
         try:
             async with asyncio.timeout(LONGEST_LOOK):
                 target = wait.execution_id
@@ -144,11 +145,14 @@ class ResultWaits:
                         return Ending(closing, row.workflow_id, row.execution_id)
                     row = await self._deps.delivery.find_or_raise(wait.org, following, "wait for")
                 wait.workflow_id, wait.execution_id = row.workflow_id, row.execution_id
-                what = describe_wait(await self._deps.query_status(row.execution_id, org=wait.org))
+                info = await self._deps.query_status(row.execution_id, org=wait.org)
+                what = describe_wait(info)
+                if info.status is Status.BLOCKED:
+                    advice = "It goes on once its code was corrected and retry_blocked was called."
         except TimeoutError:
             pass
         raise ResultTimedOut(
-            f"Expected {wait.shown} to end within {limit / SECOND:g} s, but {what}. It goes on; wait again, or for longer.",
+            f"Expected {wait.shown} to end within {round(limit / SECOND, 3):g} s, but {what.removesuffix('.')}. {advice}",
             workflow_id=wait.workflow_id,
             execution_id=wait.execution_id,
         )
@@ -157,9 +161,10 @@ class ResultWaits:
 class _Wait:
     """One call of `result()`: whom it waits for at present, and what it does if that is blocked."""
 
-    def __init__(self, org: str, target: str, *, raises: bool) -> None:
+    def __init__(self, org: str, target: str, node: str, *, raises: bool) -> None:
         self.org = org
         self.target = target
+        self._node = node
         self.workflow_id = self.execution_id = target
         self._raises = raises
 
@@ -170,7 +175,7 @@ class _Wait:
 
     def tell_blocked(self, execution: Execution, failure: Failure) -> HoldfastError | None:
         """The error that ends the wait for a blocked execution; None, and a record in the log, if it goes on."""
-        return tell_blocked(execution, failure, raises=self._raises)
+        return tell_blocked(execution, failure, self._node, raises=self._raises)
 
 
 def check_on_blocked(on_blocked: OnBlocked) -> None:
@@ -180,7 +185,7 @@ def check_on_blocked(on_blocked: OnBlocked) -> None:
 
 
 def tell_blocked(
-    execution: Execution | ExecutionInfo, failure: Failure | FailureInfo, *, raises: bool
+    execution: Execution | ExecutionInfo, failure: Failure | FailureInfo, node: str | None = None, *, raises: bool
 ) -> ExecutionBlocked | None:
     """The error that ends a wait for a blocked execution; None, and a record in the log, if the wait goes on."""
     shown = f"execution '{execution.workflow_id}' ({execution.execution_id})"
@@ -197,7 +202,7 @@ def tell_blocked(
         "the result of %s is awaited, but it is blocked by %s; it goes on once its code was corrected and it is retried",
         shown,
         failure.type,
-        extra=tag_execution(LogEvent.RESULT_WAITS_FOR_BLOCKED, execution),
+        extra=tag_execution(LogEvent.RESULT_WAITS_FOR_BLOCKED, execution, node=node),
     )
     return None
 
