@@ -39,6 +39,8 @@ LONGEST_CAUSE: Final = 1_000
 DEEPEST_CAUSE_TRACE: Final = 10
 LARGEST_ATTRIBUTE: Final = 4_000
 """Bytes of `details` that are taken from an exception which is none of Holdfast's."""
+_OWN_FOLDER: Final = __file__.removesuffix("failures.py").rstrip("/\\").removesuffix("core")
+"""Where the files of this package lie."""
 RECORDED_FOREIGN: Final = "__holdfast_foreign__"
 """Where it notes that its class was foreign."""
 RECORDED_TRACE: Final = "__holdfast_trace__"
@@ -198,8 +200,17 @@ def drop_traces(failure: Any) -> None:
 def _trace(frame: TracebackType | None, deepest: int) -> str:
     """The innermost frames, one line each. Source lines are left out: reading them would touch files."""
     lines = []
+    frame = _skip_own(frame)
     while frame is not None:
         code = frame.tb_frame.f_code
         lines.append(f"{code.co_filename}:{frame.tb_lineno} in {code.co_qualname}")
         frame = frame.tb_next
     return "\n".join(lines[-deepest:])
+
+
+def _skip_own(frame: TracebackType | None) -> TracebackType | None:
+    """The first frame that is not Holdfast's: those before it only called the user's code. The first of all if none is."""
+    first = frame
+    while first is not None and first.tb_frame.f_code.co_filename.startswith(_OWN_FOLDER):
+        first = first.tb_next
+    return first or frame

@@ -8,7 +8,7 @@ from typing import Any, Literal
 
 import pytest
 
-from holdfast import Context, Retry, activity, workflow
+from holdfast import ActivityFailed, Context, Retry, activity, workflow
 from holdfast.errors import WorkflowFailed
 from holdfast.log_events import FIELDS, LogEvent
 from holdfast.store.memory.database import MemoryDatabase
@@ -131,6 +131,31 @@ async def test_O1_activity_that_fails_for_good_is_logged_with_its_attempt_and_no
     assert list_attempts(find(caplog, LogEvent.ACTIVITY_ATTEMPT_FAILED)) == [1]
     assert len(find(caplog, LogEvent.EXECUTION_FAILED)) == 1, "and a restart logs it no second time"
     assert SECRET not in "".join(str(vars(one)) for one in caplog.records if one.name.startswith("holdfast"))
+
+
+@pytest.mark.parametrize("is_sync", [False, True])
+async def test_O1_trace_of_an_activity_begins_with_its_own_code(open_engine: OpenEngine, is_sync: bool) -> None:
+    def fetch() -> None:
+        raise ValueError("gone")
+
+    async def fetch_async() -> None:
+        fetch()
+
+    fetching = activity(name="fetching", retry=Retry(max_attempts=1))(fetch if is_sync else fetch_async)
+
+    @workflow
+    async def fetches(ctx: Context) -> str:
+        try:
+            return str(await ctx.run(fetching))
+        except ActivityFailed as error:
+            return error.trace
+
+    engine = await open_engine(fetches, fetching)
+
+    lines = (await (await engine.start(fetches)).result()).splitlines()
+
+    assert [line.rpartition(".")[2] for line in lines] == (["fetch"] if is_sync else ["fetch_async", "fetch"])
+    assert all(line.startswith(f"{__file__}:") for line in lines)
 
 
 async def test_O1_retries_without_end_are_logged_ever_more_seldom(
