@@ -27,7 +27,7 @@ from holdfast.engine.config import (
 )
 from holdfast.engine.encoded_store import find_bare_store, put_codec_before
 from holdfast.engine.engine_verbs import EngineVerbs
-from holdfast.engine.leftovers import note_open
+from holdfast.engine.leftovers import note_open, warn_unclosed
 from holdfast.engine.loop_calls import call_in_loop
 from holdfast.engine.payload_codecs import PayloadCodec, check_codec
 from holdfast.engine.requests import AnyRequest
@@ -277,6 +277,10 @@ class Engine(EngineVerbs):
     def is_open(self) -> bool:
         """Whether the engine was opened and has not been shut down since."""
         return self._runtime.is_open and self._closing is None
+
+    def __del__(self) -> None:
+        if getattr(self, "_loop", None) is not None and self.is_open:
+            warn_unclosed(self)
 
     @property
     def loop(self) -> asyncio.AbstractEventLoop:

@@ -1,9 +1,10 @@
-"""Engines that are open when the process ends: the log says so, since what they ran is begun again elsewhere."""
+"""Engines that are open when they are collected or the process ends: somebody hears of it, since their work stands still."""
 
 from __future__ import annotations
 
 import atexit
 import logging
+import warnings
 from typing import Final, Protocol
 from weakref import WeakSet
 
@@ -32,6 +33,17 @@ _opened: Final[WeakSet[Closable]] = WeakSet()
 def note_open(engine: Closable) -> None:
     """Remember an engine that was opened, until it is gone."""
     _opened.add(engine)
+
+
+def warn_unclosed(engine: Closable) -> None:
+    """Warn, as Python does of files and sockets, of an engine that is collected though it was not shut down."""
+    warnings.warn(
+        f"unclosed engine, node {engine.node}: it was not shut down before its event loop ended. "
+        "Use `async with Engine(…)`, or await shutdown()",
+        ResourceWarning,
+        stacklevel=3,
+        source=engine,
+    )
 
 
 @atexit.register

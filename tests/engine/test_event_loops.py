@@ -3,10 +3,12 @@
 from __future__ import annotations
 
 import asyncio
+import gc
 import inspect
 import subprocess
 import sys
 import threading
+import weakref
 from collections.abc import Awaitable, Callable, Mapping
 from typing import Any, Final
 
@@ -15,6 +17,7 @@ import pytest
 from holdfast import Context, Engine, workflow
 from holdfast.engine.handles import WorkflowHandle
 from holdfast.errors import EngineClosed, StoreUnavailable, WrongEventLoop
+from tests.eventually import eventually_blocking
 
 
 @workflow
@@ -122,7 +125,8 @@ async def test_what_the_message_advises_works() -> None:
         assert await handle.result() == "done"
 
 
-def test_engine_that_was_opened_in_a_loop_that_has_ended_says_so() -> None:
+def use_after_the_loop() -> weakref.ref[Engine]:
+    """Open an engine in a loop that ends, and call it then. What is left of it."""
     engine = Engine("memory://", workflows=[order])
     with pytest.raises(EngineClosed, match=r"^Expected an engine that has been opened, but"):
         _ = engine.loop
@@ -135,6 +139,14 @@ def test_engine_that_was_opened_in_a_loop_that_has_ended_says_so() -> None:
         raised = run_elsewhere(lambda call=call: call(engine))  # type: ignore[misc]
         assert [type(one) for one in raised] == [WrongEventLoop]
         assert "but that loop is closed" in str(raised[0])
+    return weakref.ref(engine)
+
+
+def test_engine_that_was_opened_in_a_loop_that_has_ended_says_so_and_python_warns_of_it() -> None:
+    left = use_after_the_loop()
+
+    with pytest.warns(ResourceWarning, match=r"^unclosed engine, node .*: it was not shut down before its event loop ended"):
+        eventually_blocking(lambda: gc.collect() >= 0 and left() is None)
 
 
 def test_open_without_a_loop_says_so() -> None:

@@ -121,6 +121,8 @@ class Watchdog:
             looked_at = now
             self._report_slow_batch(now)
             self._look_at_loop(self._loop)
+            if self._loop is not None and self._loop.is_closed():
+                return  # nothing runs any more; who forgot to shut the engine down is told when it is collected
 
     def _look_at_loop(self, loop: asyncio.AbstractEventLoop | None) -> None:
         """Look whether anything but turns blocks the loop; one that stands in a debugger does not count."""
