@@ -152,7 +152,7 @@ async def test_an_activity_that_keeps_time_from_jumping_is_reported(
 ) -> None:
     monkeypatch.setattr(rest, "SUSPICIOUS", 0.01)
     reported: asyncio.Future[str] = asyncio.get_running_loop().create_future()
-    monkeypatch.setattr(rest.log, "warning", lambda text, *args: reported.set_result(text % args))
+    monkeypatch.setattr(rest.log, "warning", lambda text, *args, **_: reported.set_result(text % args))
     handle = await engine.start(flows.time_out, {"start_to_close": 60}, workflow_id="stuck")
     waiting = asyncio.create_task(handle.result())
 
