@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import os
+import shutil
 import signal
 import subprocess
 import sys
@@ -169,3 +170,31 @@ async def test_U2_a_child_of_an_owner_that_was_killed_does_not_keep_its_clients_
     finally:
         os.killpg(process.pid, signal.SIGKILL)
         process.communicate()
+
+
+async def test_U2_a_copy_of_a_database_does_not_lead_to_the_owner_of_the_original(file_url: str, tmp_path: Path) -> None:
+    (tmp_path / "copies").mkdir()
+    copy_url = f"sqlite:///{tmp_path / 'copies' / 'app.db'}"
+    async with make_engine(file_url) as engine:
+        await engine.start("collect", 1, workflow_id="c")
+        for file in tmp_path.glob("app.db*"):
+            shutil.copy(file, tmp_path / "copies")
+
+        async with Client(copy_url) as client:
+            assert await client.terminate("c")
+            assert (await client.query_status("c")).status == "terminated"
+        assert (await engine.query_status("c")).status == "suspended"
+
+        for file in tmp_path.glob("app.db*"):
+            shutil.copy(file, tmp_path / "copies")
+        async with make_engine(copy_url), Client(file_url) as client:
+            assert not (await client.start("collect", 1, workflow_id="c")).created, "the socket of the original is there"
+
+
+async def test_U2_an_owner_is_reached_after_its_folder_was_renamed(tmp_path: Path) -> None:
+    (tmp_path / "before").mkdir()
+    async with make_engine(f"sqlite:///{tmp_path / 'before' / 'app.db'}") as engine:
+        await engine.start("collect", 1, workflow_id="c")
+        (tmp_path / "before").rename(tmp_path / "after")
+        async with Client(f"sqlite:///{tmp_path / 'after' / 'app.db'}") as client:
+            assert not (await client.start("collect", 1, workflow_id="c")).created

@@ -38,6 +38,8 @@ class Owner(msgspec.Struct, frozen=True):
     since: str
     endpoint: Endpoint | None = None
     """Where it takes calls of other processes; None while it does not."""
+    file: str = ""
+    """The very file in which this was written: a copy, made with the database or restored from a backup, names another."""
 
 
 _HELD_BY_ANOTHER: Final = frozenset({errno.EAGAIN, errno.EACCES, errno.EDEADLK})
@@ -89,7 +91,7 @@ class Ownership:
             else:
                 os.close(fd)  # the last owner removed it between our opening and our locking
         self.before = _read(self._fd)
-        self._owner = Owner(os.getpid(), socket.gethostname(), to_datetime(now).isoformat())
+        self._owner = Owner(os.getpid(), socket.gethostname(), to_datetime(now).isoformat(), file=_name_file(self._fd))
         try:
             os.ftruncate(self._fd, 0)
             self._write(self._fd, self._owner)
@@ -164,6 +166,13 @@ def read_owner(database: Path) -> Owner | None:
 def _read(fd: int) -> Owner | None:
     try:
         os.lseek(fd, 0, os.SEEK_SET)
-        return msgspec.json.decode(os.read(fd, 4096), type=Owner)
+        owner = msgspec.json.decode(os.read(fd, 4096), type=Owner)
+        return owner if owner.file in ("", _name_file(fd)) else None  # in a copy it tells who owns another database
     except (msgspec.MsgspecError, OSError):
         return None  # it became the owner this moment and has not written its name yet
+
+
+def _name_file(fd: int) -> str:
+    """A name of an open file that stays when it is moved, and that no copy has."""
+    status = os.fstat(fd)
+    return f"{status.st_dev}:{status.st_ino}"
