@@ -4,11 +4,13 @@ from __future__ import annotations
 
 import asyncio
 import os
+import socket
 import stat
 import subprocess
 import sys
 import tempfile
 import time
+from contextlib import ExitStack
 from pathlib import Path
 from typing import Any
 
@@ -19,6 +21,7 @@ from holdfast import Client, WorkflowHandle
 from holdfast.client.links import connect
 from holdfast.engine.serving.frames import PROTOCOL, FrameKind, make_frame, read_frame
 from holdfast.engine.serving.messages import Call, Hello, decode_error
+from holdfast.engine.serving.places import open_place
 from holdfast.engine.serving.server import ClientServer, list_verbs
 from holdfast.errors import ConnectionRefused, InvalidArguments, PayloadTooLarge
 from holdfast.store.endpoints import Endpoint
@@ -187,3 +190,32 @@ async def test_U3_without_unix_sockets_both_sides_prove_that_they_know_a_token(f
             writer.close()
         finally:
             await server.close()
+
+
+@pytest.mark.skipif(sys.platform != "linux", reason="other systems let fewer wait, whatever is asked for")
+async def test_U3_many_clients_can_come_at_once(file_url: str) -> None:
+    async with make_engine(file_url):
+        path = find_endpoint(file_url).socket
+        with ExitStack() as stack:
+            for _ in range(200):  # the engine takes none of them before this test awaits something
+                sock = stack.enter_context(socket.socket(socket.AF_UNIX))
+                sock.setblocking(False)
+                sock.connect(path)
+
+
+async def test_U2_an_owner_that_has_no_room_for_a_connection_is_tried_again() -> None:
+    place = open_place()
+    place.listener.listen(0)
+    try:
+        with ExitStack() as stack:
+            while True:
+                sock = stack.enter_context(socket.socket(socket.AF_UNIX))
+                sock.setblocking(False)
+                try:
+                    sock.connect(place.endpoint.socket)
+                except OSError:
+                    break
+            with pytest.raises(ConnectionRefusedError):  # which a client takes for an owner that is not there yet
+                await connect(place.endpoint)
+    finally:
+        place.close()

@@ -8,6 +8,7 @@ itself is never sent: another process may have got the port of an owner that end
 
 from __future__ import annotations
 
+import errno
 import os
 import secrets
 import socket
@@ -25,7 +26,10 @@ HAS_UNIX_SOCKETS: Final = hasattr(socket, "AF_UNIX")
 LONGEST_PATH: Final = 100
 """The most bytes of a socket's path: systems take 104 to 108."""
 _PREFIX: Final = "holdfast-"
-_BACKLOG: Final = 512
+_NOBODY: Final = -1
+"""Who is at the other end of a socket that is not connected."""
+BACKLOG: Final = 1_024
+"""How many connections wait to be taken, while the engine is busy, before the system turns others away."""
 _OWN_SOCKETS: Final[set[int]] = set()
 """Sockets on which this process listens or is called. A forked child must not keep them: clients would not notice when its
 parent is gone."""
@@ -100,7 +104,7 @@ def open_place(*, prefers_unix: bool = HAS_UNIX_SOCKETS) -> ListeningPlace:
 
 
 def _listen(listener: socket.socket, endpoint: Endpoint, folder: Path, token: str = "") -> ListeningPlace:
-    listener.listen(_BACKLOG)
+    listener.listen(BACKLOG)
     listener.setblocking(False)
     return ListeningPlace(listener, endpoint, folder, token)
 
@@ -140,10 +144,16 @@ def remove_folder(folder: Path) -> None:
 
 
 def read_peer(sock: socket.socket) -> int | None:
-    """The id of the user at the other end of a Unix socket; None where the system does not tell."""
+    """The id of the user at the other end of a Unix socket; None where the system does not tell.
+
+    Raises OSError if nobody is there: a system without room for another connection says "try again", which asyncio takes
+    for a connection.
+    """
     if not hasattr(socket, "SO_PEERCRED") or sock.family != getattr(socket, "AF_UNIX", None):
         return None
     _, uid, _ = struct.unpack("3i", sock.getsockopt(socket.SOL_SOCKET, socket.SO_PEERCRED, struct.calcsize("3i")))
+    if uid == _NOBODY:
+        raise ConnectionRefusedError(errno.ECONNREFUSED, "nobody is at the other end")
     return int(uid)
 
 

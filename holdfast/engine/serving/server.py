@@ -39,7 +39,7 @@ from holdfast.engine.serving.frames import (
     read_frame,
 )
 from holdfast.engine.serving.messages import Call, Hello, Page, Started, Welcome, encode_error, is_signed, sign
-from holdfast.engine.serving.places import HAS_UNIX_SOCKETS, kept_from_children, may_call, open_place, read_peer
+from holdfast.engine.serving.places import BACKLOG, HAS_UNIX_SOCKETS, kept_from_children, may_call, open_place, read_peer
 from holdfast.engine.use_cases.searching import ExecutionList
 from holdfast.engine.verbs import Verbs
 from holdfast.errors import ConnectionRefused, HoldfastError, InvalidArguments
@@ -88,7 +88,9 @@ class ClientServer:
         """Begin to take calls. If there is no place for it, the log says so, and the engine goes on without clients."""
         try:
             self._place = open_place(prefers_unix=self._prefers_unix)
-            self._server = await asyncio.start_server(self._serve, sock=self._place.listener, limit=LONGEST_PART)
+            self._server = await asyncio.start_server(
+                self._serve, sock=self._place.listener, limit=LONGEST_PART, backlog=BACKLOG
+            )
             store.announce(self._place.endpoint)
         except (OSError, NotImplementedError, HoldfastError) as error:
             log.warning(
