@@ -16,8 +16,8 @@ from __future__ import annotations
 
 import asyncio
 import time
-from collections.abc import AsyncIterator, Awaitable, Callable
-from contextlib import asynccontextmanager
+from collections.abc import AsyncIterator, Awaitable, Callable, Iterator
+from contextlib import asynccontextmanager, contextmanager
 from pathlib import Path
 from typing import Any, Final, TypeVar
 
@@ -59,15 +59,27 @@ class OwnedFile:
         self._borrowing = asyncio.Lock()
         self._borrowed: DirectVerbs | None = None
         self._borrowers = 0
+        self._calls = 0
+        """How many calls are under way; waits for results are none."""
+        self._at_rest = asyncio.Event()
+        self._at_rest.set()
+        self._is_closed = False
 
     async def open(self) -> None:
         """See that there is a database. Raises NotOurDatabase."""
         require_file(self.path)
 
     async def close(self) -> None:
-        """End the connection, if there is one."""
-        if self._link is not None:
-            await self._link.close()
+        """End the connection, after the calls that are under way, as long as they may take. Waits raise EngineClosed."""
+        try:
+            async with asyncio.timeout(PATIENCE):
+                await self._at_rest.wait()
+        except TimeoutError:
+            pass  # an owner that does not answer
+        async with self._connecting:
+            self._is_closed = True
+            if self._link is not None:
+                await self._link.close()
 
     async def read(self, call: Callable[[Verbs], Awaitable[T]]) -> T:
         """Ask the owner, or read the file."""
@@ -76,7 +88,8 @@ class OwnedFile:
             queries: Any = FileQueries(self.path, self._codec)
             return await call(queries)
 
-        return await self._call(call, read_file, is_safe=True)
+        with self._under_way():
+            return await self._call(call, read_file, is_safe=True)
 
     async def write(self, call: Callable[[Verbs], Awaitable[T]], *, is_safe: bool) -> T:
         """Let the owner do it, or become the owner for it. `is_safe`: doing it twice does no harm."""
@@ -85,7 +98,8 @@ class OwnedFile:
             async with self._borrow() as verbs:
                 return await call(verbs)
 
-        return await self._call(call, borrow, is_safe=is_safe)
+        with self._under_way():
+            return await self._call(call, borrow, is_safe=is_safe)
 
     async def wait(
         self,
@@ -128,6 +142,17 @@ class OwnedFile:
 
     # --- inside ---
 
+    @contextmanager
+    def _under_way(self) -> Iterator[None]:
+        self._calls += 1
+        self._at_rest.clear()
+        try:
+            yield
+        finally:
+            self._calls -= 1
+            if not self._calls:
+                self._at_rest.set()
+
     async def _call(
         self, call: Callable[[Verbs], Awaitable[T]], without_owner: Callable[[], Awaitable[T]], *, is_safe: bool
     ) -> T:
@@ -155,10 +180,12 @@ class OwnedFile:
             pause = min(2 * pause, _LONGEST_PAUSE)
 
     async def _find_link(self) -> Link | None:
-        """A connection to the owner; None if nobody can be reached. Raises ConnectionRefused."""
+        """A connection to the owner; None if nobody can be reached. Raises ConnectionRefused; EngineClosed after `close`."""
         self._finders += 1
         try:
             async with self._connecting:
+                if self._is_closed:
+                    raise EngineClosed("Expected an answer, but the client was closed meanwhile. Ask another.")
                 if self._link is not None and self._link.is_open:
                     return self._link
                 owner = read_owner(self.path)

@@ -22,6 +22,9 @@ T = TypeVar("T")
 _OPEN: Final[WeakSet[SyncClient]] = WeakSet()
 """The clients whose threads run: they are closed when the program ends."""
 
+_LAST_WAIT: Final = 5.0
+"""Seconds within which calls have to notice that their client was closed."""
+
 
 class SyncClient(SyncVerbs):
     """The verbs of `Client`, each of which blocks until it is done. Any number of threads may use one client.
@@ -56,9 +59,17 @@ class SyncClient(SyncVerbs):
                 return
             self._loop = None
         _OPEN.discard(self)
-        asyncio.run_coroutine_threadsafe(self._client.close(), loop).result()
+        asyncio.run_coroutine_threadsafe(self._end(), loop).result()
         loop.call_soon_threadsafe(loop.stop)
         thread.join()
+
+    async def _end(self) -> None:
+        """Disconnect, and see that every thread that waits here is told."""
+        await self._client.close()
+        if others := asyncio.all_tasks() - {asyncio.current_task()}:
+            _, left = await asyncio.wait(others, timeout=_LAST_WAIT)
+            for task in left:
+                task.cancel()
 
     def __enter__(self) -> Self:
         self.open()

@@ -20,7 +20,7 @@ from holdfast import Client, WorkflowHandle
 from holdfast.engine.serving.frames import PROTOCOL, FrameKind, make_frame, read_frame
 from holdfast.engine.serving.messages import Welcome
 from holdfast.engine.serving.places import open_place
-from holdfast.errors import ConnectionRefused, InvalidConfiguration, NotOurDatabase, OutcomeUnknown, StoreOwned
+from holdfast.errors import ConnectionRefused, EngineClosed, InvalidConfiguration, NotOurDatabase, OutcomeUnknown, StoreOwned
 from holdfast.store.sqlite.ownership import Ownership, read_owner
 from tests.client.conftest import ROOT, Owner, make_engine
 
@@ -198,3 +198,22 @@ async def test_U2_an_owner_is_reached_after_its_folder_was_renamed(tmp_path: Pat
         (tmp_path / "before").rename(tmp_path / "after")
         async with Client(f"sqlite:///{tmp_path / 'after' / 'app.db'}") as client:
             assert not (await client.start("collect", 1, workflow_id="c")).created
+
+
+@pytest.mark.usefixtures("owner")
+async def test_U1_close_finishes_what_was_asked_and_ends_waits(file_url: str) -> None:
+    client = Client(file_url)
+    await client.open()
+    handle: WorkflowHandle[Any] = await client.start("collect", 21, workflow_id="c")
+    waiting = asyncio.create_task(handle.result())
+    signals = [asyncio.create_task(client.signal_workflow("c", "value", number)) for number in range(20)]
+    reads = [asyncio.create_task(client.query_status("c")) for _ in range(20)]
+    await asyncio.sleep(0)  # all were called
+    await client.close()
+
+    await asyncio.gather(*signals, *reads)
+    with pytest.raises(EngineClosed):
+        await waiting
+    async with Client(file_url) as other:
+        await other.signal_workflow("c", "value", 20)
+        assert await other.handle("c").result() == [*range(21)]

@@ -6,6 +6,7 @@ import asyncio
 import os
 import subprocess
 import sys
+import threading
 from concurrent.futures import ThreadPoolExecutor
 
 import pytest
@@ -78,3 +79,23 @@ def test_an_owner_can_be_asked_at_once(file_url: str) -> None:
     with SyncClient(file_url) as client:
         assert client.list() == []
     owner.end()
+
+
+@pytest.mark.usefixtures("owner")
+def test_a_thread_that_waits_is_told_when_the_client_is_closed(file_url: str) -> None:
+    client = SyncClient(file_url)
+    handle = client.start(collect, 1, workflow_id="c")
+    told: list[BaseException] = []
+
+    def wait() -> None:
+        try:
+            handle.result()
+        except BaseException as error:
+            told.append(error)
+
+    thread = threading.Thread(target=wait, daemon=True)
+    thread.start()
+    client.query_status("c")  # by then the wait was sent, or it was refused
+    client.close()
+    thread.join(60)
+    assert [type(error) for error in told] == [EngineClosed]
