@@ -89,6 +89,7 @@ async def test_U3_another_user_is_refused() -> None:
         make_frame(FrameKind.CALL, 1, b"no json"),
         make_frame(FrameKind.ANSWER, 1, b"{}"),
         make_frame(FrameKind.CALL, 1, b'{"verb": 7}'),
+        make_frame(FrameKind.CALL, 1, b'{"verb": "nodes", "positional": ' + b"[" * 100_000),
         make_frame(FrameKind.CALL, 0, msgspec.json.encode(Call("nodes"))),
     ],
 )

@@ -202,7 +202,7 @@ class _Connection:
         try:
             while (frame := await read_frame(self._reader, self._longest)) is not None:
                 await self._take(frame)
-        except (MalformedFrame, msgspec.MsgspecError, UnicodeDecodeError) as error:
+        except (MalformedFrame, msgspec.MsgspecError, UnicodeDecodeError, RecursionError) as error:
             self.refuse(f"what the client sent cannot be read: {error}")
 
     async def _take(self, frame: Frame) -> None:
