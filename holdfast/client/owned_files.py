@@ -35,6 +35,7 @@ from holdfast.engine.views import ExecutionInfo
 from holdfast.errors import ConnectionRefused, EngineClosed, OutcomeUnknown, ResultTimedOut, StoreOwned
 from holdfast.store.sqlite.opening import require_file
 from holdfast.store.sqlite.ownership import Owner, read_owner
+from holdfast.store.sqlite.taking_turns import refuse_if_wanted
 
 T = TypeVar("T")
 
@@ -207,6 +208,8 @@ class OwnedFile:
                 verbs = DirectVerbs(f"sqlite:///{self.path}", codec=self._codec)
                 await verbs.open()
                 self._borrowed = verbs
+            else:
+                refuse_if_wanted(self.path)
             borrowed = self._borrowed
             self._borrowers += 1
         try:

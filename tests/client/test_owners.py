@@ -8,6 +8,7 @@ import shutil
 import signal
 import subprocess
 import sys
+import uuid
 from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
 from pathlib import Path
@@ -217,3 +218,29 @@ async def test_U1_close_finishes_what_was_asked_and_ends_waits(file_url: str) ->
     async with Client(file_url) as other:
         await other.signal_workflow("c", "value", 20)
         assert await other.handle("c").result() == [*range(21)]
+
+
+async def test_U2_an_engine_can_open_a_file_that_clients_use_all_the_time(file_url: str) -> None:
+    async with make_engine(file_url) as engine:
+        await engine.start("collect", 1_000_000, workflow_id="c")
+    is_over = asyncio.Event()
+
+    async def send_on(client: Client) -> None:
+        while not is_over.is_set():
+            await client.signal_workflow("c", "value", 1, request_id=uuid.uuid4().hex)
+
+    one, other = Client(file_url), Client(file_url)
+    await one.open()
+    await other.open()
+    sending = [asyncio.create_task(send_on(client)) for client in (one, one, one, other)]
+    try:
+        for _ in range(5):
+            await asyncio.sleep(0.05)
+            async with make_engine(file_url) as engine:
+                assert (await engine.query_status("c")).status == "suspended"
+    finally:
+        is_over.set()
+        await asyncio.gather(*sending)
+        await one.close()
+        await other.close()
+    assert not list(path_of(file_url).parent.glob("*wanted*"))

@@ -40,6 +40,8 @@ class Owner(msgspec.Struct, frozen=True):
     """Where it takes calls of other processes; None while it does not."""
     file: str = ""
     """The very file in which this was written: a copy, made with the database or restored from a backup, names another."""
+    is_passing: bool = False
+    """Whether it owns the database for the length of a call only."""
 
 
 _HELD_BY_ANOTHER: Final = frozenset({errno.EAGAIN, errno.EACCES, errno.EDEADLK})
@@ -70,7 +72,7 @@ class Ownership:
         self.before: Owner | None = None
         """The owner before this one, if it ended without letting go."""
 
-    def take(self, now: Instant) -> None:
+    def take(self, now: Instant, *, is_passing: bool = False) -> None:
         """Become the owner. Raises StoreOwned, with the owner's name, if there is one."""
         while self._fd is None:
             try:
@@ -91,7 +93,8 @@ class Ownership:
             else:
                 os.close(fd)  # the last owner removed it between our opening and our locking
         self.before = _read(self._fd)
-        self._owner = Owner(os.getpid(), socket.gethostname(), to_datetime(now).isoformat(), file=_name_file(self._fd))
+        since, file = to_datetime(now).isoformat(), _name_file(self._fd)
+        self._owner = Owner(os.getpid(), socket.gethostname(), since, file=file, is_passing=is_passing)
         try:
             os.ftruncate(self._fd, 0)
             self._write(self._fd, self._owner)

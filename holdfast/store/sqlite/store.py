@@ -47,6 +47,7 @@ from holdfast.store.sqlite.opening import prepare_file, require_file
 from holdfast.store.sqlite.ownership import Ownership
 from holdfast.store.sqlite.queues import do_once, put_inbox
 from holdfast.store.sqlite.statements import SQL, as_json
+from holdfast.store.sqlite.taking_turns import take_for_good, take_in_passing
 from holdfast.store.sqlite.transaction import SqliteTransaction
 from holdfast.store.sqlite.transfer import SqliteTransfer
 from holdfast.store.sqlite.urls import parse_url
@@ -98,17 +99,21 @@ class SqliteStore:
     # --- opening and closing ---
 
     async def open(self) -> None:
-        await self._open(upgrade=True)
+        if self._writer is None:
+            await take_for_good(self._ownership, self.path, self._clock())
+            await self._open(upgrade=True)
 
     async def open_existing(self, *, upgrade: bool = False) -> None:
         """Open a database that is there; see `PersistentStore`."""
         require_file(self.path)
-        await self._open(upgrade=upgrade)
+        if self._writer is None:
+            if upgrade:
+                await take_for_good(self._ownership, self.path, self._clock())
+            else:
+                take_in_passing(self._ownership, self.path, self._clock())
+            await self._open(upgrade=upgrade)
 
     async def _open(self, *, upgrade: bool) -> None:
-        if self._writer is not None:
-            return
-        self._ownership.take(self._clock())
         self._thread_reads = asyncio.Lock()
         writer = Writer(self._connections, self._writer_cache, self._in_flight)
         try:
