@@ -51,8 +51,6 @@ CALLS: Final[Mapping[str, Callable[[Engine], Awaitable[Any]]]] = {
     "wait_for_result": lambda engine: engine.wait_for_result("w"),
     "history": lambda engine: engine.history("w"),
     "list": lambda engine: engine.list(),
-    "count": lambda engine: engine.count(),
-    "backlog": lambda engine: engine.backlog(),
     "nodes": lambda engine: engine.nodes(),
     "dead_letters": lambda engine: engine.dead_letters(),
     "requeue_dead_letters": lambda engine: engine.requeue_dead_letters([1]),
