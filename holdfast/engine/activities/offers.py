@@ -6,6 +6,7 @@ while there may be more.
 
 from __future__ import annotations
 
+import asyncio
 import logging
 from collections.abc import Callable, Coroutine, Iterable, Sequence
 from dataclasses import dataclass
@@ -167,10 +168,12 @@ class OfferTaker:
         rows = await self._store.take_offers(self._node, routes, limit) if routes else []
         if len(rows) == limit:
             group.may_have_more = True
-        for row in rows:
-            self._begin(row)
+        checks = [check for row in rows if (check := self._begin(row)) is not None]
+        if checks:
+            await asyncio.gather(*checks)  # before more is taken: until they start, they do not count against the limits
 
-    def _begin(self, row: ActivityRow) -> None:
+    def _begin(self, row: ActivityRow) -> Coroutine[Any, Any, None] | None:
+        """Start what was taken. Returns what has to be awaited, if it has to be found out whether it was cancelled."""
         try:
             task = codec.decode_task(row.body)
             check_decoded(row.body, task)
@@ -178,14 +181,14 @@ class OfferTaker:
             failure = msgspec.structs.replace(describe_exception(error), non_retryable=True)
             raised = ActivityRaised(number=row.number, attempt=row.attempt, failure=failure)
             self._submit(Request(row.org, raised, execution_id=row.execution_id))
-            return
+            return None
         except NewerFormat as error:
             self._leave_to_newer(row, error)
-            return
+            return None
         if task.event.options.cancellation is Cancellation.WAIT:
-            self._spawn(self._start_unless_cancelled(task))
-        else:
-            self._runner.start(task)
+            return self._start_unless_cancelled(task)
+        self._runner.start(task)
+        return None
 
     async def _start_unless_cancelled(self, task: ActivityTask) -> None:
         """Start an attempt, or report its end at once if it was cancelled while it was on offer."""

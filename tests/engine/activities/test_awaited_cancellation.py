@@ -304,6 +304,25 @@ async def test_A8_offer_that_was_cancelled_before_it_was_taken_is_not_run(cluste
     assert site.began.came == []
 
 
+async def test_A4_node_takes_no_more_offers_than_it_has_places_for(cluster: Cluster) -> None:
+    site = Site(max_concurrent=1)
+
+    @workflow
+    async def order(ctx: Context) -> None:
+        await asyncio.gather(*(ctx.run(site.build) for _ in range(6)))
+
+    a = await cluster.open("a", order)
+    handle = await a.start(order)
+    await cluster.open("b", site.build)
+    await eventually(lambda: site.began.came)
+
+    offers = await cluster.store.list_offers((await a.query_status(handle.workflow_id)).execution_id)
+
+    assert [offer.node for offer in offers] == ["b", None, None, None, None, None]
+    site.began.open()
+    await handle.result()
+
+
 def test_unknown_way_to_cancel_is_refused() -> None:
     with pytest.raises(InvalidConfiguration, match="cancellation=… to be 'abandon' or 'wait', but it is 'later'"):
         activity(cancellation="later")
