@@ -149,6 +149,24 @@ def place_activities(turn: Turn, node: str, may_keep: MayKeep | None = None) -> 
         execution.details.attempts = _note_runners(attempts, runners, execution.nodes)
 
 
+def find_recallable(turn: Turn) -> list[int]:
+    """Activities on offer that this turn cancels, and whose end the program waits for: if nobody has them, nothing runs."""
+    execution = turn.execution
+    if execution.closed_at is not None:
+        return []
+    return [number for number in turn.cancelled if execution.attempt_of(number).offered]
+
+
+def recall_offers(turn: Turn, numbers: Iterable[int], node: str) -> None:
+    """Take back offers that nobody has taken: `node` reports at once that they are cancelled, and runs nothing."""
+    for number in numbers:
+        set_attempt(turn, number, msgspec.structs.replace(turn.execution.attempt_of(number), offered=False))
+        turn.cancelled.remove(number)
+        turn.dispatched.append(number)
+    turn.withdrawn = []
+    place_activities(turn, node)
+
+
 def _note_runners(
     attempts: Mapping[int, AttemptState], runners: Mapping[int, str], nodes: Sequence[str]
 ) -> dict[int, AttemptState]:

@@ -87,6 +87,9 @@ class PoisonedTransaction:
     async def read_requests(self, keys: Collection[RequestKeyId], now: Instant) -> dict[RequestKeyId, RequestRow]:
         return await self._do(lambda: self.inner.read_requests(keys, now))
 
+    async def lock_offers(self, keys: Collection[tuple[str, int]]) -> set[tuple[str, int]]:
+        return await self._do(lambda: self.inner.lock_offers(keys))
+
     async def mark_in_flight(self, process: str, slot: int, versions: Mapping[str, int]) -> dict[str, str]:
         return await self._do(lambda: self.inner.mark_in_flight(process, slot, versions))
 

@@ -252,10 +252,7 @@ class Transaction(Protocol):
     """One transaction of a batch. Ends by `commit` or `rollback`; an exception from any method means it is rolled back."""
 
     async def claim(self, claim: Claim) -> Claimed:
-        """Lock without waiting, then read in a new statement.
-
-        Executions that another transaction holds are skipped. May be called again in the same transaction.
-        """
+        """Lock without waiting, skip what others hold, then read in a new statement. May be called again."""
         ...
 
     async def read_history(self, after: Mapping[str, int]) -> dict[str, list[HistoryRow]]:
@@ -278,13 +275,16 @@ class Transaction(Protocol):
         """What was answered to those of these keyed requests that have not expired."""
         ...
 
+    async def lock_offers(self, keys: Collection[tuple[str, int]]) -> set[tuple[str, int]]:
+        """Those of these offers, as (execution id, number), that no node has; none takes them before this ends."""
+        ...
+
     async def mark_in_flight(self, process: str, slot: int, versions: Mapping[str, int]) -> dict[str, str]:
         """Record that a process is about to take turns of these executions, each at this state version (0: not stored yet).
 
         The mark outlives the process at once, but not the machine. It is no part of this transaction: a rollback leaves it.
         It replaces what the process recorded in that slot before. A committed turn raises the version, so a mark at an older
         version says nothing and need not be cleared.
-
         Returns which of these executions another process recorded at the very same version, as {execution id: that process}:
         it ended, or lost its connection, before such a turn was committed.
         """

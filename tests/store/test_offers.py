@@ -53,6 +53,32 @@ async def test_an_offer_is_taken_once_as_it_was_made(store: Store) -> None:
     assert again == []
 
 
+async def test_offers_that_nobody_has_are_locked_until_the_transaction_ends(store: Store) -> None:
+    await offer(store, make_offer(1), make_offer(2), make_offer(3))
+    taken = await store.take_offers("b", (), 1)
+    transaction = await store.begin()
+
+    free = await transaction.lock_offers([(id_of(1), 1), (id_of(1), 2), (id_of(1), 9), (id_of(2), 1)])
+    meanwhile = [] if store.exclusive else await store.take_offers("b", (), 10)
+    await transaction.rollback()
+    afterwards = await store.take_offers("c", (), 10)
+
+    assert free == {(id_of(1), 2)}
+    assert numbers_of([*taken, *meanwhile, *afterwards]) == ([1, 2, 3] if store.exclusive else [1, 3, 2])
+
+
+async def test_offer_that_another_transaction_holds_is_not_locked(left: Store, right: Store) -> None:
+    await offer(left, make_offer(1))
+    first, second = await left.begin(), await right.begin()
+    locked = await first.lock_offers([(id_of(1), 1)])
+
+    free = await second.lock_offers([(id_of(1), 1)])
+
+    await second.rollback()
+    await first.rollback()
+    assert (locked, free) == ({(id_of(1), 1)}, set())
+
+
 async def test_offers_are_taken_by_their_routes(store: Store) -> None:
     await offer(store, make_offer(1, "mail"), make_offer(2, "pdf"), make_offer(3))
 

@@ -13,6 +13,7 @@ from holdfast.core.execution import Execution
 from holdfast.core.failures import NOT_COMMITTED, Failure, describe_exception
 from holdfast.core.instants import Instant
 from holdfast.core.lifecycle import Status
+from holdfast.core.placing import find_recallable, recall_offers
 from holdfast.engine.quarantine import make_block_reason, undo_note
 from holdfast.engine.rows import from_row, to_row
 from holdfast.engine.turns.admission import Admission, make_row_change
@@ -29,6 +30,7 @@ from holdfast.engine.turns.program_cache import LiveExecution
 from holdfast.engine.turns.routing import route
 from holdfast.engine.turns.turn_taking import TurnTaker, as_answer
 from holdfast.engine.turns.unrouted import DeadLetterRules, UnroutedWrites
+from holdfast.engine.turns.writing import rewrite_offers
 from holdfast.errors import NewerFormat, OutcomeUnknown, StoreUnavailable, UnknownWorkflow
 from holdfast.store.contract import UnroutedWrite
 from holdfast.store.rows import ExecutionRow
@@ -110,6 +112,7 @@ class Batch:
                 todo = call_outside_task(self._taker.take_all, todo)
             if self._setting.trial:
                 await self._undo_notes(transaction)
+            await self._recall_offers(transaction)
             lost = await self._write(transaction)
             await self._commit(transaction)
         except BaseException:
@@ -318,6 +321,24 @@ class Batch:
         services, config = self._services, self._services.config
         warnings = HistoryWarnings(config.history_warning_events, config.history_warning_bytes, services.node)
         return make_outcome(plan, self._claims, self._effects, lost, services.cache, warnings)
+
+    async def _recall_offers(self, transaction: Transaction) -> None:
+        """End at once what is cancelled while it is on offer, unless a node has it: its program waits for that end."""
+        recallable = {
+            (one.pending.execution_id, number): one
+            for one in self._effects.taken
+            if one.turn.cancelled and one.write is not None
+            for number in find_recallable(one.turn)
+        }
+        if not recallable:
+            return
+        free = await transaction.lock_offers(recallable)
+        for taken in {id(recallable[key]): recallable[key] for key in free}.values():
+            execution_id, write = taken.pending.execution_id, taken.write
+            assert write is not None  # noqa: S101 - asked above
+            numbers = sorted(number for key, number in free if key == execution_id)
+            recall_offers(taken.turn, numbers, self._services.node)
+            rewrite_offers(write, taken.live.execution, taken.turn)
 
     async def _write(self, transaction: Transaction) -> set[str]:
         """Write the turns, parents before the children that they started in this batch. Which of them are lost."""

@@ -48,6 +48,12 @@ def make_write(
     return write
 
 
+def rewrite_offers(write: TurnWrite, execution: Execution, turn: Turn) -> None:
+    """Let what a turn writes follow offers that were taken back since it was made."""
+    write.row = to_row(execution, write.row.route)
+    write.withdrawn, write.ended_timers = turn.withdrawn, turn.ended_timers
+
+
 def make_timer_rows(execution: Execution, timers: Sequence[TimerSet], route: Route) -> list[TimerRow]:
     """The rows of the timers that a turn sets: on the route of their execution, or for whichever node is there."""
     return [

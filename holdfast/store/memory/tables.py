@@ -315,6 +315,11 @@ class View:
         own = [number for key, number in self._changes.offers if key == execution_id]
         return [*sorted(self._tables.offered.get(execution_id, ())), *own]
 
+    def is_free(self, key: NumberKey) -> bool:
+        """Whether an activity is on offer, and no node has it."""
+        offer = self._tables.offers.get(key)
+        return offer is not None and offer.node is None
+
     def waiting_addresses(self, routes: Collection[Route] | None) -> Iterator[Recipient]:
         """To whom inbox rows on these routes go, the oldest first, repeatedly where several go to one."""
         committed = (self._tables.inbox[row_id] for row_id in self._tables.arrivals if row_id not in self._changes.consumed)

@@ -221,6 +221,11 @@ class MemoryTransaction:
 
     # --- marking ---
 
+    async def lock_offers(self, keys: Collection[tuple[str, int]]) -> set[tuple[str, int]]:
+        with self._session.statement():
+            await self._session.reach(Point.READ)
+            return {key for key in keys if self._locks.try_key(self._session, ("offer", *key)) and self._view.is_free(key)}
+
     async def mark_in_flight(self, process: str, slot: int, versions: Mapping[str, int]) -> dict[str, str]:
         """Beside the transaction: not among its changes, so neither its rollback nor its end touches it."""
         with self._session.statement():

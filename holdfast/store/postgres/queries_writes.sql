@@ -213,6 +213,14 @@ DELETE FROM holdfast.dead_letters
 WHERE org = $1 AND id = ANY ($2::bigint[])
 RETURNING id, org, execution_id, workflow_id, body;
 
+-- name: lock_offers
+-- Who is taking one of them has it: nobody waits.
+SELECT activities.execution_id, activities.number
+FROM unnest($1::text[], $2::bigint[]) AS asked (execution_id, number)
+INNER JOIN holdfast.activities USING (execution_id, number)
+WHERE activities.node IS NULL
+FOR UPDATE OF activities SKIP LOCKED;
+
 -- name: take_offers
 -- The oldest first, from each route; then those whose turn it is among all of them.
 WITH chosen AS (

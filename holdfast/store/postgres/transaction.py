@@ -140,6 +140,10 @@ class PostgresTransaction:
             rows = await connection.fetch(self._sql["read_requests"], *zip(*keys, strict=True), now)
             return {(row[0], row[1], row[2]): RequestRow(*row) for row in rows}
 
+    async def lock_offers(self, keys: Collection[tuple[str, int]]) -> set[tuple[str, int]]:
+        async with self.statements("lock offers in") as connection:
+            return {(row[0], row[1]) for row in await connection.fetch(self._sql["lock_offers"], *zip(*keys, strict=True))}
+
     async def mark_in_flight(self, process: str, slot: int, versions: Mapping[str, int]) -> dict[str, str]:
         doing = "mark executions as in flight in"
         async with self.statements(doing):

@@ -56,6 +56,10 @@ def take_offers(
     ]
 
 
+def find_free_offers(connection: sqlite3.Connection, keys: Collection[tuple[str, int]]) -> set[tuple[str, int]]:
+    return {row for key in keys for row in connection.execute(SQL["lock_offers"], key)}
+
+
 def list_lost_offers(connection: sqlite3.Connection, alive: Collection[str], limit: int) -> list[ActivityRow]:
     values = {"alive": as_json(list(alive)), "limit": limit}
     return [ActivityRow(*row) for row in connection.execute(SQL["list_lost_offers"], values)]

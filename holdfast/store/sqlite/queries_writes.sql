@@ -163,6 +163,11 @@ SELECT EXISTS (
     CROSS JOIN activities ON activities.node IS NULL AND activities.route = asked.value
 );
 
+-- name: lock_offers
+SELECT execution_id, number
+FROM activities
+WHERE execution_id = ? AND number = ? AND node IS NULL;
+
 -- name: take_offer
 UPDATE activities
 SET node = ?

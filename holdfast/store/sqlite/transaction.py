@@ -15,6 +15,7 @@ from holdfast.store.rows import ExecutionRow, HistoryRow, RequestKeyId, RequestR
 from holdfast.store.sqlite import reads
 from holdfast.store.sqlite.claims import read_executions, take_claim
 from holdfast.store.sqlite.failures import CERTAINLY_NOT_COMMITTED, primary_code, translate
+from holdfast.store.sqlite.offers import find_free_offers
 from holdfast.store.sqlite.statements import SQL
 from holdfast.store.sqlite.writer import Writer
 from holdfast.store.sqlite.writer_cache import Changes
@@ -80,6 +81,9 @@ class SqliteTransaction:
 
     async def read_requests(self, keys: Collection[RequestKeyId], now: Instant) -> dict[RequestKeyId, RequestRow]:
         return self.run("read", lambda db, _: reads.find_requests(db, keys, now))
+
+    async def lock_offers(self, keys: Collection[tuple[str, int]]) -> set[tuple[str, int]]:
+        return self.run("read", lambda db, _: find_free_offers(db, keys))
 
     async def mark_in_flight(self, process: str, slot: int, versions: Mapping[str, int]) -> dict[str, str]:
         if self._state is not State.OPEN:

@@ -221,8 +221,8 @@ async def test_A8_what_waits_for_a_place_or_a_retry_ends_at_once(open_engine: Op
         await ctx.wait_for_signal("stop")
         for one in others:
             one.cancel()
-        first.cancel()  # on a shared store the second is on offer, and ends when a node has a place to take it
-        ended = await asyncio.gather(*others, return_exceptions=True)
+        ended = await asyncio.gather(*others, return_exceptions=True)  # while the first holds the only place
+        first.cancel()
         await asyncio.wait([first])
         return sum(isinstance(one, asyncio.CancelledError) for one in ended)
 
@@ -290,18 +290,44 @@ async def test_A8_activity_on_another_node_is_cancelled_and_awaited(cluster: Clu
     assert len(site.began.came) == 1
 
 
-async def test_A8_offer_that_was_cancelled_before_it_was_taken_is_not_run(cluster: Cluster) -> None:
+async def test_A8_offer_that_nobody_has_taken_ends_at_once(cluster: Cluster) -> None:
     site = Site()
     order = make_order(site.build)
     a = await cluster.open("a", order)
     handle = await a.start(order)
-    await handle.signal("stop")
-    await eventually(lambda: find_events(a, handle.workflow_id, events.ActivityCancelRequested))
 
-    await cluster.open("b", site.build)
+    await handle.signal("stop")
 
     assert await handle.result() == "cancelled"
+    assert len(await find_events(a, handle.workflow_id, events.ActivityCancelled)) == 1
+    await cluster.open("b", site.build)
     assert site.began.came == []
+
+
+async def test_A8_offers_that_end_at_once_and_those_that_run_are_told_apart(cluster: Cluster) -> None:
+    site = Site(max_concurrent=1)
+
+    @workflow
+    async def order(ctx: Context) -> int:
+        tasks = [asyncio.ensure_future(ctx.run(site.build)) for _ in range(4)]
+        await ctx.wait_for_signal("stop")
+        for task in tasks:
+            task.cancel()
+        await asyncio.wait(tasks)
+        return sum(task.cancelled() for task in tasks)
+
+    a = await cluster.open("a", order, **MORTAL)
+    await cluster.open("b", site.build, **MORTAL)
+    handle = await a.start(order)
+    await eventually(lambda: site.began.came)
+
+    await handle.signal("stop")
+
+    await eventually(lambda: site.clean_up.came)
+    assert len(await find_events(a, handle.workflow_id, events.ActivityCancelled)) == 3
+    site.clean_up.open()
+    assert await handle.result() == 4
+    assert len(site.began.came) == 1
 
 
 async def test_A4_node_takes_no_more_offers_than_it_has_places_for(cluster: Cluster) -> None:
