@@ -13,7 +13,7 @@ import msgspec
 
 from holdfast import errors
 from holdfast.core import payloads
-from holdfast.core.instants import SECOND, Micros
+from holdfast.core.instants import LONGEST, Micros
 from holdfast.core.interrupts import is_interrupt
 from holdfast.core.payloads import Payload
 from holdfast.core.safe_texts import name_type, show
@@ -22,6 +22,7 @@ from holdfast.errors import ApplicationFailure, EncodingError, PayloadError, Ret
 if TYPE_CHECKING:
     from types import TracebackType
 
+_MICROSECOND: Final = timedelta(microseconds=1)
 LONGEST_MESSAGE = 4_000
 PROCESS_LOST = "ProcessLost"
 """The type of the failure of what ended its process again and again."""
@@ -163,11 +164,16 @@ def list_kinds(error: BaseException) -> tuple[str, ...]:
 
 
 def find_retry_after(error: BaseException) -> Micros | None:
-    """After how long the next attempt is to begin, if the exception says so."""
+    """After how long the next attempt is to begin, if the exception says so; from nothing to a century, whatever it says."""
     if not issubclass(type(error), RetryAfter):  # `isinstance` would ask the exception itself
         return None
-    after = getattr(error, "after", None)
-    return round(after.total_seconds() * SECOND) if type(after) is timedelta else None
+    try:
+        after = getattr(error, "after", None)
+    except BaseException as second:  # an exception of the user's own, which may raise wherever it is asked
+        if is_interrupt(second):
+            raise
+        return None
+    return min(max(0, round(after / _MICROSECOND)), LONGEST) if type(after) is timedelta else None
 
 
 def shorten_trace(failure: Failure) -> Failure:

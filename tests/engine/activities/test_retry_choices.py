@@ -130,3 +130,48 @@ def test_pause_that_cannot_be_right_is_refused(after: Any) -> None:
 def test_types_that_cannot_be_right_are_refused(only: Any) -> None:
     with pytest.raises(InvalidConfiguration, match=r"^Expected Retry\(only=…\) to be a list of exception types"):
         Retry(only=only)
+
+
+class Odd(RetryAfter):
+    """Says what it wants about its pause, or nothing."""
+
+    def __init__(self, after: Any) -> None:
+        super().__init__(1)
+        self.after = after
+
+    def __getattribute__(self, name: str) -> Any:
+        found = super().__getattribute__(name)
+        if name == "after" and found is None:
+            raise SystemExit("no answer")
+        return found
+
+
+@pytest.mark.parametrize("after", [timedelta.min, timedelta.max, None, 7])
+async def test_A9_odd_pause_is_bounded_or_left_to_the_policy(open_engine: OpenEngine, after: Any) -> None:
+    called: list[int] = []
+
+    @activity(retry=Retry(max_attempts=2, initial=1))
+    async def charge() -> None:
+        called.append(1)
+        raise Odd(after)
+
+    @workflow
+    async def order(ctx: Context) -> int:
+        try:
+            await ctx.run(charge)
+        except ActivityFailed as failed:
+            return failed.attempt
+        return 0
+
+    engine = await open_engine(order, charge)
+    handle = await engine.start(order)
+    await eventually(lambda: called)
+    await engine.settle()
+    info = await engine.query_status(handle.workflow_id)
+    if after == timedelta.max:
+        assert info.waiting_until is not None
+        assert info.waiting_until.year > 2100
+        return
+    await engine.clock.advance(5)
+
+    assert await handle.result() == 2
