@@ -28,7 +28,7 @@ from holdfast.code.waits import find_waits
 from holdfast.core import commands, events
 from holdfast.core.behaviours import CHECKED_PAYLOADS, KEPT_VIOLATIONS, TYPED_FAILURES
 from holdfast.core.events import GIVEN, AnyEvent, Given, HistoryTurn
-from holdfast.core.failures import Failure, describe_exception
+from holdfast.core.failures import Failure, describe_exception, list_kinds
 from holdfast.core.instants import Instant
 from holdfast.core.program import Step, Waits
 from holdfast.core.program_limits import NO_PROGRAM_LIMITS, ProgramLimits, RunLimit
@@ -309,7 +309,8 @@ class CodeProgram:
         elif isinstance(error, HoldfastError) and error is self.issuer.values.undecodable and not self.issuer.is_replaying:
             raise _Escaped(Failure(type="DecodingError", message=f"{error.message} {CHANGED_TYPE}"))
         else:
-            self.issuer.issue(commands.Fail(failure=describe_exception(error), signals=self.signals.untaken()))
+            failure, kinds = describe_exception(error), list_kinds(error)
+            self.issuer.issue(commands.Fail(failure=failure, signals=self.signals.untaken(), kinds=kinds))
 
     # --- replay ---
 

@@ -72,7 +72,7 @@ def record_complete(turn: Turn, command: commands.Complete) -> events.WorkflowCo
 
 def record_fail(turn: Turn, command: commands.Fail) -> events.WorkflowFailed:
     """The workflow raised: close the run with the failure. The parent is told, unless another run follows."""
-    retried = None if command.is_final else _retry(turn, command.failure, command.signals)
+    retried = None if command.is_final else _retry(turn, command.failure, command.signals, command.kinds)
     _close(turn, Operation.FAIL, None if retried else _closed(turn, failure=command.failure), command.failure)
     return events.WorkflowFailed(failure=command.failure, retried_as=retried)
 
@@ -128,7 +128,9 @@ def _follow(
     return following
 
 
-def _retry(turn: Turn, failure: Failure, untaken: Sequence[commands.UntakenSignal]) -> str | None:
+def _retry(
+    turn: Turn, failure: Failure, untaken: Sequence[commands.UntakenSignal], kinds: tuple[str, ...] = ()
+) -> str | None:
     """Let the same work begin anew after a pause, if the retry policy allows it. The execution id of that run.
 
     Not after a request to cancel, and not if the pause would last beyond the deadline of the chain.
@@ -137,7 +139,7 @@ def _retry(turn: Turn, failure: Failure, untaken: Sequence[commands.UntakenSigna
     chain = details.chain
     if chain is None or chain.retry is None or execution.input is None or details.cancel_requested:
         return None
-    if not may_retry(chain.retry, chain.attempt, failure.type, non_retryable=failure.non_retryable):
+    if not may_retry(chain.retry, chain.attempt, failure.type, non_retryable=failure.non_retryable, kinds=kinds):
         return None
     start_at = turn.clock + retry_delay(chain.retry, chain.attempt, execution.execution_id)
     if chain.deadline is not None and start_at >= chain.deadline:

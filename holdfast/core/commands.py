@@ -131,6 +131,8 @@ class Fail(Command, frozen=True, kw_only=True):
 
     failure: Failure
     signals: tuple[UntakenSignal, ...] = ()
+    kinds: tuple[str, ...] = ()
+    """The names of the exception's type and of its base types, for the retry policy."""
     is_final: bool = False
     """Whether no other run is tried, whatever the retry policy says: the code cannot even begin."""
 

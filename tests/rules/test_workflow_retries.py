@@ -257,3 +257,29 @@ async def test_T8_what_is_no_policy_is_refused(alone: World, policy: Any) -> Non
         await engine.start(fails, "ann", 1, retry=policy)
     with pytest.raises(InvalidConfiguration, match="retry"):
         workflow(retry=policy)
+
+
+@pytest.mark.parametrize(
+    ("only", "attempts"),
+    [
+        ([OSError], 3),
+        (["ConnectionError"], 3),
+        ([ConnectionResetError], 3),
+        ([ValueError, "Busy"], 1),
+        (["ActivityFailed"], 1),
+    ],
+)
+async def test_A9_only_the_named_failures_of_a_run_and_their_subclasses_are_retried(only: list[Any], attempts: int) -> None:
+    runs: list[int] = []
+
+    @workflow(retry=Retry(only=only, max_attempts=3, initial=1))
+    async def connect(ctx: Context) -> None:
+        runs.append(ctx.info.attempt)
+        raise ConnectionResetError("gone")
+
+    async with TestEngine(workflows=[connect]) as engine:
+        handle = await engine.start(connect)
+        with pytest.raises(WorkflowFailed, match="gone"):
+            await handle.result()
+
+    assert runs == list(range(1, attempts + 1))
