@@ -22,7 +22,7 @@ from holdfast.core import envelopes
 from holdfast.core.effects import ActivityTask
 from holdfast.core.failures import PROCESS_LOST, Failure, describe_exception, find_retry_after, list_kinds
 from holdfast.core.instants import SECOND, Micros
-from holdfast.core.options import TimeoutKind
+from holdfast.core.options import Cancellation, TimeoutKind
 from holdfast.core.payloads import Payload
 from holdfast.engine.activities.attempt import ActivityAttempt, current
 from holdfast.engine.activities.left_behind import leave_behind
@@ -281,6 +281,9 @@ class ActivityRunner:
                     task.workflow_id,
                     error,
                 )
+            if task.event.options.cancellation is Cancellation.WAIT:
+                attempt.cancel_requested = True  # its end is reported: if it was cancelled, the code waits for that
+                break
             attempt.is_over = True
         raise asyncio.CancelledError("no workflow waits for the activity any more")
 

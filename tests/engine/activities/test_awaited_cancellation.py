@@ -12,7 +12,10 @@ from holdfast import Context, Retry, Status, activity, heartbeat, is_cancelled, 
 from holdfast.activities.definitions import Activity
 from holdfast.code.definitions import Workflow
 from holdfast.core import events
+from holdfast.engine.engine import Engine
 from holdfast.errors import InvalidConfiguration, WorkflowCancelled
+from holdfast.store.memory.database import MemoryDatabase
+from holdfast.store.memory.store import MemoryStore
 from holdfast.testing import replay
 from tests.engine.conftest import OpenEngine
 from tests.engine.support.cluster import MORTAL, Cluster
@@ -328,6 +331,36 @@ async def test_A8_offers_that_end_at_once_and_those_that_run_are_told_apart(clus
     site.clean_up.open()
     assert await handle.result() == 4
     assert len(site.began.came) == 1
+
+
+class HeldStore(MemoryStore):
+    """A store whose batches wait at the door, once it is shut."""
+
+    door: Door | None = None
+
+    async def begin(self) -> Any:
+        """Begin a transaction when the door is open."""
+        if self.door is not None:
+            await self.door.wait()
+        return await super().begin()
+
+
+async def test_A8_what_is_cancelled_between_its_place_and_its_recorded_beginning_ends() -> None:
+    site, database = Site(at_most_once=True), MemoryDatabase()
+    order, store = make_order(site.build), HeldStore(database, node="b")
+    async with (
+        Engine(MemoryStore(database, node="a"), workflows=[order], node="a", lease=30) as a,
+        Engine(store, workflows=[order], activities=[site.build], node="b", lease=30),
+    ):
+        store.door = Door()
+        handle = await a.start(order)
+        await eventually(lambda: store.door is not None and store.door.came)  # it records that the attempt begins
+        await handle.signal("stop")
+
+        store.door.open()
+
+        assert await handle.result(timeout=30) == "cancelled"
+    assert site.began.came == []
 
 
 async def test_A4_node_takes_no_more_offers_than_it_has_places_for(cluster: Cluster) -> None:
