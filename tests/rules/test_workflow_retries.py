@@ -18,6 +18,7 @@ from holdfast import (
     workflow,
 )
 from holdfast.errors import InvalidConfiguration
+from holdfast.store.contract import ExecutionFilter
 from holdfast.testing import TestEngine, replay
 from tests.rules.world import Nodes, World
 
@@ -283,3 +284,18 @@ async def test_A9_only_the_named_failures_of_a_run_and_their_subclasses_are_retr
             await handle.result()
 
     assert runs == list(range(1, attempts + 1))
+
+
+async def test_T8_run_that_was_in_flight_when_a_process_ended_is_retried_after_its_timeout() -> None:
+    async with TestEngine(workflows=[stays], auto_advance=False) as engine:
+        await engine.start(stays, workflow_id="w", run_timeout=60, retry=POLICY)
+        await engine.restart()  # its program is in no memory
+        row = (await engine.store.list_executions(ExecutionFilter(org="default")))[0]
+        transaction = await engine.store.begin()
+        await transaction.mark_in_flight("a process that was killed", 0, {row.execution_id: row.state_version})
+        await transaction.rollback()
+
+        for seconds in (61, 15, 61, 30):
+            await engine.clock.advance(seconds)
+
+        assert await engine.handle("w").result() == [3, 0]

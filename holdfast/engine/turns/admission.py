@@ -16,7 +16,7 @@ from holdfast.engine.turns.batch_effects import BatchEffects, Noted
 from holdfast.engine.turns.claims import ClaimTarget
 from holdfast.engine.turns.handoff import keep_rows, leave_to_others, register, register_next_run
 from holdfast.engine.turns.null_programs import NoProgram
-from holdfast.engine.turns.pending_turns import PendingTurn
+from holdfast.engine.turns.pending_turns import PendingTurn, ends_for_good
 from holdfast.engine.turns.program_cache import LiveExecution
 from holdfast.engine.turns.taken_turns import TakenTurn
 from holdfast.store.contract import TurnWrite
@@ -85,7 +85,7 @@ class Admission:
         """Do what the quarantine says; whether the execution takes its turn."""
         if verdict is Verdict.CLEAR:
             return True
-        if turn.put_terminate_first():
+        if turn.put_terminate_first() and (verdict is Verdict.BLOCK or _needs_no_program(turn, row)):
             turn.needs_no_program = True
             return True
         turn.unload()
@@ -161,3 +161,9 @@ def make_row_change(turn: PendingTurn, execution: Execution, row: ExecutionRow, 
 def is_passive(turn: PendingTurn) -> bool:
     """Whether nothing that has arrived can make the program run."""
     return all(type(arrival.envelope) in _PASSIVE for arrival in turn.arrivals)
+
+
+def _needs_no_program(turn: PendingTurn, row: ExecutionRow | None) -> bool:
+    """Whether a turn ends its execution for good. After a timeout that may be retried, only the code knows what follows."""
+    execution = None if row is None else from_row(row)
+    return execution is None or any(ends_for_good(arrival.envelope, execution) for arrival in turn.arrivals)

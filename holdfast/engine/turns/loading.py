@@ -8,8 +8,8 @@ from typing import TYPE_CHECKING
 import msgspec
 
 from holdfast.core.behaviours import check_known
-from holdfast.core.chains import Chain, TimeoutScope
-from holdfast.core.envelopes import DeadlineDue, Terminate
+from holdfast.core.chains import Chain
+from holdfast.core.envelopes import Terminate
 from holdfast.core.failures import Failure, describe_exception
 from holdfast.core.instants import Instant
 from holdfast.core.turn import fold
@@ -19,18 +19,17 @@ from holdfast.engine.turns.batch_effects import Prefetch
 from holdfast.engine.turns.handoff import keep_rows
 from holdfast.engine.turns.null_programs import NoProgram
 from holdfast.engine.turns.outside_task import call_outside_task
+from holdfast.engine.turns.pending_turns import PendingTurn, ends_for_good
 from holdfast.engine.turns.program_cache import LiveExecution
 from holdfast.errors import CodecMissing, CorruptStore, HoldfastError, NewerFormat, UnknownWorkflow
 
 if TYPE_CHECKING:
-    from holdfast.core.envelopes import AnyEnvelope
     from holdfast.core.execution import Execution
     from holdfast.core.instants import Instant
     from holdfast.core.program import Program
     from holdfast.engine.turns.admission import Admission
     from holdfast.engine.turns.batch_effects import BatchEffects
     from holdfast.engine.turns.claims import Claims
-    from holdfast.engine.turns.pending_turns import PendingTurn
     from holdfast.engine.turns.prefetch import HistoryPrefetch
     from holdfast.engine.turns.services import TurnServices
     from holdfast.store.contract import Transaction
@@ -186,7 +185,7 @@ class Loader:
         try:
             blocked = replay(execution, program, history, self._services.clock.now())
         except CodecMissing as error:
-            if not any(_ends_for_good(arrival.envelope, execution) for arrival in turn.arrivals):
+            if not any(ends_for_good(arrival.envelope, execution) for arrival in turn.arrivals):
                 raise
             blocked = describe_exception(error)  # no value is needed to end it
         except NewerFormat:
@@ -245,14 +244,6 @@ def replay(execution: Execution, program: Program, history: Sequence[HistoryRow]
 def find_last_turn(history: Sequence[HistoryRow]) -> tuple[int, Instant]:
     """The first event of the last row of a history, and its time; zeros if there is none."""
     return (history[-1].first, history[-1].at) if history else (0, 0)
-
-
-def _ends_for_good(envelope: AnyEnvelope, execution: Execution) -> bool:
-    """Whether an envelope ends an execution and no run can follow: for that, nothing of its history is needed."""
-    if type(envelope) is not DeadlineDue:
-        return type(envelope) is Terminate
-    chain = execution.details.chain
-    return envelope.scope is TimeoutScope.EXECUTION or chain is None or chain.retry is None
 
 
 def _is_of_another_past(live: LiveExecution, row: ExecutionRow) -> bool:

@@ -6,6 +6,8 @@ import functools
 from collections.abc import Callable, Collection, Mapping
 from typing import TYPE_CHECKING
 
+from holdfast.core.instants import SECOND
+
 if TYPE_CHECKING:
     from holdfast.core.instants import Instant
     from holdfast.engine.clock import Alarm, Clock
@@ -21,10 +23,12 @@ class ParkedDeadlines:
 
     def note(self, deadlines: Mapping[str, Instant]) -> None:
         """Ring for these executions, unless that is arranged already: what is parked may be so again and again."""
+        now = self._clock.now()
         for execution_id, deadline in deadlines.items():
             if execution_id not in self._alarms:
                 ring = functools.partial(self._ring, execution_id)
-                self._alarms[execution_id] = self._clock.call_at(deadline, ring)
+                # One that is due and was parked all the same waits for another node, which tries it: not in circles.
+                self._alarms[execution_id] = self._clock.call_at(deadline if deadline > now else now + SECOND, ring)
 
     def cancel(self) -> None:
         """Disarm every alarm: the pump ends."""

@@ -9,7 +9,9 @@ from typing import Final
 
 import msgspec
 
+from holdfast.core.chains import TimeoutScope
 from holdfast.core.envelopes import ENDING, AnyEnvelope, DeadlineDue, InternalContinue, Redispatch, Signal, Start, Terminate
+from holdfast.core.execution import Execution
 from holdfast.engine.requests import Request
 from holdfast.engine.turns.arrivals import Arrival
 from holdfast.engine.turns.program_cache import LiveExecution
@@ -135,6 +137,14 @@ class PendingTurn(msgspec.Struct, eq=False, gc=False):
         """Give it nothing of what has arrived: it takes no turn in this batch."""
         self.had_requests = self.has_requests
         self.arrivals.clear()
+
+
+def ends_for_good(envelope: AnyEnvelope, execution: Execution) -> bool:
+    """Whether an envelope ends an execution and no run can follow: for that, nothing of its history is needed."""
+    if type(envelope) is not DeadlineDue:
+        return type(envelope) is Terminate
+    chain = execution.details.chain
+    return envelope.scope is TimeoutScope.EXECUTION or chain is None or chain.retry is None
 
 
 def has_opened(pending: PendingTurn, request: Request) -> bool:
