@@ -81,7 +81,7 @@ async def assert_timed_out(engine: TestEngine, handle: Any, timeout: str) -> Non
     assert (caught.value.type, caught.value.timeout) == ("ExecutionTimedOut", timeout)
     info = await handle.status()
     assert info.status is Status.FAILED
-    assert (info.last_error or "").startswith("ExecutionTimedOut: ")
+    assert str(info.last_error).startswith("ExecutionTimedOut: ")
     counts = await engine.store.count()
     assert (counts.timers, counts.inbox) == (0, 0)
 
