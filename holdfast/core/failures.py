@@ -88,13 +88,16 @@ def _describe_alone(error: BaseException, longest: int, deepest: int) -> Failure
     """The failure of one exception, without those that led to it."""
     is_named = isinstance(error, ApplicationFailure) and not isinstance(error, StepError)
     kind = show(error.type, most=longest) if is_named else name_type(error)  # type: ignore[attr-defined]
-    own: dict[str, Any] = object.__getattribute__(error, "__dict__")
+    members = vars(BaseException)  # a class may have its own idea of them
+    own: dict[str, Any] = members["__dict__"].__get__(error)
     return Failure(
         type=kind,
         message=show(error, most=longest),
         details=_encode_details(error, own),
         non_retryable=_is_non_retryable(error),
-        trace=own[RECORDED_TRACE] if RECORDED_TRACE in own else show(_trace(error.__traceback__, deepest)),
+        trace=own[RECORDED_TRACE]
+        if RECORDED_TRACE in own
+        else show(_trace(members["__traceback__"].__get__(error), deepest)),
         foreign=RECORDED_FOREIGN in own or not (is_named or RECORDED_TRACE in own or _is_what_it_says(error, kind)),
     )
 

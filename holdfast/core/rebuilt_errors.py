@@ -39,7 +39,9 @@ _TEXT: Final = "__holdfast_text__"
 _STEERING: Final = (StopIteration, StopAsyncIteration, BaseExceptionGroup, RetryAfter)
 _PLAIN: Final = (type, ABCMeta)
 """Metaclasses that have no code of users."""
-_HOOKS: Final = ("__str__", "__repr__", "__getattr__", "__getattribute__", "__setattr__", "__eq__", "__class__")
+_MEMBERS: Final = ("args", "__cause__", "__context__", "__suppress_context__", "__traceback__", "__dict__")
+"""Members of every exception, which a user's class may have replaced by properties of its own."""
+_HOOKS: Final = ("__str__", "__repr__", "__getattr__", "__getattribute__", "__setattr__", "__eq__", "__class__", *_MEMBERS)
 _HEAP_TYPE: Final = 1 << 9
 """The flag of classes that were made by a `class` statement, or by its like in C."""
 _OURS: Final = (
@@ -253,6 +255,7 @@ def _combine(kind: Any, cls: Any) -> type[Any] | None:
     named: type[Any] = kind or cls
     members: dict[str, Any] = {**dict.fromkeys(_OURS), "non_retryable": False} if kind is not None else {}
     members["__class__"] = vars(object)["__class__"]
+    members.update({name: vars(BaseException)[name] for name in _MEMBERS})
     members.update(__module__=named.__module__, __qualname__=named.__qualname__, __doc__=named.__doc__)
     bases = (_Rebuilt, cls) if kind is None else (_Rebuilt, kind, cls)
     try:
@@ -278,7 +281,7 @@ def _set_text(error: BaseException, text: str) -> None:
 
 
 def _own(error: object) -> dict[str, Any]:
-    own: dict[str, Any] = object.__getattribute__(error, "__dict__")
+    own: dict[str, Any] = vars(BaseException)["__dict__"].__get__(error)
     return own
 
 

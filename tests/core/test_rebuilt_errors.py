@@ -336,6 +336,27 @@ def test_exception_that_misleads_about_its_cause_is_recorded() -> None:
     assert describe_exception(Misleading("m")).message == "m"
 
 
+class OwnMembers(Exception):
+    """Has its own idea of what every exception has."""
+
+    def _refuse(self) -> Any:
+        raise RuntimeError("not ready")
+
+    args = __cause__ = __context__ = __suppress_context__ = __traceback__ = __dict__ = property(_refuse)
+
+
+def test_R3_exception_whose_class_replaces_members_of_every_exception_is_recorded_and_caught() -> None:
+    def fail() -> None:
+        raise OwnMembers("m")
+
+    failure = describe_exception(catch(fail))
+    raised = rebuild(ActivityFailed, "t", failure, KnownErrors(modules=(globals(),)))
+
+    assert (failure.type, failure.message, "in test_R3" in failure.trace) == ("OwnMembers", "m", True)
+    assert isinstance(raised, OwnMembers)
+    assert (str(raised), raised.args, chain_of(raised)) == ("t", ("m",), ["ActivityFailed", "OwnMembers"])
+
+
 def test_failures_of_older_histories_have_no_cause() -> None:
     old = msgspec.json.decode(b'{"type":"ValueError","message":"m"}', type=Failure)
 
