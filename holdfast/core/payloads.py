@@ -39,6 +39,8 @@ LET_THROUGH: Final = (HoldfastError, MemoryError)
 """What is not the value's fault: what else is forbidden to the code, and memory that runs out. And Ctrl-C."""
 _OWN_WORDS: Final = (msgspec.MsgspecError, TypeError, ValueError, NotImplementedError, RecursionError)
 """Exceptions whose message says what is wrong with a value."""
+_WORDS_WITHOUT_VALUES: Final = ("Expected `", "Object missing")
+"""How messages of msgspec begin that say types and names of fields, and no value."""
 _NOT_BRACKETS: Final = bytes(set(range(256)) - set(b"[]{}"))
 _STRINGS: Final = re.compile(rb'"(?:[^"\\]|\\.)*"')
 _ENCODER: Final = msgspec.json.Encoder(enc_hook=type_checks.encode_unknown)
@@ -47,6 +49,27 @@ _UNCHECKED_ENCODER: Final = msgspec.json.Encoder(enc_hook=type_checks.encode_unc
 
 MISFIT: Final = "Send a value of that type, or change the type hint."
 """How a message ends that quotes a value which does not fit its type hint."""
+
+
+class Confidence:
+    """Whether values may be quoted in messages, which are stored and shown: not while a store with a codec is open."""
+
+    def __init__(self) -> None:
+        self._holders: set[int] = set()
+
+    def begin(self, holder: object) -> None:
+        """Messages of this process quote no value until `end` is called for the same holder."""
+        self._holders.add(id(holder))
+
+    def end(self, holder: object) -> None:
+        """The holder does not ask for it any more. Idempotent."""
+        self._holders.discard(id(holder))
+
+    def __bool__(self) -> bool:
+        return bool(self._holders)
+
+
+CONFIDENCE: Final = Confidence()
 
 
 def hide_values(message: str) -> str:
@@ -116,6 +139,11 @@ def decode(payload: Payload, hint: Any, what: str) -> Any:
     except BaseException as error:
         if is_interrupt(error):
             raise
+        if CONFIDENCE:
+            raise DecodingError(
+                f"Expected {what} to be {describe_hint(hint)}, but {_describe_silently(error)}; the value is not shown, "
+                f"since there is a codec. {MISFIT}"
+            ) from None  # its message may have the value
         raise DecodingError(
             f"Expected {what} to be {describe_hint(hint)}, but {describe_refusal(error)} in {_excerpt(payload)}. {MISFIT}"
         ) from error
@@ -149,6 +177,12 @@ def describe_refusal(error: BaseException) -> str:
     if not text:
         return name
     return text if isinstance(error, _OWN_WORDS) else f"{name}: {text}"
+
+
+def _describe_silently(error: BaseException) -> str:
+    """What reading a value failed with, without the value: msgspec names types and places, others whatever they like."""
+    text = str(error) if type(error) is msgspec.ValidationError else ""
+    return _lower_first(text) if text.startswith(_WORDS_WITHOUT_VALUES) else "it does not fit"
 
 
 def _is_too_deep(data: bytes) -> bool:

@@ -1,8 +1,8 @@
 """A store behind a codec: whatever is written goes through it, and whatever is read comes back through it.
 
 The engine and its programs see plain payloads; the database holds encoded ones. All payloads of a transaction's write, and
-all of a read, go to the codec in one call per organisation. Rows that cannot be read, because they are damaged or a newer
-Holdfast wrote them, pass as they are: whoever reads them finds out.
+all of a read, go to the codec in one call per organisation. While the store is open, messages quote no value. Rows that
+cannot be read, because they are damaged or a newer Holdfast wrote them, pass as they are: whoever reads them finds out.
 """
 
 from __future__ import annotations
@@ -14,7 +14,7 @@ from typing import Any, Final, TypeAlias, TypeVar, cast
 from msgspec.structs import replace
 
 from holdfast.core import codec as formats
-from holdfast.core.payloads import Payload
+from holdfast.core.payloads import CONFIDENCE, Payload
 from holdfast.engine.payload_codecs import (
     PayloadCodec,
     decode_payloads,
@@ -235,6 +235,16 @@ class EncodedStore:
 
     def __getattr__(self, name: str) -> Any:
         return getattr(self.bare, name)
+
+    async def open(self) -> None:
+        """As `Store.open`. From now on messages, which no codec sees, quote no value."""
+        await self.bare.open()
+        CONFIDENCE.begin(self)
+
+    async def close(self) -> None:
+        """As `Store.close`. Messages may quote values again."""
+        await self.bare.close()
+        CONFIDENCE.end(self)
 
     # --- batches ---
 

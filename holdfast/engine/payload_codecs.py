@@ -2,7 +2,8 @@
 
 A codec sees payloads and nothing else: arguments, results, values of signals, heartbeat details, states,
 details of failures. Ids, names, times, metadata, reasons and the messages of failures stay as they are, so that lists,
-histories, cancelling, moving to another database and all that needs no value work without the codec.
+histories, cancelling, moving to another database and all that needs no value work without the codec. While there is a
+codec, what Holdfast itself says in messages quotes no value; what users' exceptions say is theirs.
 """
 
 from __future__ import annotations

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import contextlib
 import zlib
 from collections.abc import Sequence
 from pathlib import Path
@@ -19,6 +20,7 @@ from holdfast import (
     Engine,
     Retry,
     Status,
+    WorkflowFailed,
     activity,
     transaction,
     workflow,
@@ -121,6 +123,35 @@ async def test_no_value_is_stored_as_it_is_and_programs_see_all(open_engine: Ope
     assert b"SECRET" not in bodies
     assert b'"encoding":"hidden","key":"k1"' in bodies
     assert {what for what, _ in codec.calls} == {"encode default", "decode"} or engine.store.exclusive
+
+
+@activity(retry=Retry(max_attempts=1))
+async def count(text: str) -> int:
+    return text  # type: ignore[return-value]
+
+
+@workflow
+async def misfits(ctx: Context, text: str) -> int:
+    with contextlib.suppress(ActivityFailed):
+        await ctx.run(count, text)
+    await ctx.wait_for_signal("number", int)
+    return text  # type: ignore[return-value]
+
+
+async def test_value_that_does_not_fit_is_quoted_in_no_message_that_is_stored(open_engine: OpenEngine) -> None:
+    engine = await open_engine(misfits, count, codec=Hidden())
+    handle = await engine.start(misfits, SECRET, workflow_id="m")
+    await engine.signal_workflow("m", "number", SECRET)
+    await engine.signal_workflow("m", "number", 1)
+    await engine.clock.advance(seconds=1)
+
+    with pytest.raises(WorkflowFailed, match="expected `int`, got `str`"):
+        await handle.result()
+
+    [letter] = await engine.dead_letters()
+    assert SECRET not in letter.reason
+    assert "expected `int`, got `str`; the value is not shown" in letter.reason
+    assert SECRET.encode() not in await read_bodies(engine)
 
 
 async def test_history_is_replayed_through_the_codec_after_a_crash(open_engine: OpenEngine) -> None:
