@@ -92,10 +92,21 @@ def dump(value: Any, *, is_checked: bool) -> Any:
         verdict = judge(cls)
     if is_checked and verdict.refusal:
         raise Unfaithful(verdict.refusal)
-    plain = cls.__pydantic_serializer__.to_python(value, mode="json", by_alias=True, round_trip=True, warnings="none")
-    if is_checked and verdict.is_uncertain:
+    is_uncertain = verdict.is_uncertain
+    if is_checked and not is_uncertain:
+        try:
+            return _write(value, warnings="error")
+        except ValueError:  # a field has got a value of another type than it declares: pydantic does not check assignments
+            is_uncertain = True
+    plain = _write(value, warnings="none")
+    if is_checked and is_uncertain:
         _compare(value, plain)
     return plain
+
+
+def _write(value: Any, warnings: str) -> Any:
+    serializer = type(value).__pydantic_serializer__
+    return serializer.to_python(value, mode="json", by_alias=True, round_trip=True, warnings=warnings)
 
 
 def validate(cls: Any, plain: Any) -> Any:
@@ -208,6 +219,31 @@ def _has_own_serializer(cls: Any, name: str, field: Any) -> bool:
     return name in fields or "*" in fields or any(hasattr(one, "when_used") for one in field.metadata)
 
 
+def check_other(value: Any, cls: Any) -> None:
+    """Check a generic model of other types than the class by which it is read. Raises Unfaithful if it would be another."""
+    plain = dump(value, is_checked=True)
+    try:
+        found = validate(cls, plain)
+    except ValueError:
+        return  # whoever reads it is told
+    if _read_parts(found) != _read_parts(value):
+        raise Unfaithful(
+            f"a {type(value).__name__} would come back as a {cls.__name__} with other values. "
+            f"Pass a {cls.__name__}, or declare it as {type(value).__name__}."
+        )
+
+
+def _read_parts(value: Any) -> tuple[Any, Any]:
+    return value.__dict__, value.__pydantic_extra__
+
+
+def list_values(value: Any) -> Iterator[Any]:
+    """What the fields of a model hold, extra ones too, unless functions of the user's write them."""
+    if is_pydantic(type(value)) and not judge(type(value)).is_uncertain:
+        yield from value.__dict__.values()
+        yield from (value.__pydantic_extra__ or {}).values()
+
+
 def _compare(value: Any, plain: Any) -> None:
     cls = type(value)
     try:
@@ -216,7 +252,7 @@ def _compare(value: Any, plain: Any) -> None:
         raise Unfaithful(
             f"{cls.__name__} does not take back what it writes: {error}. Make its serializers and validators fit each other."
         ) from error
-    if found != value:
+    if found != value or dump(found, is_checked=False) != plain:  # `==` may leave fields out
         fields = [name for name in get_fields(cls) if getattr(found, name, None) != getattr(value, name, None)]
         named = f"fields {', '.join(map(repr, fields))} of {cls.__name__}" if fields else f"{cls.__name__}"
         private = "" if fields else ", because of its private attributes or extra fields"

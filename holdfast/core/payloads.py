@@ -12,7 +12,7 @@ from typing import Any, Final
 
 import msgspec
 
-from holdfast.core import decoders, type_checks
+from holdfast.core import decoders, models, type_checks
 from holdfast.core.interrupts import is_interrupt
 from holdfast.core.models import Unfaithful
 from holdfast.core.safe_texts import name_type, show
@@ -222,6 +222,8 @@ def _has_non_finite(value: Any) -> bool:
         return any(_has_non_finite(key) or _has_non_finite(item) for key, item in value.items())
     if isinstance(value, list | tuple | set | frozenset):
         return any(_has_non_finite(item) for item in value)
+    if models.is_model(type(value)) and any(map(_has_non_finite, models.list_values(value))):
+        return True
     try:
         plain = msgspec.to_builtins(value, enc_hook=type_checks.encode_unchecked)
     except (TypeError, ValueError):

@@ -70,7 +70,9 @@ def check_model_fields(value: Any) -> None:
 def _make_check(hint: Any) -> Check | None:
     hint = strip(hint)
     cls = get_origin(hint) or hint
-    if hint is Any or isinstance(hint, TypeVar) or cls is typing.Literal:
+    if isinstance(hint, TypeVar):
+        return None if hint.__bound__ is None else find_check(hint.__bound__)
+    if hint is Any or cls is typing.Literal:
         return None
     if is_union(hint):
         return _make_union_check(list_choices(hint))
@@ -166,7 +168,7 @@ def _make_record_check(record: RecordType) -> Check:
     takes_more = record.takes_more or record.is_array or getattr(cls, "__pydantic_root_model__", False)
     by_key = {field.key: check for field in record.fields for name, check in parts if name == field.name}
     own_parts = () if record.kind == "model" else parts  # those of models are checked when they are written
-    is_rebuilt = record.kind in ("dataclass", "struct") and hasattr(cls, "__post_init__") and cls.__eq__ is not object.__eq__
+    is_rebuilt = record.kind in ("dataclass", "struct") and (hasattr(cls, "__post_init__") or models.is_pydantic(cls))
     takes_generic = _find_origin(cls)
 
     def check(value: Any) -> None:
@@ -183,8 +185,11 @@ def _make_record_check(record: RecordType) -> Check:
             for key, one in by_key.items():
                 if key in value:
                     one(value[key])
-        elif _is_record(value) and (takes_generic is None or _find_origin(given) is not takes_generic):
-            _refuse_class(value, (cls,), cls.__name__)
+        elif _is_record(value):
+            if takes_generic is None or _find_origin(given) is not takes_generic:
+                _refuse_class(value, (cls,), cls.__name__)
+            if takes_generic is not cls:
+                models.check_other(value, cls)
 
     return check
 
@@ -216,12 +221,12 @@ def _refuse_class(value: Any, expected: tuple[type, ...], names: str) -> typing.
 
 
 def _check_rebuilt(value: Any) -> None:
-    """A class with `__post_init__` runs it again when it is read: only the value can tell whether that changes it."""
-    cls = type(value)
-    found = decoders.make_decoder(cls).decode(_ENCODER.encode(value))
-    if found != value:
+    """A class with `__post_init__` or validators runs them again when it is read: only the value tells what that changes."""
+    cls, data = type(value), _SORTED_ENCODER.encode(value)
+    if _SORTED_ENCODER.encode(decoders.make_decoder(cls).decode(data)) != data:  # `==` may leave fields out
+        whose = "validators" if models.is_pydantic(cls) else "__post_init__"
         raise Unfaithful(
-            f"the __post_init__ of {cls.__name__} would change the value when it is read. "
+            f"the {whose} of {cls.__name__} would change the value when it is read. "
             "Let it leave a value alone that is already as it should be."
         )
 
@@ -243,7 +248,7 @@ def encode_unchecked(value: Any) -> Any:
     raise TypeError(f"values of type {type(value).__module__}.{type(value).__qualname__} have no JSON form")
 
 
-_ENCODER: Final = msgspec.json.Encoder(enc_hook=encode_unknown)
+_SORTED_ENCODER: Final = msgspec.json.Encoder(enc_hook=encode_unknown, order="sorted")
 
 
 def _check_zone(value: Any) -> None:

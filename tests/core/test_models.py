@@ -338,3 +338,82 @@ def test_what_pydantic_refuses_is_told_in_one_line() -> None:
     assert "\n" not in refused.value.message
     assert "id: " in refused.value.message
     assert "https://errors" not in refused.value.message
+
+
+class Crate(BaseModel, Generic[T]):
+    content: T
+
+
+class Fruit(BaseModel):
+    weight: int = 0
+
+
+class Apple(Fruit):
+    colour: str = "red"
+
+
+class Loose(BaseModel):
+    model_config = ConfigDict(extra="allow")
+    anything: Any = None
+
+
+class Alike(BaseModel):
+    """Its `==` does not look at the field that its validator changes."""
+
+    number: int
+
+    def __eq__(self, other: object) -> bool:
+        return isinstance(other, Alike)
+
+    def __hash__(self) -> int:
+        return 0
+
+    @pydantic.field_validator("number")
+    @classmethod
+    def increase(cls, number: int) -> int:
+        return number + 1
+
+
+@pydantic.dataclasses.dataclass
+class Growing:
+    number: int
+
+    @pydantic.field_validator("number")
+    @classmethod
+    def increase(cls, number: int) -> int:
+        return number + 1
+
+
+@pytest.mark.parametrize(
+    ("value", "hint", "reason"),
+    [
+        (
+            Crate[Apple](content=Apple()),
+            Crate[Fruit],
+            r"a Crate\[Apple\] would come back as a Crate\[Fruit\] with other values",
+        ),
+        (Crate(content=Apple()), Crate[Fruit], "with other values"),
+        (Crate[datetime](content=NOON), Crate[str], "with other values"),
+        (Loose(anything=math.nan), Loose, "NaN or infinity"),
+        (Loose.model_validate({"more": [math.inf]}), Loose, "NaN or infinity"),
+        (Alike(number=1), Alike, "fields 'number' of Alike would come back with other values"),
+        (Growing(number=1), Growing, "the validators of Growing would change the value"),
+        (Fruit.model_construct(weight="7"), Fruit, "fields 'weight' of Fruit would come back with other values"),
+        ([Fruit.model_construct(weight=b"7")], list[Fruit], "fields 'weight' of Fruit would come back with other values"),
+    ],
+)
+def test_V1_model_that_would_change_on_the_way_is_refused(value: Any, hint: Any, reason: str) -> None:
+    with pytest.raises(EncodingError, match=reason):
+        send(value, hint)
+
+
+@pytest.mark.parametrize(
+    ("value", "hint", "expected"),
+    [
+        (Crate(content=Fruit()), Crate[Fruit], Crate[Fruit](content=Fruit())),
+        (Crate[int](content=1), Crate[float], Crate[float](content=1.0)),
+        (Crate[int](content=1), Crate, Crate(content=1)),
+    ],
+)
+def test_V1_generic_model_of_other_types_arrives_if_its_values_do(value: Any, hint: Any, expected: Any) -> None:
+    assert send(value, hint) == expected

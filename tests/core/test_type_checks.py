@@ -24,6 +24,7 @@ from hypothesis import strategies as st
 from typing_extensions import TypeAliasType
 
 from holdfast.core import payloads, type_checks
+from holdfast.core.models import Unfaithful
 from holdfast.core.payloads import DEFAULT_LIMIT, Payload
 from holdfast.core.signatures import Signature
 from holdfast.errors import DecodingError, EncodingError, InvalidArguments, InvalidDefinition, InvalidResult
@@ -406,3 +407,43 @@ def test_V2_every_value_comes_back_or_is_refused(data: st.DataObject) -> None:
     except EncodingError:
         return
     assert payloads.decode(encoded, hint, "the value") == value
+
+
+@dataclass(eq=False)
+class Counted:
+    number: int
+
+    def __post_init__(self) -> None:
+        self.number += 1
+
+
+@dataclass
+class HalfCompared:
+    number: int = dataclasses.field(compare=False)
+
+    def __post_init__(self) -> None:
+        self.number += 1
+
+
+BoundToBase = TypeVar("BoundToBase", bound=Counted)
+
+
+class CountedMore(Counted):
+    pass
+
+
+@pytest.mark.parametrize("value", [Counted(1), HalfCompared(1)])
+def test_V2_change_by_post_init_is_found_where_comparing_does_not_see_it(value: Any) -> None:
+    with pytest.raises(Unfaithful, match=r"__post_init__ of .* would change the value"):
+        check_as(value, type(value))
+
+
+def test_V2_subclass_is_refused_where_the_hint_is_a_type_variable_with_a_bound() -> None:
+    with pytest.raises(Unfaithful, match="CountedMore would come back as a Counted"):
+        check_as([CountedMore(1)], list[BoundToBase])  # type: ignore[valid-type]
+
+
+def check_as(value: Any, hint: Any) -> None:
+    check = type_checks.find_check(hint)
+    assert check is not None
+    check(value)
