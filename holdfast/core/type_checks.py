@@ -26,33 +26,37 @@ from holdfast.core.record_types import RecordType, is_path, is_union, list_choic
 Check = Callable[[Any], None]
 """Raises Unfaithful if a value would not come back as it was."""
 
-_CHECKS: Final[dict[Any, Check | None]] = {}
+_CHECKS: Final[dict[tuple[Any, bool], Check | None]] = {}
 _PARTS: Final[dict[type, tuple[tuple[str, Check], ...]]] = {}
 _KEYS: Final = (str, int, float, bytes, dt.datetime, dt.date, dt.time, dt.timedelta, UUID, Decimal, Any, object)
 
 
-def find_check(hint: Any) -> Check | None:
-    """The check of values that are read as `hint`; None if whatever can be written comes back. Made once per hint."""
+def find_check(hint: Any, *, in_model: bool = False) -> Check | None:
+    """The check of values that are read as `hint`; None if whatever can be written comes back. Made once per hint.
+
+    Within a model pydantic reads the values, and tells apart what looks alike: texts and numbers are left to it.
+    """
+    key = (hint, in_model)
     try:
-        if hint in _CHECKS:
-            return _CHECKS[hint]
+        if key in _CHECKS:
+            return _CHECKS[key]
     except TypeError:  # a hint that cannot be hashed
-        return _make_check(hint)
+        return _make_check(hint, in_model)
     waiting: list[Check] = []
 
     def check_later(value: Any) -> None:  # for a class that has itself as a field
         for check in waiting:
             check(value)
 
-    _CHECKS[hint] = check_later
+    _CHECKS[key] = check_later
     try:
-        made = _make_check(hint)
+        made = _make_check(hint, in_model)
     except BaseException:
-        del _CHECKS[hint]
+        del _CHECKS[key]
         raise
     if made is not None:
         waiting.append(made)
-    _CHECKS[hint] = made
+    _CHECKS[key] = made
     return made
 
 
@@ -62,38 +66,87 @@ def check_model_fields(value: Any) -> None:
     parts = _PARTS.get(cls)
     if parts is None:
         record = read_record(cls)
-        parts = _PARTS[cls] = () if record is None else _find_parts(record)
+        parts = _PARTS[cls] = () if record is None else _find_parts(record, in_model=True)
     for name, check in parts:
         check(getattr(value, name, None))
 
 
-def _make_check(hint: Any) -> Check | None:
+def _make_check(hint: Any, in_model: bool) -> Check | None:
     hint = strip(hint)
     cls = get_origin(hint) or hint
     if isinstance(hint, TypeVar):
-        return None if hint.__bound__ is None else find_check(hint.__bound__)
+        return None if hint.__bound__ is None else find_check(hint.__bound__, in_model=in_model)
     if hint is Any or cls is typing.Literal:
         return None
     if is_union(hint):
-        return _make_union_check(list_choices(hint))
+        return _make_union_check(list_choices(hint), in_model)
     record = read_record(hint)
     if record is not None:
-        return _make_record_check(record)
+        return _make_record_check(record, in_model)
     if cls in (dt.datetime, dt.time):
         return _check_zone
-    if not isinstance(cls, type):
-        return None
+    if not isinstance(cls, type) or cls in _PLAIN_CHECKS:
+        return None if in_model else _PLAIN_CHECKS.get(cls)
     if cls is tuple:
-        return _make_tuple_check(get_args(hint))
+        return _make_tuple_check(get_args(hint), in_model)
     if issubclass(cls, collections.abc.Mapping):
-        return _make_mapping_check(get_args(hint))
+        return _make_mapping_check(get_args(hint), in_model)
     if issubclass(cls, collections.abc.Iterable | collections.abc.Container) and get_args(hint):
-        inner = find_check(get_args(hint)[0])
+        inner = find_check(get_args(hint)[0], in_model=in_model)
         return None if inner is None else _check_each(inner)
     return None
 
 
+def _check_text(value: Any) -> None:
+    """Many values are written as text. Where the hint is `str` they would stay it."""
+    if (
+        type(value) is not str
+        and not isinstance(value, str)
+        and (isinstance(value, _WRITTEN_AS_TEXT) or is_path(type(value)))
+    ):
+        name = type(value).__name__
+        raise Unfaithful(f"a {name} would come back as a str. Pass a str, or declare it as {name}.")
+
+
+def _check_texts(value: Any) -> None:
+    if isinstance(value, list | tuple | set | frozenset) and not _TEXT.issuperset(map(type, value)):
+        for item in value:
+            _check_text(item)
+
+
+def _check_text_keys(value: Mapping[Any, Any]) -> None:
+    if not _TEXT.issuperset(map(type, value)):
+        for key in value:
+            if not isinstance(key, str):
+                raise Unfaithful(f"a key that is a {type(key).__name__} would come back as a str. Pass keys of type str.")
+
+
+def _check_float(value: Any) -> None:
+    if type(value) is int and abs(value) > _EXACT and value.bit_length() <= 1023 and float(value) != value:
+        raise Unfaithful("an int of so many digits would be rounded to a float. Pass a float, or declare it as int.")
+
+
+_TEXT: Final = frozenset([str])
+_WRITTEN_AS_TEXT: Final = (
+    bytes,
+    bytearray,
+    memoryview,
+    dt.date,
+    dt.time,
+    dt.timedelta,
+    Decimal,
+    UUID,
+    enum.Enum,
+)
+_EXACT: Final = 2**53
+"""Up to here every int is a float too."""
+_PLAIN_CHECKS: Final[Mapping[Any, Check]] = {str: _check_text, float: _check_float}
+
+
 def _check_each(inner: Check) -> Check:
+    if inner is _check_text:
+        return _check_texts
+
     def check(value: Any) -> None:
         if isinstance(value, list | tuple | set | frozenset):
             for item in value:
@@ -102,11 +155,12 @@ def _check_each(inner: Check) -> Check:
     return check
 
 
-def _make_tuple_check(args: tuple[Any, ...]) -> Check | None:
+def _make_tuple_check(args: tuple[Any, ...], in_model: bool) -> Check | None:
     if len(args) == 2 and args[1] is ...:
-        inner = find_check(args[0])
+        inner = find_check(args[0], in_model=in_model)
         return None if inner is None else _check_each(inner)
-    checks = [(index, found) for index, one in enumerate(args) if (found := find_check(one)) is not None]
+    found = [(index, find_check(one, in_model=in_model)) for index, one in enumerate(args)]
+    checks = [(index, one) for index, one in found if one is not None]
     if not checks:
         return None
 
@@ -118,24 +172,44 @@ def _make_tuple_check(args: tuple[Any, ...]) -> Check | None:
     return check
 
 
-def _make_mapping_check(args: tuple[Any, ...]) -> Check | None:
-    inner = find_check(args[1]) if len(args) == 2 else None
-    if inner is None:
+def _make_mapping_check(args: tuple[Any, ...], in_model: bool) -> Check | None:
+    if len(args) != 2:
         return None
-    found = inner
+    inner = find_check(args[1], in_model=in_model)
+    has_text_keys = strip(args[0]) is str and not in_model
+    keys = _check_text_keys if has_text_keys else _check_keys(find_check(args[0], in_model=in_model))
+    if keys is None and inner is None:
+        return None
 
     def check(value: Any) -> None:
         if isinstance(value, Mapping):
-            for item in value.values():
-                found(item)
+            if keys is not None:
+                keys(value)
+            if inner is not None:
+                for item in value.values():
+                    inner(item)
 
     return check
 
 
-def _make_union_check(choices: tuple[Any, ...]) -> Check | None:
+def _check_keys(inner: Check | None) -> Check | None:
+    if inner is None:
+        return None
+
+    def check(value: Any) -> None:
+        for key in value:
+            inner(key)
+
+    return check
+
+
+def _make_union_check(choices: tuple[Any, ...], in_model: bool) -> Check | None:
     records = {record.cls: choice for choice in choices if (record := read_record(choice)) is not None}
-    by_class = {cls: find_check(choice) for cls, choice in records.items()}
-    others = [found for one in choices if read_record(one) is None and (found := find_check(one)) is not None]
+    by_class = {cls: find_check(choice, in_model=in_model) for cls, choice in records.items()}
+    plain = [one for one in choices if read_record(one) is None]
+    if any(strip(one) is int for one in plain):
+        plain = [one for one in plain if strip(one) is not float]
+    others = [found for one in plain if (found := find_check(one, in_model=in_model)) is not None]
     if not by_class and not others:
         return None
     names = " or ".join(cls.__name__ for cls in by_class)
@@ -154,13 +228,14 @@ def _make_union_check(choices: tuple[Any, ...]) -> Check | None:
     return check
 
 
-def _find_parts(record: RecordType) -> tuple[tuple[str, Check], ...]:
-    found = [(field.name, find_check(field.hint)) for field in record.fields]
+def _find_parts(record: RecordType, in_model: bool) -> tuple[tuple[str, Check], ...]:
+    in_model = in_model or record.kind == "model"
+    found = [(field.name, find_check(field.hint, in_model=in_model)) for field in record.fields]
     return tuple((name, check) for name, check in found if check is not None)
 
 
-def _make_record_check(record: RecordType) -> Check:
-    cls, parts, keys = record.cls, _find_parts(record), record.keys
+def _make_record_check(record: RecordType, in_model: bool) -> Check:
+    cls, parts, keys = record.cls, _find_parts(record, in_model), record.keys
     accepted = keys.union(field.name for field in record.fields) if record.kind == "model" else keys
     if record.kind == "model":
         for field in models.get_fields(cls).items() if models.is_pydantic(cls) else ():
@@ -204,7 +279,13 @@ def _find_origin(cls: Any) -> Any:
 
 def _is_record(value: Any) -> bool:
     """Whether a value is written field by field, with the fields of its own class."""
-    return dataclasses.is_dataclass(value) or isinstance(value, msgspec.Struct) or models.is_model(type(value))
+    is_named_tuple = isinstance(value, tuple) and hasattr(value, "_fields")
+    return (
+        is_named_tuple
+        or dataclasses.is_dataclass(value)
+        or isinstance(value, msgspec.Struct)
+        or models.is_model(type(value))
+    )
 
 
 def _refuse_class(value: Any, expected: tuple[type, ...], names: str) -> typing.NoReturn:

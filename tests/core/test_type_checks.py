@@ -443,6 +443,66 @@ def test_V2_subclass_is_refused_where_the_hint_is_a_type_variable_with_a_bound()
         check_as([CountedMore(1)], list[BoundToBase])  # type: ignore[valid-type]
 
 
+class Sides(NamedTuple):
+    left: int
+    right: int
+
+
+class Span(NamedTuple):
+    begin: int
+    end: int
+
+
+@dataclass
+class Note:
+    text: str
+
+
+class Look(Enum):
+    LARGE = "large"
+
+
+ODD_ZONE = dt.timezone(dt.timedelta(seconds=90))
+
+
+@pytest.mark.parametrize(
+    ("value", "hint", "reason"),
+    [
+        (b"hello", str, "a bytes would come back as a str"),
+        (dt.datetime(2030, 1, 1, tzinfo=dt.UTC), str, "a datetime would come back as a str"),
+        (Decimal("1.5"), str | None, "a Decimal would come back as a str"),
+        (["a", UUID(int=1)], list[str], "a UUID would come back as a str"),
+        ({"a": Path("b")}, dict[str, str], "Path would come back as a str"),
+        (Note(Look.LARGE), Note, "a Look would come back as a str"),  # type: ignore[arg-type]
+        ({1: "a", "1": "b"}, dict[str, str], "a key that is a int would come back as a str"),
+        ({dt.datetime(2030, 1, 1, tzinfo=ODD_ZONE): 1}, dict[dt.datetime, int], "not a whole number of minutes"),
+        (2**53 + 1, float, "would be rounded to a float"),
+        (Span(1, 2), Sides, "it is a Span, not a Sides"),
+    ],
+)
+def test_V2_value_that_only_looks_like_one_of_the_hint_in_json_is_refused(value: Any, hint: Any, reason: str) -> None:
+    with pytest.raises(Unfaithful, match=reason):
+        check_as(value, hint)
+
+
+class TextOrTime(pydantic.BaseModel):
+    either: dt.datetime | str
+    both: list[dt.date] | list[str]
+
+
+@pytest.mark.parametrize(
+    ("value", "hint"),
+    [
+        (2**60, float),
+        (2**60 + 1, float | int),
+        (10**30, Decimal | float | int),
+        (TextOrTime(either=dt.datetime(2030, 1, 1, tzinfo=dt.UTC), both=[dt.date(2030, 1, 1)]), TextOrTime),
+    ],
+)
+def test_V2_value_that_can_be_told_from_others_is_taken(value: Any, hint: Any) -> None:
+    assert take(hint).decode_result(take(hint).encode_result(value, DEFAULT_LIMIT)) == value
+
+
 def check_as(value: Any, hint: Any) -> None:
     check = type_checks.find_check(hint)
     assert check is not None
