@@ -8,9 +8,10 @@ codec, what Holdfast itself says in messages quotes no value; what users' except
 
 from __future__ import annotations
 
+import asyncio
 from base64 import b64decode, b64encode
 from binascii import Error as Base64Error
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from typing import Any, Final, Protocol
 
 import msgspec
@@ -151,21 +152,37 @@ async def _convert(
     if not given:
         return list(payloads)
     try:
-        found = list(await call([_to_public(payload) for payload in given]))
+        found = await call([_to_public(payload) for payload in given])
     except HoldfastError:
         raise
-    except Exception as error:
+    except (Exception, asyncio.CancelledError) as error:
+        task = asyncio.current_task()
+        if isinstance(error, asyncio.CancelledError) and (task is None or task.cancelling()):
+            raise  # it is we who are cancelled, not something that the codec waited for
         raise StoreUnavailable(
             f"Expected the codec to {verb} {len(given)} payloads, but it raised {type(error).__name__}: {error}. "
             "Nothing was stored; what waits is tried again.",
             fault=StoreFault.OUT_OF_REACH,
         ) from error
+    found = list(found) if isinstance(found, Iterable) else [found]
+    if not all(map(_is_well_formed, found)):
+        raise CodecError(
+            f"Expected the codec to {verb} payloads into EncodedPayload objects with bytes, an encoding and a key that are "
+            "strings, but it returned something else. Correct it."
+        )
     if len(found) != len(given):
         raise CodecError(
             f"Expected the codec to {verb} {len(given)} payloads into as many, but it returned {len(found)}. Correct it."
         )
     converted = iter([read(one) for one in found])
     return [next(converted) if concerns(payload) else payload for payload in payloads]
+
+
+def _is_well_formed(found: object) -> bool:
+    """Whether something that a codec returned can be stored and read again."""
+    if not isinstance(found, EncodedPayload):
+        return False
+    return isinstance(found.data, bytes) and isinstance(found.encoding, str) and isinstance(found.key, str)
 
 
 def is_plain(payload: Payload) -> bool:

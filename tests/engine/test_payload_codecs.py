@@ -27,7 +27,7 @@ from holdfast import (
 )
 from holdfast.cli import main
 from holdfast.engine.encoded_store import find_bare_store
-from holdfast.errors import CodecError, InvalidConfiguration
+from holdfast.errors import CodecError, InvalidConfiguration, StoreUnavailable
 from holdfast.testing import TestEngine, replay_store
 from tests.engine.conftest import OpenEngine
 
@@ -282,6 +282,36 @@ async def test_codec_that_returns_too_few_is_refused() -> None:
     async with TestEngine(workflows=[child], activities=[work], codec=Short()) as engine:
         with pytest.raises(CodecError, match=r"into as many, but it returned 0"):
             await engine.start(child, "x", workflow_id="c")
+
+
+@pytest.mark.parametrize(
+    "made",
+    [None, ["text"], [EncodedPayload("text", "hidden")], [EncodedPayload(b"", None)], [EncodedPayload(b"", "x", 1)]],  # type: ignore[arg-type]
+)
+async def test_codec_that_returns_something_else_is_refused_before_it_is_stored(made: Any) -> None:
+    class Wrong(Hidden):
+        async def encode(self, payloads: Sequence[EncodedPayload], org: str) -> list[EncodedPayload]:
+            return None if made is None else made * len(payloads)  # type: ignore[return-value]
+
+    async with Engine("memory://", workflows=[child], activities=[work], codec=Wrong()) as engine:
+        with pytest.raises(CodecError, match="to encode payloads into EncodedPayload objects"):
+            await engine.start(child, "x")
+
+
+async def test_codec_whose_own_wait_was_cancelled_is_taken_for_an_outage(url: str) -> None:
+    class Cancelled(Hidden):
+        async def encode(self, payloads: Sequence[EncodedPayload], org: str) -> list[EncodedPayload]:
+            if self.is_down:
+                raise asyncio.CancelledError
+            return await super().encode(payloads, org)
+
+    codec = Cancelled()
+    async with Engine(url, workflows=[child], activities=[work], codec=codec) as engine:
+        codec.is_down = True
+        with pytest.raises(StoreUnavailable):
+            await engine.start(child, "a")
+        codec.is_down = False
+        assert await (await engine.start(child, "b")).result(timeout=60) == "B"
 
 
 def test_what_is_no_codec_is_refused() -> None:
