@@ -35,6 +35,11 @@ def note_open(engine: Closable) -> None:
     _opened.add(engine)
 
 
+def forget_open(engine: Closable) -> None:
+    """Forget an engine that was left as a killed process leaves it, on purpose: by a test, or a simulation."""
+    _opened.discard(engine)
+
+
 def warn_unclosed(engine: Closable) -> None:
     """Warn, as Python does of files and sockets, of an engine that is collected though it was not shut down."""
     warnings.warn(

@@ -201,6 +201,8 @@ class RemoteResults:
             try:
                 closing = await read_closing(self._store, execution_id)
             except (CorruptStore, NewerFormat):
+                if not (await self._store.find_settled([execution_id])).get(execution_id):
+                    continue  # the database went back in between: it is not closed any more
                 log.exception(
                     "execution %s closed, but its result cannot be read; run `holdfast check`",
                     execution_id,

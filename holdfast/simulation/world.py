@@ -14,6 +14,7 @@ import msgspec
 
 from holdfast.core.instants import SECOND, Instant, Micros
 from holdfast.engine.engine import Engine
+from holdfast.engine.leftovers import forget_open
 from holdfast.engine.turns.watchdog import Watchdog
 from holdfast.errors import StoreError
 from holdfast.simulation import scripted
@@ -204,6 +205,7 @@ class World:
         self.loop.kill(name)
         self.backend.release_dead_node(name)
         self.dead_engines.append(node.engine)
+        forget_open(node.engine)
         for answer in node.calls:
             if not answer.done():
                 answer.set_exception(NodeDied(name))

@@ -15,6 +15,7 @@ from holdfast.core.options import OnBlocked
 from holdfast.engine.config import EngineOptions
 from holdfast.engine.encoded_store import find_bare_store
 from holdfast.engine.engine import Engine
+from holdfast.engine.leftovers import forget_open
 from holdfast.engine.payload_codecs import PayloadCodec
 from holdfast.engine.requests import AnyRequest
 from holdfast.engine.stores import make_store
@@ -144,6 +145,7 @@ class TestEngine(Engine):
         self._leave_clock()
         gone = EngineClosed("Expected an answer, but the engine crashed before it gave one. Ask again after restart().")
         await self._runtime.crash(gone)
+        forget_open(self)
         for future in list(self._asked):
             if not future.done():
                 future.set_exception(gone)

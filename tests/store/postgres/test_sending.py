@@ -46,7 +46,7 @@ async def test_schema_has_no_foreign_keys_and_no_triggers_but_those_of_metadata(
     )
 
     assert keys == []
-    assert sorted(one["tgname"] for one in triggers) == ["executions_put_metadata", "executions_remove_metadata"]
+    assert sorted(one for (one,) in triggers) == ["executions_put_metadata", "executions_remove_metadata"]
 
 
 async def test_turn_sends_to_an_execution_that_another_batch_closes(left: PostgresStore, right: PostgresStore) -> None:
