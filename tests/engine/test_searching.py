@@ -54,6 +54,14 @@ async def test_executions_are_found_by_metadata_and_prefix(engine: Engine) -> No
     assert [info.workflow_id for info in by_prefix] == ["order-4", "order-2", "order-0"]
 
 
+@pytest.mark.parametrize("value", ["\\u0000", "\\\\u0000", "\\", 'a"b', "100%_", "naïve"])
+async def test_executions_are_found_by_metadata_of_any_text(engine: Engine, value: str) -> None:
+    await engine.start(order, 0, workflow_id="o", metadata={"text": value})
+    await engine.start(order, 0, workflow_id="other", metadata={"text": "another"})
+
+    assert [info.workflow_id for info in await engine.list(metadata={"text": value})] == ["o"]
+
+
 async def test_executions_are_found_by_times(engine: Engine) -> None:
     await fill(engine)
     infos = {info.workflow_id: info for info in await engine.list()}

@@ -11,7 +11,7 @@ import pytest
 
 STORES: Final = Path(__file__).parents[2] / "holdfast" / "store"
 SCHEMAS: Final = {
-    ("postgres", 6): "22a34ed612f6a352",
+    ("postgres", 6): "302a0d13c802f40f",
     ("sqlite", 6): "b34b3b7f984448b7",
 }
 """Of each store the number of its newest migration, and the digest of `schema.sql` at that number."""
@@ -20,7 +20,7 @@ MIGRATIONS: Final = {
     "postgres/0003_timer_kinds_node_lists.sql": "296a9b52fda5e038",
     "postgres/0004_open_executions_index.sql": "d10bb4ec4f03da83",
     "postgres/0005_arrival_times.sql": "d3cef017e03d7aeb",
-    "postgres/0006_attributes_answers_input_schemas.sql": "427cacff3dc2b8bd",
+    "postgres/0006_attributes_answers_input_schemas.sql": "ef83b43c5b440080",
     "sqlite/0001_initial.sql": "1e0a7376dbd51f1c",
     "sqlite/0002_routes_offers_retention.sql": "be1085f5c8343c5c",
     "sqlite/0003_timer_kinds_node_lists.sql": "3da50210c76e72dc",

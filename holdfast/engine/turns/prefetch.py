@@ -177,6 +177,8 @@ class HistoryPrefetch:
         execution = from_row(row)
         if not self._routes.fits(execution):
             return None
+        if execution.details.tries or execution.details.suspect:
+            return None  # it is tried apart from others, and each try is counted first
         if await self._was_in_flight(row, slot):
             return None  # the batch that finds it not replayed finds the same, and tries it apart from others
         history = [one for one in await self._store.load_history(execution_id) if one.first <= row.sequence]

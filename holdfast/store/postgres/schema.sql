@@ -66,7 +66,7 @@ CREATE FUNCTION holdfast.read_metadata(details bytea) RETURNS json LANGUAGE plpg
 DECLARE
     found json;
 BEGIN
-    found := replace(convert_from(details, 'UTF8'), '\u0000', '\ufffd')::json -> 'metadata';
+    found := replace(replace(convert_from(details, 'UTF8'), '\\', '\u005c'), '\u0000', '\ufffd')::json -> 'metadata';
     PERFORM 1 FROM json_each_text(found);
     RETURN found;
 EXCEPTION WHEN others THEN
