@@ -9,6 +9,7 @@ import pytest
 
 from holdfast import Context, Engine, workflow
 from holdfast.errors import ExecutionClosed, InvalidArguments, WorkflowAlreadyOpen
+from holdfast.store.memory.transaction import MemoryTransaction
 from tests.engine.conftest import OpenEngine
 from tests.engine.support.cluster import Cluster
 
@@ -140,3 +141,26 @@ async def test_start_takes_a_request_id_or_an_idempotency_key(open_engine: OpenE
 
     with pytest.raises(InvalidArguments, match="it has both"):
         await engine.start(collect, request_id="r", idempotency_key="k")
+
+
+async def test_S1_repeated_signal_by_which_the_execution_closes_meanwhile_gets_the_first_answer(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    looks: list[Any] = []
+    read = MemoryTransaction.read_requests
+
+    async def read_late(self: MemoryTransaction, keys: Any, now: Any) -> Any:
+        """The first look of the repeated call comes before the commit by which the execution closes."""
+        looks.append(keys)
+        return {} if len(looks) == 2 else await read(self, keys, now)
+
+    monkeypatch.setattr(MemoryTransaction, "read_requests", read_late)
+    async with Engine("memory://", workflows=[collect]) as engine:
+        await engine.start(collect, workflow_id="w")
+        first = await engine.signal_workflow("w", "word", "end", request_id="r")
+        await engine.handle("w").result()
+
+        repeated = await engine.signal_workflow("w", "word", "end", request_id="r")
+
+        assert repeated == first
+        assert len(looks) == 3

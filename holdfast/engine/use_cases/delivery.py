@@ -18,8 +18,10 @@ from holdfast.core.options import OnClosed, OnOpen, separate_options
 from holdfast.core.signals import missing_error
 from holdfast.core.start_checks import check_chain, check_start_at, check_texts
 from holdfast.engine.requests import Accepted, Answer, AnyRequest, Handled, Opened, Request, WorkflowIdLookup
+from holdfast.engine.turns.claims import key_id_of
+from holdfast.engine.turns.request_keys import answer_remembered
 from holdfast.engine.use_cases.start_options import SIGNAL_WITH_START_OPTIONS, START_OPTIONS
-from holdfast.errors import ExecutionNotFound, InvalidArguments, InvalidConfiguration
+from holdfast.errors import ExecutionClosed, ExecutionNotFound, InvalidArguments, InvalidConfiguration
 from holdfast.store.once import KeyedCall
 from holdfast.store.rows import ExecutionRow, RequestRow
 
@@ -196,6 +198,24 @@ class Delivery:
     async def _reach(self, org: str, target: str, envelope: AnyEnvelope, key: RequestKey | None = None) -> Answer:
         check_identifier(org, "the org")
         check_identifier(target, "the id of an execution")
+        try:
+            return await self._reach_open(org, target, envelope, key)
+        except (ExecutionClosed, ExecutionNotFound):
+            known = None if key is None else await self._recall(org, key)
+            if known is None:
+                raise
+            return answer_remembered(Request(org, envelope, key=key), known)
+
+    async def _recall(self, org: str, key: RequestKey) -> RequestRow | None:
+        """What is remembered of a request now. The execution may have closed by it after its batch had looked."""
+        transaction = await self._store.begin()
+        try:
+            found = await transaction.read_requests([key_id_of(org, key)], self._clock.now())
+        finally:
+            await transaction.rollback()
+        return found.get(key_id_of(org, key))
+
+    async def _reach_open(self, org: str, target: str, envelope: AnyEnvelope, key: RequestKey | None) -> Answer:
         if may_be_execution_id(target):  # no question comes first: calls arrive in the order in which they were made
             try:
                 return await self._send(Request(org, envelope, execution_id=target, key=key))
