@@ -9,6 +9,7 @@ from __future__ import annotations
 import math
 import re
 from typing import Any, Final
+from weakref import WeakSet
 
 import msgspec
 
@@ -55,15 +56,15 @@ class Confidence:
     """Whether values may be quoted in messages, which are stored and shown: not while a store with a codec is open."""
 
     def __init__(self) -> None:
-        self._holders: set[int] = set()
+        self._holders: WeakSet[object] = WeakSet()
 
     def begin(self, holder: object) -> None:
-        """Messages of this process quote no value until `end` is called for the same holder."""
-        self._holders.add(id(holder))
+        """Messages of this process quote no value until `end` is called for the same holder, or it is gone."""
+        self._holders.add(holder)
 
     def end(self, holder: object) -> None:
         """The holder does not ask for it any more. Idempotent."""
-        self._holders.discard(id(holder))
+        self._holders.discard(holder)
 
     def __bool__(self) -> bool:
         return bool(self._holders)

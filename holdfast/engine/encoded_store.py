@@ -246,6 +246,11 @@ class EncodedStore:
         await self.bare.close()
         CONFIDENCE.end(self)
 
+    def abandon(self) -> None:
+        """Let the database go at once, where the store can do that, as the end of the process does."""
+        self.bare.abandon()  # type: ignore[attr-defined]  # who calls it has looked
+        CONFIDENCE.end(self)
+
     # --- batches ---
 
     async def begin(self) -> Transaction:

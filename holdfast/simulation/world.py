@@ -90,6 +90,9 @@ class SimulatedEngine(Engine):
         # A process that a turn ends again and again takes running activities along: that is held against them (N3).
         self._runtime.runner._config = msgspec.structs.replace(self.config, max_lost=MOST_LOST_ACTIVITIES)
 
+    def __del__(self) -> None:
+        """Warn of nothing: a node that dies leaves its engine as a killed process does."""
+
     def forget(self) -> None:
         """Free the programs in memory, as the end of a process does."""
         self._runtime.cache.clear()

@@ -149,9 +149,8 @@ class TestEngine(Engine):
         for future in list(self._asked):
             if not future.done():
                 future.set_exception(gone)
-        bare = find_bare_store(self.store)
-        if isinstance(bare, Abandonable):
-            bare.abandon()
+        if isinstance(find_bare_store(self.store), Abandonable):
+            self.store.abandon()  # type: ignore[attr-defined]  # with a codec before it or without
         else:
             await self.store.close()
 
