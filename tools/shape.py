@@ -26,6 +26,7 @@ MANY_METHODS: Final[Mapping[str, str]] = {
     "holdfast/code/context.py:Context": "a facade: everything that a workflow can ask for",
     "holdfast/code/loop.py:WorkflowLoop": "asyncio.AbstractEventLoop says which methods a loop has",
     "holdfast/engine/engine.py:Engine": "a facade: what becomes of an engine, and what it alone can do",
+    "holdfast/engine/encoded_store.py:EncodedStore": "a store around a store has the methods of the contract",
     "holdfast/engine/engine_verbs.py:EngineVerbs": "a facade: every verb of the API in process",
     "holdfast/store/contract.py:Store": "the contract that stores keep",
     "holdfast/store/memory/store.py:MemoryStore": "a store has the methods of the contract",
