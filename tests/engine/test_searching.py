@@ -135,3 +135,11 @@ async def test_a_backlog_tells_what_waits_in_each_queue(postgres_url: str) -> No
     assert (queues["fast"].org, sum(queues["fast"].open.values()), queues["fast"].is_exact) == ("default", 2, True)
     assert (queues["slow"].inbox, queues["slow"].oldest is not None) == (1, True)
     assert (queues["elsewhere"].offered, queues["elsewhere"].open) == (1, {})
+
+
+@pytest.mark.parametrize("name", ["workflow", "workflow_id", "workflow_id_prefix", "parent_execution_id", "before"])
+async def test_a_condition_that_is_no_text_is_refused(engine: Engine, name: str) -> None:
+    conditions: dict[str, Any] = {name: {"a": 1}}
+
+    with pytest.raises(InvalidArguments, match=f"Expected {name} to be text"):
+        await engine.list(**conditions)

@@ -110,8 +110,11 @@ def make_filter(conditions: SearchConditions, *, before: str | None, limit: int,
     """The filter of the store for conditions, each of which is checked."""
     workflow = conditions.get("workflow")
     prefix = conditions.get("workflow_id_prefix")
-    if prefix is not None and not isinstance(prefix, str):
-        raise InvalidArguments(f"Expected workflow_id_prefix to be text, but it is {prefix!r}.")
+    texts = {name: conditions.get(name) for name in ("workflow_id_prefix", "workflow_id", "parent_execution_id")}
+    texts |= {"before": before, "workflow": workflow.name if isinstance(workflow, Workflow) else workflow}
+    for name, value in texts.items():
+        if value is not None and not isinstance(value, str):
+            raise InvalidArguments(f"Expected {name} to be text, but it is {value!r}. Pass one name or id.")
     return ExecutionFilter(
         check_identifier(conditions.get("org", DEFAULT_ORG), "the org"),
         _read_statuses(conditions.get("status", ())),
