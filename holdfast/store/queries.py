@@ -3,6 +3,12 @@
 -- name: append_turns
 -- Appended, whoever's they are.
 INSERT INTO ...
+
+What several statements of a file have in common is a part, which they take up by its name:
+
+-- part: conditions
+    AND org = ?
+-- with: conditions
 """
 
 from __future__ import annotations
@@ -14,6 +20,8 @@ from types import MappingProxyType
 from typing import Final
 
 _NAME: Final = re.compile(r"^-- name: (\w+)$")
+_PART: Final = re.compile(r"^-- part: (\w+)$")
+_WITH: Final = re.compile(r"^-- with: (\w+)$")
 _ROW: Final = re.compile(r"VALUES (\(\?(?:, \?)*\))")
 
 
@@ -34,9 +42,16 @@ def load_queries(package: str, file: str = "queries.sql") -> Mapping[str, str]:
 def _read_statements(file: str, text: str, queries: dict[str, list[str]]) -> None:
     """Add the statements of one file to `queries`, as lines without comments."""
     lines: list[str] | None = None
+    parts: dict[str, list[str]] = {}
     for line in text.splitlines():
         name = _NAME.match(line)
-        if name is not None:
+        if (part := _PART.match(line)) is not None:
+            lines = parts[part[1]] = []
+        elif (used := _WITH.match(line)) is not None:
+            if lines is None or used[1] not in parts:
+                raise ValueError(f"Expected a part before it is used in {file}, but '{used[1]}' is none. Define it first.")
+            lines += parts[used[1]]
+        elif name is not None:
             if name[1] in queries:
                 raise ValueError(f"Expected every name once in {file}, but '{name[1]}' is there twice. Rename one.")
             lines = queries[name[1]] = []

@@ -40,6 +40,7 @@ async def fill(engine: Engine) -> None:
     for number in range(6):
         metadata = {"customer": "ann" if number < 4 else "bob", "number": str(number)}
         await engine.start(order, number, workflow_id=f"order-{number}", metadata=metadata)
+        await asyncio.sleep(0.002)  # ids of one millisecond are in no order
 
 
 async def test_executions_are_found_by_metadata_and_prefix(engine: Engine) -> None:

@@ -1,12 +1,35 @@
 -- Lists of executions: one statement for each index by which one can be made. Each has all the conditions, whichever leads it, and goes
 -- from the newest execution id down. What has no bound is given one beyond all values, so that every range has two ends.
 
--- name: list_executions
--- Down the index of execution ids, which are ordered by time, until the page is full or so many were looked at.
+-- part: execution_columns
+-- The columns of ExecutionRow in its order.
 SELECT executions.org, executions.execution_id, executions.workflow_id, executions.workflow, executions.code_version,
        executions.queue, executions.status, executions.state_version, executions.sequence, executions.nodes,
        executions.parent_id, executions.created_at, executions.updated_at, executions.closed_at, executions.details,
        executions.route
+
+-- part: list_conditions
+-- All that a filter may ask for; the index that leads has looked at some of it already.
+WHERE executions.org = $1
+    AND executions.execution_id < $2 AND executions.execution_id >= $3
+    AND ($4::text[] IS NULL OR executions.status = ANY ($4))
+    AND ($5::text IS NULL OR executions.workflow = $5)
+    AND ($6::text IS NULL OR executions.workflow_id = $6)
+    AND ($7::text IS NULL OR executions.parent_id = $7)
+    AND executions.workflow_id >= $8 AND executions.workflow_id < $9
+    AND executions.created_at >= $10 AND executions.created_at < $11
+    AND ($12::bigint IS NULL OR (executions.closed_at >= $12 AND executions.closed_at < $13))
+    AND (
+        SELECT count(*)
+        FROM unnest($14::text[], $15::text[]) AS asked (name, value)
+        JOIN holdfast.attributes
+            ON attributes.org = $1 AND attributes.kind = 'metadata' AND attributes.name = asked.name
+            AND attributes.value = asked.value AND attributes.execution_id = executions.execution_id
+    ) = coalesce(array_length($14, 1), 0)
+
+-- name: list_executions
+-- Down the index of execution ids, which are ordered by time, until the page is full or so many were looked at.
+-- with: execution_columns
 FROM (
     SELECT *
     FROM holdfast.executions
@@ -34,10 +57,7 @@ LIMIT $16;
 
 -- name: list_open_executions
 -- The same, down the index of what is open.
-SELECT executions.org, executions.execution_id, executions.workflow_id, executions.workflow, executions.code_version,
-       executions.queue, executions.status, executions.state_version, executions.sequence, executions.nodes,
-       executions.parent_id, executions.created_at, executions.updated_at, executions.closed_at, executions.details,
-       executions.route
+-- with: execution_columns
 FROM (
     SELECT *
     FROM holdfast.executions
@@ -64,133 +84,58 @@ ORDER BY executions.execution_id DESC
 LIMIT $16;
 
 -- name: list_executions_of_workflow_id
-SELECT executions.org, executions.execution_id, executions.workflow_id, executions.workflow, executions.code_version,
-       executions.queue, executions.status, executions.state_version, executions.sequence, executions.nodes,
-       executions.parent_id, executions.created_at, executions.updated_at, executions.closed_at, executions.details,
-       executions.route
+-- with: execution_columns
 FROM (
     SELECT *
     FROM holdfast.executions
     WHERE org = $1 AND workflow_id = $6
     OFFSET 0  -- this index leads, whatever the order
 ) AS executions
-WHERE executions.org = $1
-    AND executions.execution_id < $2 AND executions.execution_id >= $3
-    AND ($4::text[] IS NULL OR executions.status = ANY ($4))
-    AND ($5::text IS NULL OR executions.workflow = $5)
-    AND ($6::text IS NULL OR executions.workflow_id = $6)
-    AND ($7::text IS NULL OR executions.parent_id = $7)
-    AND executions.workflow_id >= $8 AND executions.workflow_id < $9
-    AND executions.created_at >= $10 AND executions.created_at < $11
-    AND ($12::bigint IS NULL OR (executions.closed_at >= $12 AND executions.closed_at < $13))
-    AND (
-        SELECT count(*)
-        FROM unnest($14::text[], $15::text[]) AS asked (name, value)
-        JOIN holdfast.attributes
-            ON attributes.org = $1 AND attributes.kind = 'metadata' AND attributes.name = asked.name
-            AND attributes.value = asked.value AND attributes.execution_id = executions.execution_id
-    ) = coalesce(array_length($14, 1), 0)
+-- with: list_conditions
 ORDER BY executions.execution_id DESC
 LIMIT $16;
 
 -- name: list_children
-SELECT executions.org, executions.execution_id, executions.workflow_id, executions.workflow, executions.code_version,
-       executions.queue, executions.status, executions.state_version, executions.sequence, executions.nodes,
-       executions.parent_id, executions.created_at, executions.updated_at, executions.closed_at, executions.details,
-       executions.route
+-- with: execution_columns
 FROM (
     SELECT *
     FROM holdfast.executions
     WHERE parent_id = $7
     OFFSET 0  -- this index leads, whatever the order
 ) AS executions
-WHERE executions.org = $1
-    AND executions.execution_id < $2 AND executions.execution_id >= $3
-    AND ($4::text[] IS NULL OR executions.status = ANY ($4))
-    AND ($5::text IS NULL OR executions.workflow = $5)
-    AND ($6::text IS NULL OR executions.workflow_id = $6)
-    AND ($7::text IS NULL OR executions.parent_id = $7)
-    AND executions.workflow_id >= $8 AND executions.workflow_id < $9
-    AND executions.created_at >= $10 AND executions.created_at < $11
-    AND ($12::bigint IS NULL OR (executions.closed_at >= $12 AND executions.closed_at < $13))
-    AND (
-        SELECT count(*)
-        FROM unnest($14::text[], $15::text[]) AS asked (name, value)
-        JOIN holdfast.attributes
-            ON attributes.org = $1 AND attributes.kind = 'metadata' AND attributes.name = asked.name
-            AND attributes.value = asked.value AND attributes.execution_id = executions.execution_id
-    ) = coalesce(array_length($14, 1), 0)
+-- with: list_conditions
 ORDER BY executions.execution_id DESC
 LIMIT $16;
 
 -- name: list_executions_by_prefix
 -- For a prefix that few workflow ids have: all of them are read.
-SELECT executions.org, executions.execution_id, executions.workflow_id, executions.workflow, executions.code_version,
-       executions.queue, executions.status, executions.state_version, executions.sequence, executions.nodes,
-       executions.parent_id, executions.created_at, executions.updated_at, executions.closed_at, executions.details,
-       executions.route
+-- with: execution_columns
 FROM (
     SELECT *
     FROM holdfast.executions
     WHERE org = $1 AND workflow_id >= $8 AND workflow_id < $9
     OFFSET 0  -- this index leads, whatever the order
 ) AS executions
-WHERE executions.org = $1
-    AND executions.execution_id < $2 AND executions.execution_id >= $3
-    AND ($4::text[] IS NULL OR executions.status = ANY ($4))
-    AND ($5::text IS NULL OR executions.workflow = $5)
-    AND ($6::text IS NULL OR executions.workflow_id = $6)
-    AND ($7::text IS NULL OR executions.parent_id = $7)
-    AND executions.workflow_id >= $8 AND executions.workflow_id < $9
-    AND executions.created_at >= $10 AND executions.created_at < $11
-    AND ($12::bigint IS NULL OR (executions.closed_at >= $12 AND executions.closed_at < $13))
-    AND (
-        SELECT count(*)
-        FROM unnest($14::text[], $15::text[]) AS asked (name, value)
-        JOIN holdfast.attributes
-            ON attributes.org = $1 AND attributes.kind = 'metadata' AND attributes.name = asked.name
-            AND attributes.value = asked.value AND attributes.execution_id = executions.execution_id
-    ) = coalesce(array_length($14, 1), 0)
+-- with: list_conditions
 ORDER BY executions.execution_id DESC
 LIMIT $16;
 
 -- name: list_executions_by_end
 -- For a range of time in which few executions closed: all of them are read.
-SELECT executions.org, executions.execution_id, executions.workflow_id, executions.workflow, executions.code_version,
-       executions.queue, executions.status, executions.state_version, executions.sequence, executions.nodes,
-       executions.parent_id, executions.created_at, executions.updated_at, executions.closed_at, executions.details,
-       executions.route
+-- with: execution_columns
 FROM (
     SELECT *
     FROM holdfast.executions
     WHERE closed_at IS NOT NULL AND closed_at >= $12 AND closed_at < $13
     OFFSET 0  -- this index leads, whatever the order
 ) AS executions
-WHERE executions.org = $1
-    AND executions.execution_id < $2 AND executions.execution_id >= $3
-    AND ($4::text[] IS NULL OR executions.status = ANY ($4))
-    AND ($5::text IS NULL OR executions.workflow = $5)
-    AND ($6::text IS NULL OR executions.workflow_id = $6)
-    AND ($7::text IS NULL OR executions.parent_id = $7)
-    AND executions.workflow_id >= $8 AND executions.workflow_id < $9
-    AND executions.created_at >= $10 AND executions.created_at < $11
-    AND ($12::bigint IS NULL OR (executions.closed_at >= $12 AND executions.closed_at < $13))
-    AND (
-        SELECT count(*)
-        FROM unnest($14::text[], $15::text[]) AS asked (name, value)
-        JOIN holdfast.attributes
-            ON attributes.org = $1 AND attributes.kind = 'metadata' AND attributes.name = asked.name
-            AND attributes.value = asked.value AND attributes.execution_id = executions.execution_id
-    ) = coalesce(array_length($14, 1), 0)
+-- with: list_conditions
 ORDER BY executions.execution_id DESC
 LIMIT $16;
 
 -- name: list_executions_by_attribute
 -- Down the index of one attribute; the others are looked up for each.
-SELECT executions.org, executions.execution_id, executions.workflow_id, executions.workflow, executions.code_version,
-       executions.queue, executions.status, executions.state_version, executions.sequence, executions.nodes,
-       executions.parent_id, executions.created_at, executions.updated_at, executions.closed_at, executions.details,
-       executions.route
+-- with: execution_columns
 FROM (
     SELECT execution_id
     FROM holdfast.attributes

@@ -2,12 +2,31 @@
 -- from the newest execution id down. What has no bound is given one beyond all values, so that every range has two ends. A plus sign keeps
 -- a condition from leading. What a walk finds comes in its order: to sort it would read the walk to its end.
 
--- name: list_executions
--- Down the index of execution ids, which are ordered by time, until the page is full or so many were looked at.
+-- part: execution_columns
+-- The columns of ExecutionRow in its order.
 SELECT executions.org, executions.execution_id, executions.workflow_id, executions.workflow, executions.code_version,
        executions.queue, executions.status, executions.state_version, executions.sequence, executions.nodes,
        executions.parent_id, executions.created_at, executions.updated_at, executions.closed_at, executions.details,
        executions.route
+
+-- part: list_conditions
+-- What every list checks row by row, whichever index leads.
+    AND executions.created_at >= :created_from AND executions.created_at < :created_until
+    AND (:closed_from IS NULL OR (executions.closed_at >= :closed_from AND executions.closed_at < :closed_until))
+    AND NOT EXISTS (
+        SELECT 1
+        FROM json_each(:metadata) AS asked
+        WHERE NOT EXISTS (
+            SELECT 1
+            FROM attributes
+            WHERE attributes.org = :org AND attributes.kind = 'metadata' AND attributes.name = asked.key
+                AND attributes.value = asked.value AND attributes.execution_id = executions.execution_id
+        )
+    )
+
+-- name: list_executions
+-- Down the index of execution ids, which are ordered by time, until the page is full or so many were looked at.
+-- with: execution_columns
 FROM (
     SELECT *
     FROM executions INDEXED BY executions_by_execution_id
@@ -21,26 +40,12 @@ WHERE executions.org = :org
     AND (:workflow_id IS NULL OR executions.workflow_id = :workflow_id)
     AND (:parent_id IS NULL OR executions.parent_id = :parent_id)
     AND +executions.workflow_id >= :prefix AND +executions.workflow_id < :prefix_end
-    AND executions.created_at >= :created_from AND executions.created_at < :created_until
-    AND (:closed_from IS NULL OR (executions.closed_at >= :closed_from AND executions.closed_at < :closed_until))
-    AND NOT EXISTS (
-        SELECT 1
-        FROM json_each(:metadata) AS asked
-        WHERE NOT EXISTS (
-            SELECT 1
-            FROM attributes
-            WHERE attributes.org = :org AND attributes.kind = 'metadata' AND attributes.name = asked.key
-                AND attributes.value = asked.value AND attributes.execution_id = executions.execution_id
-        )
-    )
+-- with: list_conditions
 LIMIT :limit;
 
 -- name: list_open_executions
 -- The same, down the index of what is open.
-SELECT executions.org, executions.execution_id, executions.workflow_id, executions.workflow, executions.code_version,
-       executions.queue, executions.status, executions.state_version, executions.sequence, executions.nodes,
-       executions.parent_id, executions.created_at, executions.updated_at, executions.closed_at, executions.details,
-       executions.route
+-- with: execution_columns
 FROM (
     SELECT *
     FROM executions INDEXED BY executions_open
@@ -54,25 +59,11 @@ WHERE executions.org = :org
     AND (:workflow_id IS NULL OR executions.workflow_id = :workflow_id)
     AND (:parent_id IS NULL OR executions.parent_id = :parent_id)
     AND +executions.workflow_id >= :prefix AND +executions.workflow_id < :prefix_end
-    AND executions.created_at >= :created_from AND executions.created_at < :created_until
-    AND (:closed_from IS NULL OR (executions.closed_at >= :closed_from AND executions.closed_at < :closed_until))
-    AND NOT EXISTS (
-        SELECT 1
-        FROM json_each(:metadata) AS asked
-        WHERE NOT EXISTS (
-            SELECT 1
-            FROM attributes
-            WHERE attributes.org = :org AND attributes.kind = 'metadata' AND attributes.name = asked.key
-                AND attributes.value = asked.value AND attributes.execution_id = executions.execution_id
-        )
-    )
+-- with: list_conditions
 LIMIT :limit;
 
 -- name: list_executions_of_workflow_id
-SELECT executions.org, executions.execution_id, executions.workflow_id, executions.workflow, executions.code_version,
-       executions.queue, executions.status, executions.state_version, executions.sequence, executions.nodes,
-       executions.parent_id, executions.created_at, executions.updated_at, executions.closed_at, executions.details,
-       executions.route
+-- with: execution_columns
 FROM executions INDEXED BY executions_by_workflow_id
 WHERE executions.workflow_id = :workflow_id
     AND executions.org = :org
@@ -81,26 +72,12 @@ WHERE executions.workflow_id = :workflow_id
     AND (:workflow IS NULL OR executions.workflow = :workflow)
     AND (:parent_id IS NULL OR executions.parent_id = :parent_id)
     AND +executions.workflow_id >= :prefix AND +executions.workflow_id < :prefix_end
-    AND executions.created_at >= :created_from AND executions.created_at < :created_until
-    AND (:closed_from IS NULL OR (executions.closed_at >= :closed_from AND executions.closed_at < :closed_until))
-    AND NOT EXISTS (
-        SELECT 1
-        FROM json_each(:metadata) AS asked
-        WHERE NOT EXISTS (
-            SELECT 1
-            FROM attributes
-            WHERE attributes.org = :org AND attributes.kind = 'metadata' AND attributes.name = asked.key
-                AND attributes.value = asked.value AND attributes.execution_id = executions.execution_id
-        )
-    )
+-- with: list_conditions
 ORDER BY executions.execution_id DESC
 LIMIT :limit;
 
 -- name: list_children
-SELECT executions.org, executions.execution_id, executions.workflow_id, executions.workflow, executions.code_version,
-       executions.queue, executions.status, executions.state_version, executions.sequence, executions.nodes,
-       executions.parent_id, executions.created_at, executions.updated_at, executions.closed_at, executions.details,
-       executions.route
+-- with: execution_columns
 FROM executions INDEXED BY executions_by_parent
 WHERE executions.parent_id = :parent_id
     AND executions.org = :org
@@ -109,27 +86,13 @@ WHERE executions.parent_id = :parent_id
     AND (:workflow IS NULL OR executions.workflow = :workflow)
     AND (:workflow_id IS NULL OR executions.workflow_id = :workflow_id)
     AND +executions.workflow_id >= :prefix AND +executions.workflow_id < :prefix_end
-    AND executions.created_at >= :created_from AND executions.created_at < :created_until
-    AND (:closed_from IS NULL OR (executions.closed_at >= :closed_from AND executions.closed_at < :closed_until))
-    AND NOT EXISTS (
-        SELECT 1
-        FROM json_each(:metadata) AS asked
-        WHERE NOT EXISTS (
-            SELECT 1
-            FROM attributes
-            WHERE attributes.org = :org AND attributes.kind = 'metadata' AND attributes.name = asked.key
-                AND attributes.value = asked.value AND attributes.execution_id = executions.execution_id
-        )
-    )
+-- with: list_conditions
 ORDER BY executions.execution_id DESC
 LIMIT :limit;
 
 -- name: list_executions_by_prefix
 -- For a prefix that few workflow ids have: all of them are read.
-SELECT executions.org, executions.execution_id, executions.workflow_id, executions.workflow, executions.code_version,
-       executions.queue, executions.status, executions.state_version, executions.sequence, executions.nodes,
-       executions.parent_id, executions.created_at, executions.updated_at, executions.closed_at, executions.details,
-       executions.route
+-- with: execution_columns
 FROM executions INDEXED BY executions_by_workflow_id
 WHERE executions.org = :org
     AND executions.execution_id < :before AND executions.execution_id >= :first_id
@@ -138,27 +101,13 @@ WHERE executions.org = :org
     AND (:workflow_id IS NULL OR executions.workflow_id = :workflow_id)
     AND (:parent_id IS NULL OR executions.parent_id = :parent_id)
     AND executions.workflow_id >= :prefix AND executions.workflow_id < :prefix_end
-    AND executions.created_at >= :created_from AND executions.created_at < :created_until
-    AND (:closed_from IS NULL OR (executions.closed_at >= :closed_from AND executions.closed_at < :closed_until))
-    AND NOT EXISTS (
-        SELECT 1
-        FROM json_each(:metadata) AS asked
-        WHERE NOT EXISTS (
-            SELECT 1
-            FROM attributes
-            WHERE attributes.org = :org AND attributes.kind = 'metadata' AND attributes.name = asked.key
-                AND attributes.value = asked.value AND attributes.execution_id = executions.execution_id
-        )
-    )
+-- with: list_conditions
 ORDER BY executions.execution_id DESC
 LIMIT :limit;
 
 -- name: list_executions_by_end
 -- For a range of time in which few executions closed: all of them are read.
-SELECT executions.org, executions.execution_id, executions.workflow_id, executions.workflow, executions.code_version,
-       executions.queue, executions.status, executions.state_version, executions.sequence, executions.nodes,
-       executions.parent_id, executions.created_at, executions.updated_at, executions.closed_at, executions.details,
-       executions.route
+-- with: execution_columns
 FROM executions INDEXED BY executions_closed
 WHERE executions.closed_at IS NOT NULL
     AND executions.closed_at >= :closed_from AND executions.closed_at < :closed_until
@@ -185,10 +134,7 @@ LIMIT :limit;
 
 -- name: list_executions_by_attribute
 -- Down the index of one attribute; the others are looked up for each.
-SELECT executions.org, executions.execution_id, executions.workflow_id, executions.workflow, executions.code_version,
-       executions.queue, executions.status, executions.state_version, executions.sequence, executions.nodes,
-       executions.parent_id, executions.created_at, executions.updated_at, executions.closed_at, executions.details,
-       executions.route
+-- with: execution_columns
 FROM attributes
 CROSS JOIN executions ON executions.execution_id = attributes.execution_id
 WHERE attributes.org = :org AND attributes.kind = 'metadata' AND attributes.name = :name AND attributes.value = :value
@@ -199,18 +145,7 @@ WHERE attributes.org = :org AND attributes.kind = 'metadata' AND attributes.name
     AND (:workflow_id IS NULL OR executions.workflow_id = :workflow_id)
     AND (:parent_id IS NULL OR executions.parent_id = :parent_id)
     AND +executions.workflow_id >= :prefix AND +executions.workflow_id < :prefix_end
-    AND executions.created_at >= :created_from AND executions.created_at < :created_until
-    AND (:closed_from IS NULL OR (executions.closed_at >= :closed_from AND executions.closed_at < :closed_until))
-    AND NOT EXISTS (
-        SELECT 1
-        FROM json_each(:metadata) AS asked
-        WHERE NOT EXISTS (
-            SELECT 1
-            FROM attributes
-            WHERE attributes.org = :org AND attributes.kind = 'metadata' AND attributes.name = asked.key
-                AND attributes.value = asked.value AND attributes.execution_id = executions.execution_id
-        )
-    )
+-- with: list_conditions
 ORDER BY attributes.execution_id DESC
 LIMIT :limit;
 

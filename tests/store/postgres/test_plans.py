@@ -135,6 +135,8 @@ OTHERS: Final[dict[str, tuple[Any, ...]]] = {
     "hold_execution": ("default", IDS[0]),
     "mark_in_flight": ("process", 0, IDS, NUMBERS),
     "put_request_once": ("default", "start", "new", "e", None, 1, None),
+    "forget_request": ("default", "start", "old", 1),
+    "lock_offers": (IDS, NUMBERS),
 }
 OFTEN: Final = [
     *BATCH, "beat", "share_executions", "hold_execution", "take_offers", "find_next_due", "find_settled",
