@@ -9,9 +9,7 @@ SELECT executions.org, executions.execution_id, executions.workflow_id, executio
        executions.route
 
 -- part: list_conditions
--- All that a filter may ask for; the index that leads has looked at some of it already.
-WHERE executions.org = $1
-    AND executions.execution_id < $2 AND executions.execution_id >= $3
+-- What a filter may ask for beside the org; the index that leads has looked at some of it already.
     AND ($4::text[] IS NULL OR executions.status = ANY ($4))
     AND ($5::text IS NULL OR executions.workflow = $5)
     AND ($6::text IS NULL OR executions.workflow_id = $6)
@@ -38,20 +36,7 @@ FROM (
     LIMIT $17
 ) AS executions
 WHERE executions.org = $1
-    AND ($4::text[] IS NULL OR executions.status = ANY ($4))
-    AND ($5::text IS NULL OR executions.workflow = $5)
-    AND ($6::text IS NULL OR executions.workflow_id = $6)
-    AND ($7::text IS NULL OR executions.parent_id = $7)
-    AND executions.workflow_id >= $8 AND executions.workflow_id < $9
-    AND executions.created_at >= $10 AND executions.created_at < $11
-    AND ($12::bigint IS NULL OR (executions.closed_at >= $12 AND executions.closed_at < $13))
-    AND (
-        SELECT count(*)
-        FROM unnest($14::text[], $15::text[]) AS asked (name, value)
-        JOIN holdfast.attributes
-            ON attributes.org = $1 AND attributes.kind = 'metadata' AND attributes.name = asked.name
-            AND attributes.value = asked.value AND attributes.execution_id = executions.execution_id
-    ) = coalesce(array_length($14, 1), 0)
+-- with: list_conditions
 ORDER BY executions.execution_id DESC
 LIMIT $16;
 
@@ -66,20 +51,7 @@ FROM (
     LIMIT $17
 ) AS executions
 WHERE executions.org = $1
-    AND ($4::text[] IS NULL OR executions.status = ANY ($4))
-    AND ($5::text IS NULL OR executions.workflow = $5)
-    AND ($6::text IS NULL OR executions.workflow_id = $6)
-    AND ($7::text IS NULL OR executions.parent_id = $7)
-    AND executions.workflow_id >= $8 AND executions.workflow_id < $9
-    AND executions.created_at >= $10 AND executions.created_at < $11
-    AND ($12::bigint IS NULL OR (executions.closed_at >= $12 AND executions.closed_at < $13))
-    AND (
-        SELECT count(*)
-        FROM unnest($14::text[], $15::text[]) AS asked (name, value)
-        JOIN holdfast.attributes
-            ON attributes.org = $1 AND attributes.kind = 'metadata' AND attributes.name = asked.name
-            AND attributes.value = asked.value AND attributes.execution_id = executions.execution_id
-    ) = coalesce(array_length($14, 1), 0)
+-- with: list_conditions
 ORDER BY executions.execution_id DESC
 LIMIT $16;
 
@@ -91,6 +63,8 @@ FROM (
     WHERE org = $1 AND workflow_id = $6
     OFFSET 0  -- this index leads, whatever the order
 ) AS executions
+WHERE executions.org = $1
+    AND executions.execution_id < $2 AND executions.execution_id >= $3
 -- with: list_conditions
 ORDER BY executions.execution_id DESC
 LIMIT $16;
@@ -103,6 +77,8 @@ FROM (
     WHERE parent_id = $7
     OFFSET 0  -- this index leads, whatever the order
 ) AS executions
+WHERE executions.org = $1
+    AND executions.execution_id < $2 AND executions.execution_id >= $3
 -- with: list_conditions
 ORDER BY executions.execution_id DESC
 LIMIT $16;
@@ -116,6 +92,8 @@ FROM (
     WHERE org = $1 AND workflow_id >= $8 AND workflow_id < $9
     OFFSET 0  -- this index leads, whatever the order
 ) AS executions
+WHERE executions.org = $1
+    AND executions.execution_id < $2 AND executions.execution_id >= $3
 -- with: list_conditions
 ORDER BY executions.execution_id DESC
 LIMIT $16;
@@ -129,6 +107,8 @@ FROM (
     WHERE closed_at IS NOT NULL AND closed_at >= $12 AND closed_at < $13
     OFFSET 0  -- this index leads, whatever the order
 ) AS executions
+WHERE executions.org = $1
+    AND executions.execution_id < $2 AND executions.execution_id >= $3
 -- with: list_conditions
 ORDER BY executions.execution_id DESC
 LIMIT $16;
@@ -147,20 +127,7 @@ CROSS JOIN LATERAL (
     SELECT * FROM holdfast.executions WHERE executions.execution_id = found.execution_id OFFSET 0
 ) AS executions
 WHERE executions.org = $1
-    AND ($4::text[] IS NULL OR executions.status = ANY ($4))
-    AND ($5::text IS NULL OR executions.workflow = $5)
-    AND ($6::text IS NULL OR executions.workflow_id = $6)
-    AND ($7::text IS NULL OR executions.parent_id = $7)
-    AND executions.workflow_id >= $8 AND executions.workflow_id < $9
-    AND executions.created_at >= $10 AND executions.created_at < $11
-    AND ($12::bigint IS NULL OR (executions.closed_at >= $12 AND executions.closed_at < $13))
-    AND (
-        SELECT count(*)
-        FROM unnest($14::text[], $15::text[]) AS asked (name, value)
-        JOIN holdfast.attributes
-            ON attributes.org = $1 AND attributes.kind = 'metadata' AND attributes.name = asked.name
-            AND attributes.value = asked.value AND attributes.execution_id = executions.execution_id
-    ) = coalesce(array_length($14, 1), 0)
+-- with: list_conditions
 ORDER BY found.execution_id DESC
 LIMIT $16;
 

@@ -10,7 +10,12 @@ SELECT executions.org, executions.execution_id, executions.workflow_id, executio
        executions.route
 
 -- part: list_conditions
--- What every list checks row by row, whichever index leads.
+-- What a filter may ask for beside the org; the index that leads has looked at some of it already.
+    AND (:statuses IS NULL OR executions.status IN (SELECT value FROM json_each(:statuses)))
+    AND (:workflow IS NULL OR executions.workflow = :workflow)
+    AND (:workflow_id IS NULL OR executions.workflow_id = :workflow_id)
+    AND (:parent_id IS NULL OR executions.parent_id = :parent_id)
+    AND +executions.workflow_id >= :prefix AND +executions.workflow_id < :prefix_end
     AND executions.created_at >= :created_from AND executions.created_at < :created_until
     AND (:closed_from IS NULL OR (executions.closed_at >= :closed_from AND executions.closed_at < :closed_until))
     AND NOT EXISTS (
@@ -35,11 +40,6 @@ FROM (
     LIMIT :scan
 ) AS executions
 WHERE executions.org = :org
-    AND (:statuses IS NULL OR executions.status IN (SELECT value FROM json_each(:statuses)))
-    AND (:workflow IS NULL OR executions.workflow = :workflow)
-    AND (:workflow_id IS NULL OR executions.workflow_id = :workflow_id)
-    AND (:parent_id IS NULL OR executions.parent_id = :parent_id)
-    AND +executions.workflow_id >= :prefix AND +executions.workflow_id < :prefix_end
 -- with: list_conditions
 LIMIT :limit;
 
@@ -54,11 +54,6 @@ FROM (
     LIMIT :scan
 ) AS executions
 WHERE executions.org = :org
-    AND (:statuses IS NULL OR executions.status IN (SELECT value FROM json_each(:statuses)))
-    AND (:workflow IS NULL OR executions.workflow = :workflow)
-    AND (:workflow_id IS NULL OR executions.workflow_id = :workflow_id)
-    AND (:parent_id IS NULL OR executions.parent_id = :parent_id)
-    AND +executions.workflow_id >= :prefix AND +executions.workflow_id < :prefix_end
 -- with: list_conditions
 LIMIT :limit;
 
@@ -68,10 +63,6 @@ FROM executions INDEXED BY executions_by_workflow_id
 WHERE executions.workflow_id = :workflow_id
     AND executions.org = :org
     AND executions.execution_id < :before AND executions.execution_id >= :first_id
-    AND (:statuses IS NULL OR executions.status IN (SELECT value FROM json_each(:statuses)))
-    AND (:workflow IS NULL OR executions.workflow = :workflow)
-    AND (:parent_id IS NULL OR executions.parent_id = :parent_id)
-    AND +executions.workflow_id >= :prefix AND +executions.workflow_id < :prefix_end
 -- with: list_conditions
 ORDER BY executions.execution_id DESC
 LIMIT :limit;
@@ -82,10 +73,6 @@ FROM executions INDEXED BY executions_by_parent
 WHERE executions.parent_id = :parent_id
     AND executions.org = :org
     AND executions.execution_id < :before AND executions.execution_id >= :first_id
-    AND (:statuses IS NULL OR executions.status IN (SELECT value FROM json_each(:statuses)))
-    AND (:workflow IS NULL OR executions.workflow = :workflow)
-    AND (:workflow_id IS NULL OR executions.workflow_id = :workflow_id)
-    AND +executions.workflow_id >= :prefix AND +executions.workflow_id < :prefix_end
 -- with: list_conditions
 ORDER BY executions.execution_id DESC
 LIMIT :limit;
@@ -96,10 +83,6 @@ LIMIT :limit;
 FROM executions INDEXED BY executions_by_workflow_id
 WHERE executions.org = :org
     AND executions.execution_id < :before AND executions.execution_id >= :first_id
-    AND (:statuses IS NULL OR executions.status IN (SELECT value FROM json_each(:statuses)))
-    AND (:workflow IS NULL OR executions.workflow = :workflow)
-    AND (:workflow_id IS NULL OR executions.workflow_id = :workflow_id)
-    AND (:parent_id IS NULL OR executions.parent_id = :parent_id)
     AND executions.workflow_id >= :prefix AND executions.workflow_id < :prefix_end
 -- with: list_conditions
 ORDER BY executions.execution_id DESC
@@ -113,22 +96,7 @@ WHERE executions.closed_at IS NOT NULL
     AND executions.closed_at >= :closed_from AND executions.closed_at < :closed_until
     AND executions.org = :org
     AND executions.execution_id < :before AND executions.execution_id >= :first_id
-    AND (:statuses IS NULL OR executions.status IN (SELECT value FROM json_each(:statuses)))
-    AND (:workflow IS NULL OR executions.workflow = :workflow)
-    AND (:workflow_id IS NULL OR executions.workflow_id = :workflow_id)
-    AND (:parent_id IS NULL OR executions.parent_id = :parent_id)
-    AND +executions.workflow_id >= :prefix AND +executions.workflow_id < :prefix_end
-    AND executions.created_at >= :created_from AND executions.created_at < :created_until
-    AND NOT EXISTS (
-        SELECT 1
-        FROM json_each(:metadata) AS asked
-        WHERE NOT EXISTS (
-            SELECT 1
-            FROM attributes
-            WHERE attributes.org = :org AND attributes.kind = 'metadata' AND attributes.name = asked.key
-                AND attributes.value = asked.value AND attributes.execution_id = executions.execution_id
-        )
-    )
+-- with: list_conditions
 ORDER BY executions.execution_id DESC
 LIMIT :limit;
 
@@ -140,11 +108,6 @@ CROSS JOIN executions ON executions.execution_id = attributes.execution_id
 WHERE attributes.org = :org AND attributes.kind = 'metadata' AND attributes.name = :name AND attributes.value = :value
     AND attributes.execution_id < :before AND attributes.execution_id >= :first_id
     AND executions.org = :org
-    AND (:statuses IS NULL OR executions.status IN (SELECT value FROM json_each(:statuses)))
-    AND (:workflow IS NULL OR executions.workflow = :workflow)
-    AND (:workflow_id IS NULL OR executions.workflow_id = :workflow_id)
-    AND (:parent_id IS NULL OR executions.parent_id = :parent_id)
-    AND +executions.workflow_id >= :prefix AND +executions.workflow_id < :prefix_end
 -- with: list_conditions
 ORDER BY attributes.execution_id DESC
 LIMIT :limit;
