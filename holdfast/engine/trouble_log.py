@@ -61,8 +61,8 @@ def log_failed(execution: Execution, failure: Failure, node: str) -> None:
     _write(_engine_log, logging.ERROR, "%s failed with %s%s", args, extra)
 
 
-def log_turn(execution: Execution, turn: Turn, node: str) -> None:
-    """What a turn met: its activities' failures, new attempts in place of lost ones, dead letters."""
+def log_activities(execution: Execution, turn: Turn, node: str) -> None:
+    """What a turn met of its activities: failures, and new attempts in place of lost ones."""
     for trouble in turn.troubles:
         match trouble:
             case ActivityEnded():
@@ -72,8 +72,15 @@ def log_turn(execution: Execution, turn: Turn, node: str) -> None:
             case AttemptTakenOver():
                 _log_taken_over(execution, trouble, node)
             case LetterDiscarded():
-                extra = tag_execution(LogEvent.DEAD_LETTER_DISCARDED, execution, node=node)
-                _write(_engine_log, logging.WARNING, _DISCARDED, (_name(execution), hide_values(trouble.reason)), extra)
+                pass  # see log_letters
+
+
+def log_letters(execution: Execution, turn: Turn, node: str) -> None:
+    """What a turn could not handle: dead letters, and those that are discarded."""
+    for trouble in turn.troubles:
+        if type(trouble) is LetterDiscarded:
+            extra = tag_execution(LogEvent.DEAD_LETTER_DISCARDED, execution, node=node)
+            _write(_engine_log, logging.WARNING, _DISCARDED, (_name(execution), hide_values(trouble.reason)), extra)
     for letter in turn.dead_letters:
         if letter.is_rejected and type(letter.envelope) is Signal:
             extra = tag_execution(LogEvent.SIGNAL_REJECTED, execution, node=node)

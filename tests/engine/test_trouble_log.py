@@ -133,6 +133,19 @@ async def test_O1_activity_that_fails_for_good_is_logged_with_its_attempt_and_no
     assert SECRET not in "".join(str(vars(one)) for one in caplog.records if one.name.startswith("holdfast"))
 
 
+async def test_O1_causes_are_logged_before_what_follows_from_them(
+    open_engine: OpenEngine, caplog: pytest.LogCaptureFixture
+) -> None:
+    engine = await open_engine(pay, charge)
+    handle = await engine.start(pay, SECRET, workflow_id="w")
+    await engine.clock.advance(seconds=5)
+    with pytest.raises(WorkflowFailed):
+        await handle.result()
+
+    events = [getattr(one, "event", None) for one in caplog.records if one.levelno >= logging.WARNING]
+    assert events == [LogEvent.ACTIVITY_ATTEMPT_FAILED, LogEvent.ACTIVITY_FAILED, LogEvent.EXECUTION_FAILED]
+
+
 @pytest.mark.parametrize("is_sync", [False, True])
 async def test_O1_trace_of_an_activity_begins_with_its_own_code(open_engine: OpenEngine, is_sync: bool) -> None:
     def fetch() -> None:

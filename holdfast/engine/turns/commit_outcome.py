@@ -250,14 +250,16 @@ def _answer(pending: PendingTurn, turn: Turn, index: int, request: Request, outc
 
 
 def log_troubles(outcome: CommitOutcome, node: str) -> None:
-    """Tell people in the log what a committed batch met; there is nothing to tell of most."""
+    """Tell people in the log what a committed batch met, causes first; there is nothing to tell of most."""
+    for execution, turn in outcome.troubled:
+        trouble_log.log_activities(execution, turn, node)
     for execution, closing in outcome.closed:
         if type(closing) is WorkflowFailed:
             trouble_log.log_failed(execution, closing.failure, node)
     for execution, failure in outcome.blocked:
         trouble_log.log_blocked(execution, failure, node)
     for execution, turn in outcome.troubled:
-        trouble_log.log_turn(execution, turn, node)
+        trouble_log.log_letters(execution, turn, node)
     for row in outcome.dead_letters:
         trouble_log.log_dead_letter(row, node)
     for row in outcome.discarded:
