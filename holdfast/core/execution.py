@@ -99,6 +99,8 @@ class Details(msgspec.Struct, omit_defaults=True, gc=False, forbid_unknown_field
     """The node that committed its last turn."""
     blocked_version: str | None = None
     """The version of the code that blocked it; empty if the code names none."""
+    blocked_at: Instant | None = None
+    """When it was blocked; None if it has taken a turn since, or a Holdfast blocked it that did not note the time."""
     pinned: bool = False
     """Whether only the version of the code with which it began may take its turns."""
     tries: int = 0
@@ -189,11 +191,13 @@ class Execution(msgspec.Struct, kw_only=True, gc=False):
         """Mark the execution as suspended: nothing is outstanding, it only waits."""
         self.status = next_status(self.status, Operation.SUSPEND)
         self.details.waiting = waiting
+        self.details.blocked_at = None
 
     def resume(self) -> None:
         """Mark the execution as running: something is outstanding again."""
         self.status = next_status(self.status, Operation.RESUME)
         self.details.waiting = None
+        self.details.blocked_at = None
 
     def finish(self, operation: Operation, now: Instant, error: Failure | None = None) -> None:
         """Close the execution as completed, failed, cancelled, terminated or continued; nothing is open in it any more."""
@@ -203,14 +207,20 @@ class Execution(msgspec.Struct, kw_only=True, gc=False):
         self.details.waiting = None
         self.details.attempts = {}
         self.details.last_error = error
+        self.details.blocked_at = None
         self.activities.clear()
         self.running.clear()
         self.timers.clear()
         self.children.clear()
         self.externals.clear()
 
-    def block(self, error: Failure, code_version: str) -> None:
-        """Let the execution take no more turns, because of this error; `code_version` is the version that failed."""
+    def block(self, error: Failure, code_version: str, now: Instant) -> None:
+        """Let the execution take no more turns, because of this error; `code_version` is the version that failed.
+
+        One that is tried again in vain is blocked since the first time.
+        """
+        if self.details.blocked_at is None:
+            self.details.blocked_at = now
         self.status = next_status(self.status, Operation.BLOCK)
         self.details.last_error = error
         self.details.blocked_version = code_version

@@ -88,6 +88,8 @@ class ExecutionInfo(msgspec.Struct, frozen=True, kw_only=True):
     """Of a run that failed: the execution id of the run that follows it, by the retry policy."""
     times_out_at: datetime | None = None
     """When it is closed as timed out, if it has an execution_timeout or a run_timeout."""
+    blocked_since: datetime | None = None
+    """When it was blocked, if it is; retries in vain do not change it. None also where an older Holdfast blocked it."""
     missing_definition: str | None = None
     """Why an open execution cannot go on: which workflow, in which version, no living node has. None: some node has it."""
     inbox: tuple[WaitingEnvelope, ...] = ()
@@ -214,6 +216,7 @@ def to_info(row: ExecutionRow, missing_definition: str | None = None) -> Executi
         attempt=1 if chain is None else chain.attempt,
         retried_as=details.retried_as,
         times_out_at=None if chain is None or chain.times_out_at is None else to_datetime(chain.times_out_at),
+        blocked_since=_find_blocked_since(status, details),
         missing_definition=missing_definition,
     )
 
@@ -224,6 +227,12 @@ def _find_waiting(row: ExecutionRow, status: Status, details: Details) -> Waitin
         return None if status is Status.BLOCKED else details.waiting
     is_offered = any(one.offered for one in details.attempts.values())
     return Waiting("activity") if row.nodes or is_offered else None
+
+
+def _find_blocked_since(status: Status, details: Details) -> datetime | None:
+    if status is not Status.BLOCKED or details.blocked_at is None:
+        return None
+    return to_datetime(details.blocked_at)
 
 
 def _describe_waiting(waiting: Waiting) -> str:

@@ -140,7 +140,8 @@ class Admission:
     def _block(self, turn: PendingTurn, row: ExecutionRow) -> None:
         """Block an execution that was tried too often; what it was to take stays in its inbox."""
         execution = from_row(row)
-        execution.block(make_block_reason(execution), self._services.routes.version_for(execution) or "")
+        version = self._services.routes.version_for(execution) or ""
+        execution.block(make_block_reason(execution), version, self._now)
         self._effects.park(turn, row.route)
         self._write(turn, execution, row)
 

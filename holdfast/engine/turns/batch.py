@@ -309,7 +309,8 @@ class Batch:
                 return
         pending.arrivals = [arrival for arrival in pending.arrivals if arrival.request in waiting]
         if is_try and details.tries >= self._services.config.max_lost:
-            execution.block(make_block_reason(execution), self._services.routes.version_for(execution) or "")
+            version = self._services.routes.version_for(execution) or ""
+            execution.block(make_block_reason(execution), version, self._now)
             self._effects.park(pending, row.route)
         self._effects.retries += pending.requests
         pending.clear()

@@ -288,13 +288,13 @@ class TurnTaker:
         self._block_row(pending, live.row, error, live.program.code_version)
 
     def _block_row(self, pending: PendingTurn, row: ExecutionRow, error: Failure, code_version: str) -> None:
-        execution = from_row(row)
-        execution.block(error, code_version)
+        execution, now = from_row(row), self._clock.now()
+        execution.block(error, code_version, now)
         expected = execution.state_version
         execution.state_version += 1
         blocked = LiveExecution(execution, NoProgram(), row, 0)
         write = TurnWrite(row=to_row(execution), expected_version=expected)
-        turn = Turn(execution, self._clock.now(), self._limits, blocked=error)
+        turn = Turn(execution, now, self._limits, blocked=error)
         self._effects.taken.append(TakenTurn(pending, blocked, turn, write))
         self._effects.park(pending, row.route)
 
