@@ -75,7 +75,8 @@ class ExecutionInfo(msgspec.Struct, frozen=True, kw_only=True):
     parent_execution_id: str | None
     continued_from: str | None
     nodes: tuple[str, ...]
-    """The nodes that run its activities."""
+    """The nodes that run its activities. Of those that other nodes took, since the node of the turn could not run them,
+    `query_status` fills it in, lists do not."""
     last_node: str
     """The node that committed its last turn."""
     history_bytes: int | None = None

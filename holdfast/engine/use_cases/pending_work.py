@@ -106,11 +106,17 @@ async def add_pending(
         history_bytes=opened.history_bytes,
         last_signal=_find_last_signal(info, opened.execution),
         waiting_until=info.waiting_until or _find_earliest(found),
+        nodes=_name_nodes(info, found),
     )
     if info.waiting_kind == "activity" and info.waiting_token is None and found.activities:
         first = found.activities[0]
         info = msgspec.structs.replace(info, waiting_token=f"{first.number}:{first.attempt}")
     return info
+
+
+def _name_nodes(info: ExecutionInfo, found: PendingWork) -> tuple[str, ...]:
+    """The nodes that run its activities: those that its row names, and those that took its offers, which it does not."""
+    return tuple(dict.fromkeys([*info.nodes, *(one.node for one in found.activities if one.node is not None)]))
 
 
 def _find_last_signal(info: ExecutionInfo, execution: Execution) -> SignalInfo | None:

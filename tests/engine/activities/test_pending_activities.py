@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 from collections.abc import Iterator
 
 import pytest
@@ -43,6 +44,17 @@ async def paint_on_gpu() -> str:
 @workflow
 async def wall(ctx: Context) -> str:
     return await ctx.run(paint)
+
+
+@activity
+async def sweep() -> str:
+    await DOOR.wait()
+    return "swept"
+
+
+@workflow
+async def house(ctx: Context) -> list[str]:
+    return list(await asyncio.gather(ctx.run(sweep), ctx.run(paint)))
 
 
 @workflow
@@ -96,6 +108,23 @@ async def test_O3_an_activity_that_no_living_node_has_is_told_as_such_until_one_
     assert found.node == "two"
     mine = await reaches(two, "w", ActivityState.RUNNING)
     assert mine.started_at is not None
+
+
+async def test_O3_the_nodes_of_an_execution_are_those_that_run_its_activities(cluster: Cluster) -> None:
+    one = await cluster.open("one", house, sweep)
+    two = await cluster.open("two", paint)
+    await one.start(house, workflow_id="w")
+    await eventually(lambda: DOOR.inside == 2)
+
+    told = [await engine.query_status("w") for engine in (one, two)]
+    assert [info.nodes for info in told] == [("one", "two")] * 2
+    for info in told:
+        assert info.pending is not None
+        assert {(found.name, found.node) for found in info.pending.activities} == {("sweep", "one"), ("paint", "two")}
+
+    DOOR.open()
+    await one.handle("w").result()
+    assert (await one.query_status("w")).nodes == ()
 
 
 async def test_O3_a_node_that_serves_another_queue_does_not_offer_it(cluster: Cluster) -> None:
