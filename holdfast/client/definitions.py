@@ -13,7 +13,7 @@ from holdfast.core.payloads import Payload
 from holdfast.core.retry import RetryPolicy
 from holdfast.core.routes import make_route
 from holdfast.engine.catalog import Catalog
-from holdfast.engine.use_cases.input_schemas import encode_arguments, find_schemas
+from holdfast.engine.use_cases.input_schemas import InputChecker, encode_arguments, find_checkers
 from holdfast.errors import UnknownWorkflow
 
 if TYPE_CHECKING:
@@ -47,12 +47,12 @@ class NamedWorkflow:
         name: str,
         version: str = "",
         function: Workflow[..., Any] | None = None,
-        schemas: Sequence[InputSchema] = (),
+        checkers: Sequence[InputChecker] = (),
     ) -> None:
         self.name = name
         self.version = version
         self._function = function
-        self._schemas = schemas
+        self._checkers = checkers
 
     @property
     def result_hint(self) -> Any:
@@ -63,7 +63,7 @@ class NamedWorkflow:
         """The arguments of a start as history records them. Raises InvalidArguments, EncodingError or PayloadTooLarge."""
         if self._function is not None:
             return self._function.encode_input(args, kwargs, limit)
-        return encode_arguments(self.name, self._schemas, (args, kwargs), limit)
+        return encode_arguments(self.name, self._checkers, (args, kwargs), limit)
 
     def routes(self, queue: str) -> Sequence[str]:
         """The route by which starts on a queue come to a node that has the workflow."""
@@ -93,7 +93,7 @@ class NamedWorkflows(Catalog):
 
     def __init__(self) -> None:
         super().__init__()
-        self._learnt: dict[tuple[str, str | None], tuple[float, list[InputSchema]]] = {}
+        self._learnt: dict[tuple[str, str | None], tuple[float, list[InputChecker]]] = {}
 
     async def learn(self, store: Store, clock: Clock, workflow: str, version: str | None, *, anew: bool = False) -> bool:
         """Ask which input schemas nodes announce of a workflow, unless that is known; whether the store was asked."""
@@ -103,10 +103,10 @@ class NamedWorkflows(Catalog):
         if found is not None and not anew and time.monotonic() < found[0]:
             return False
         check_identifier(workflow, "the name of a workflow")
-        schemas = await find_schemas(store, workflow, version, clock.now())
+        checkers = await find_checkers(store, workflow, version, clock.now())
         if len(self._learnt) >= _MOST_LEARNT:
             self._learnt.clear()
-        self._learnt[workflow, version] = time.monotonic() + LEARNT_FOR, schemas
+        self._learnt[workflow, version] = time.monotonic() + LEARNT_FOR, checkers
         return True
 
     def find(self, workflow: Workflow[..., Any] | str, version: str | None = None, org: str = DEFAULT_ORG) -> Definition:
@@ -120,5 +120,5 @@ class NamedWorkflows(Catalog):
                 f"Expected a workflow or the name of one, but got {getattr(workflow, '__name__', workflow)!r}. Decorate it "
                 "with @workflow, or pass its name."
             )
-        _, schemas = self._learnt.get((workflow, version), (0.0, ()))
-        return NamedWorkflow(check_identifier(workflow, "the name of a workflow"), version or "", schemas=schemas)
+        _, checkers = self._learnt.get((workflow, version), (0.0, ()))
+        return NamedWorkflow(check_identifier(workflow, "the name of a workflow"), version or "", checkers=checkers)

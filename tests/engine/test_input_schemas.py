@@ -15,9 +15,10 @@ from holdfast import Context, Engine, workflow
 from holdfast.core import codec
 from holdfast.core.envelopes import Start
 from holdfast.core.ids import make_execution_id
+from holdfast.core.input_schemas import InputSchema
 from holdfast.core.payloads import Payload
 from holdfast.core.routes import find_start_route
-from holdfast.engine.use_cases.input_schemas import check_input
+from holdfast.engine.use_cases.input_schemas import InputChecker, KeptCheckers, check_input, find_checkers
 from holdfast.errors import InvalidArguments, WorkflowFailed
 from holdfast.store.rows import InboxRow
 from tests.engine.support.cluster import Cluster
@@ -138,3 +139,24 @@ async def test_added_workflows_are_announced(engine: Engine) -> None:
 
     digests = engine._runtime._inputs.digests
     assert set(await engine.store.read_input_schemas(digests["buy"].values())) == set(digests["buy"].values())
+
+
+async def test_I4_a_schema_is_made_ready_once_and_for_all_threads(engine: Engine) -> None:
+    found = [await find_checkers(engine.store, "greet", None, engine.clock.now()) for _ in range(2)]
+    [first], [second] = found
+    assert first is second, "not read and compiled again for each start"
+
+    encoded = first.encode([{"name": "Ann", "age": 40}], {}, 1000)
+    assert await asyncio.to_thread(first.encode, [{"name": "Ann", "age": 40}], {}, 1000) == encoded
+    with pytest.raises(InvalidArguments, match="age"):
+        await asyncio.to_thread(first.encode, [{"name": "Ann"}], {}, 1000)
+
+
+def test_schemas_that_were_used_last_are_kept() -> None:
+    kept, checkers = KeptCheckers(2), [InputChecker(InputSchema(what=name, parameters=[])) for name in "abc"]
+    kept.keep("a", checkers[0])
+    kept.keep("b", checkers[1])
+    assert kept.find("a") is checkers[0]
+    kept.keep("c", checkers[2])
+
+    assert [kept.find(digest) for digest in "abc"] == [checkers[0], None, checkers[2]]

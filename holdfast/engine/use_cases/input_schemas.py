@@ -4,12 +4,16 @@ While versions of the code run side by side, nodes may announce different schema
 accepted. Where nobody announces one, everything is accepted, and the first turn fails the execution with the same message.
 On a database that one process owns, what the last owner announced counts: nobody is alive while others ask.
 Formats such as 'date-time' are not checked: types take more than they allow. That, too, the first turn tells.
+
+A digest stands for one schema for good, so what is made of a schema is kept by its digest, for the whole process: a start
+reads and compiles only what none before it did.
 """
 
 from __future__ import annotations
 
+import threading
 from collections.abc import Mapping, Sequence
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, Final
 
 import msgspec
 from jsonschema_rs import Draft202012Validator, ValidationError
@@ -25,7 +29,58 @@ if TYPE_CHECKING:
     from holdfast.store.contract import Store
     from holdfast.store.rows import NodeRow
 
-_LONGEST_SHOWN = 80
+_LONGEST_SHOWN: Final = 80
+_MOST_KEPT: Final = 256
+"""How many schemas are kept ready to check with: those that were used last."""
+
+
+class InputChecker:
+    """An input schema that is ready to check with: the validator of each parameter is made once, when it is first needed."""
+
+    __slots__ = ("_validators", "schema")
+
+    def __init__(self, schema: InputSchema) -> None:
+        self.schema = schema
+        self._validators: list[Draft202012Validator | None] | None = None
+
+    def encode(self, args: Sequence[Any], kwargs: Mapping[str, Any], limit: int) -> Payload:
+        """The arguments as history records them. Raises InvalidArguments, EncodingError or PayloadTooLarge."""
+        schema = self.schema
+        encoded = payloads.encode(_bind(schema, args, kwargs), schema.what, limit)
+        if self._validators is None:
+            self._validators = [_make_validator(one) for one in schema.parameters]
+        items = msgspec.json.decode(encoded.data)
+        for parameter, validator, item in zip(schema.parameters, self._validators, items, strict=True):
+            if validator is not None:
+                _check(validator, parameter, item, schema.what)
+        return encoded
+
+
+class KeptCheckers:
+    """Checkers by the digests of their schemas, those that were used last; for all threads."""
+
+    def __init__(self, most: int = _MOST_KEPT) -> None:
+        self._most = most
+        self._by_digest: dict[str, InputChecker] = {}
+        self._lock = threading.Lock()
+
+    def find(self, digest: str) -> InputChecker | None:
+        """The checker that is kept for a schema, if one is."""
+        with self._lock:
+            found = self._by_digest.pop(digest, None)
+            if found is not None:
+                self._by_digest[digest] = found  # the last one that was used
+            return found
+
+    def keep(self, digest: str, checker: InputChecker) -> None:
+        """Keep a checker, in place of the one that was not used for longest if there are too many."""
+        with self._lock:
+            self._by_digest[digest] = checker
+            while len(self._by_digest) > self._most:
+                del self._by_digest[next(iter(self._by_digest))]
+
+
+_KEPT: Final = KeptCheckers()
 
 
 async def check_input(
@@ -41,13 +96,13 @@ async def check_input(
 
     Raises InvalidArguments, EncodingError or PayloadTooLarge. Without `version`, the newest one of each node counts.
     """
-    schemas = await find_schemas(store, workflow, version, now)
-    return encode_arguments(workflow, schemas, arguments, limit)
+    checkers = await find_checkers(store, workflow, version, now)
+    return encode_arguments(workflow, checkers, arguments, limit)
 
 
 def encode_arguments(
     workflow: str,
-    schemas: Sequence[InputSchema],
+    checkers: Sequence[InputChecker],
     arguments: tuple[Sequence[Any], Mapping[str, Any]],
     limit: int,
 ) -> Payload:
@@ -56,7 +111,7 @@ def encode_arguments(
     Raises InvalidArguments, EncodingError or PayloadTooLarge.
     """
     args, kwargs = arguments
-    if not schemas:
+    if not checkers:
         if kwargs:
             raise InvalidArguments(
                 f"Expected to know the parameters of workflow '{workflow}', but no living node announces them. Pass the "
@@ -64,17 +119,17 @@ def encode_arguments(
             )
         return payloads.encode(list(args), f"workflow '{workflow}'", limit)
     refusal: InvalidArguments | None = None
-    for schema in schemas:
+    for checker in checkers:
         try:
-            return _encode(schema, args, kwargs, limit)
+            return checker.encode(args, kwargs, limit)
         except InvalidArguments as error:
             refusal = refusal or error
     assert refusal is not None  # noqa: S101 - each schema accepted or refused them
     raise refusal
 
 
-async def find_schemas(store: Store, workflow: str, version: str | None, now: Instant) -> list[InputSchema]:
-    """What the living nodes announce of a workflow, or the last owner did, each schema once."""
+async def find_checkers(store: Store, workflow: str, version: str | None, now: Instant) -> list[InputChecker]:
+    """What the living nodes announce of a workflow, or the last owner did, each schema once and ready to check with."""
     digests: dict[str, None] = {}
     for details in _list_announcing(await store.list_nodes(), now, is_exclusive=store.exclusive):
         announced = details.inputs.get(workflow, {})
@@ -82,11 +137,14 @@ async def find_schemas(store: Store, workflow: str, version: str | None, now: In
         wanted = known[-1] if version is None else version
         if wanted in announced:
             digests[announced[wanted]] = None
-    if not digests:
-        return []
-    bodies = await store.read_input_schemas(list(digests))
-    found = (decode_input_schema(bodies[digest]) for digest in digests if digest in bodies)
-    return [schema for schema in found if schema is not None]
+    ready = {digest: checker for digest in digests if (checker := _KEPT.find(digest)) is not None}
+    if missing := [digest for digest in digests if digest not in ready]:
+        for digest, body in (await store.read_input_schemas(missing)).items():
+            schema = decode_input_schema(body)
+            if schema is not None:
+                ready[digest] = InputChecker(schema)
+                _KEPT.keep(digest, ready[digest])
+    return [ready[digest] for digest in digests if digest in ready]
 
 
 def _list_announcing(rows: Sequence[NodeRow], now: Instant, *, is_exclusive: bool) -> list[NodeDetails]:
@@ -94,14 +152,6 @@ def _list_announcing(rows: Sequence[NodeRow], now: Instant, *, is_exclusive: boo
         return [read_details(max(rows, key=lambda row: (row.started_at, row.seen_at)))] if rows else []
     alive = (row for row in rows if to_node_info(row, now, has_ended=False).state is NodeState.ALIVE)
     return [read_details(row) for row in alive]
-
-
-def _encode(schema: InputSchema, args: Sequence[Any], kwargs: Mapping[str, Any], limit: int) -> Payload:
-    values = _bind(schema, args, kwargs)
-    encoded = payloads.encode(values, schema.what, limit)
-    for parameter, item in zip(schema.parameters, msgspec.json.decode(encoded.data), strict=True):
-        _check(parameter, item, schema.what)
-    return encoded
 
 
 def _bind(schema: InputSchema, args: Sequence[Any], kwargs: Mapping[str, Any]) -> list[Any]:
@@ -130,9 +180,16 @@ def _bind(schema: InputSchema, args: Sequence[Any], kwargs: Mapping[str, Any]) -
     return [given[name] for name in names]
 
 
-def _check(parameter: ParameterSchema, item: Any, what: str) -> None:
+def _make_validator(parameter: ParameterSchema) -> Draft202012Validator | None:
     try:
-        Draft202012Validator(parameter.schema).validate(item)
+        return Draft202012Validator(parameter.schema)
+    except ValueError:
+        return None  # the schema itself cannot be used: the first turn tells
+
+
+def _check(validator: Draft202012Validator, parameter: ParameterSchema, item: Any, what: str) -> None:
+    try:
+        validator.validate(item)
     except ValidationError as error:
         text = msgspec.json.encode(item).decode()
         shown = text if len(text) <= _LONGEST_SHOWN else text[:_LONGEST_SHOWN] + "…"
