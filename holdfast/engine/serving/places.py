@@ -30,26 +30,26 @@ _NOBODY: Final = -1
 """Who is at the other end of a socket that is not connected."""
 BACKLOG: Final = 1_024
 """How many connections wait to be taken, while the engine is busy, before the system turns others away."""
-_OWN_SOCKETS: Final[set[int]] = set()
+_OWN_SOCKETS: Final[set[socket.socket]] = set()
 """Sockets on which this process listens or is called. A forked child must not keep them: clients would not notice when its
-parent is gone."""
+parent is gone. Sockets, not their numbers: the number of one that was closed belongs to the next file that is opened."""
 
 
 def _close_inherited() -> None:
-    for fd in _OWN_SOCKETS:
-        os.close(fd)
+    for sock in _OWN_SOCKETS:
+        if (fd := sock.fileno()) >= 0:
+            os.close(fd)
     _OWN_SOCKETS.clear()
 
 
 @contextmanager
 def kept_from_children(sock: socket.socket) -> Iterator[None]:
-    """While this lasts, a forked child closes its copy of a socket."""
-    fd = sock.fileno()
-    _OWN_SOCKETS.add(fd)
+    """While this lasts and the socket is open, a forked child closes its copy of it."""
+    _OWN_SOCKETS.add(sock)
     try:
         yield
     finally:
-        _OWN_SOCKETS.discard(fd)
+        _OWN_SOCKETS.discard(sock)
 
 
 if hasattr(os, "register_at_fork"):
@@ -65,12 +65,11 @@ class ListeningPlace:
         self.token = token
         """What clients have to know; empty where the system keeps others out."""
         self._folder = folder
-        self._fd = listener.fileno()
-        _OWN_SOCKETS.add(self._fd)
+        _OWN_SOCKETS.add(listener)
 
     def close(self) -> None:
         """Listen no longer, and remove the folder. Idempotent; never raises."""
-        _OWN_SOCKETS.discard(self._fd)
+        _OWN_SOCKETS.discard(self.listener)
         self.listener.close()
         remove_folder(self._folder)
 

@@ -76,10 +76,18 @@ def list_verbs(verbs: Verbs) -> dict[str, Verb]:
 class ClientServer:
     """Serves the verbs to clients on this machine, at a place that is announced beside the database."""
 
-    def __init__(self, verbs: Mapping[str, Verb], longest_payload: int, *, prefers_unix: bool = HAS_UNIX_SOCKETS) -> None:
+    def __init__(
+        self,
+        verbs: Mapping[str, Verb],
+        longest_payload: int,
+        *,
+        prefers_unix: bool = HAS_UNIX_SOCKETS,
+        stalled: float = STALLED,
+    ) -> None:
         self._verbs = verbs
         self._longest = longest_payload + 1024 * 1024
         self._prefers_unix = prefers_unix
+        self._stalled = stalled
         self._place: ListeningPlace | None = None
         self._server: asyncio.Server | None = None
         self._connections: set[_Connection] = set()
@@ -117,7 +125,7 @@ class ClientServer:
 
     async def _serve(self, reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
         token = "" if self._place is None else self._place.token
-        connection = _Connection(reader, writer, self._verbs, self._longest)
+        connection = _Connection(reader, writer, self._verbs, self._longest, self._stalled)
         self._connections.add(connection)
         try:
             sock: socket.socket = writer.get_extra_info("socket")
@@ -138,12 +146,18 @@ class _Connection:
     """One client's connection: reads its calls, runs them, and writes their answers."""
 
     def __init__(
-        self, reader: asyncio.StreamReader, writer: asyncio.StreamWriter, verbs: Mapping[str, Verb], longest: int
+        self,
+        reader: asyncio.StreamReader,
+        writer: asyncio.StreamWriter,
+        verbs: Mapping[str, Verb],
+        longest: int,
+        stalled: float,
     ) -> None:
         self._reader = reader
         self._writer = writer
         self._verbs = verbs
         self._longest = longest
+        self._stalled = stalled
         self._calls: dict[int, asyncio.Task[None]] = {}
         self._waits: set[int] = set()
         self._room = asyncio.Semaphore(MOST_CALLS)
@@ -202,6 +216,8 @@ class _Connection:
         try:
             while (frame := await read_frame(self._reader, self._longest)) is not None:
                 await self._take(frame)
+                if self._writer.transport.is_closing():
+                    return  # it was cut off: what it sent and nobody has read yet is not begun
         except (MalformedFrame, msgspec.MsgspecError, UnicodeDecodeError, RecursionError) as error:
             self.refuse(f"what the client sent cannot be read: {error}")
 
@@ -272,7 +288,9 @@ class _Connection:
         """Write an answer, part by part, each as soon as the client has taken what was written before."""
         try:
             for frame in frames:
-                async with self._writing, asyncio.timeout(STALLED):
+                async with self._writing, asyncio.timeout(self._stalled):
+                    if self._writer.transport.is_closing():
+                        return  # it is gone, or was cut off: asyncio would log each frame that is written to it
                     self._writer.write(frame)
                     await self._writer.drain()
         except TimeoutError:
@@ -292,9 +310,11 @@ class _Connection:
         self._writer.close()
 
     async def end(self) -> None:
-        """The client is gone, or is to go: nobody waits any more."""
+        """The client is gone, or is to go: nobody waits any more. One that only sends no more gets the answers due soon."""
         for number in list(self._waits):
             self._calls[number].cancel()
+        if self._calls and not self._writer.transport.is_closing():
+            await asyncio.wait(list(self._calls.values()), timeout=1.0)
         try:
             async with asyncio.timeout(1.0):
                 await self._writer.drain()
