@@ -20,6 +20,7 @@ from holdfast.engine.handles import SignalResponse, SignalWithStartResponse, Wor
 from holdfast.engine.nodes.roster import NodeInfo
 from holdfast.engine.runtime import Runtime
 from holdfast.engine.use_cases.backlogs import QueueBacklog
+from holdfast.engine.use_cases.dead_letters import check_ids
 from holdfast.engine.use_cases.delivery import Delivery, choose_target
 from holdfast.engine.use_cases.queries import Queries
 from holdfast.engine.use_cases.result_waits import ResultWaits
@@ -357,8 +358,9 @@ class EngineVerbs:
         Calls with the same `request_id` in an org are one call: each gets the answer of the first.
         """
         self._check_open()
+        letters = check_ids(org, ids)
         call = self._delivery.make_call(org, "requeue_dead_letters", request_id)
-        count = await self.store.requeue_dead_letters(org, ids, self.clock.now(), call)
+        count = await self.store.requeue_dead_letters(org, letters, self.clock.now(), call)
         self._runtime.on_put()
         return count
 
@@ -368,5 +370,5 @@ class EngineVerbs:
         """Delete dead letters. Returns how many of the ids there were. `request_id` as in `requeue_dead_letters`."""
         self._check_open()
         return await self.store.discard_dead_letters(
-            org, ids, self._delivery.make_call(org, "discard_dead_letters", request_id)
+            org, check_ids(org, ids), self._delivery.make_call(org, "discard_dead_letters", request_id)
         )

@@ -27,6 +27,7 @@ from typing import TYPE_CHECKING, Any, Final
 import msgspec
 
 from holdfast.core import codec
+from holdfast.core.instants import to_micros
 from holdfast.engine.handles import WorkflowHandle
 from holdfast.engine.serving.frames import (
     LONGEST_HELLO,
@@ -61,7 +62,7 @@ GREETING_TIME: Final = 10.0
 """Seconds within which a client has to have said who it is."""
 STALLED: Final = 60.0
 """Seconds after which a client that reads no answer is cut off."""
-WAIT_VERBS: Final = frozenset({"wait_for_ending"})
+WAIT_VERBS: Final = frozenset({"wait_for_ending", "wait_for_result"})
 """Verbs that wait for something to happen: they end when their client goes away."""
 
 Verb = Callable[..., Awaitable[Any]]
@@ -269,7 +270,7 @@ class _Connection:
             )
         payloads: Any = call.payloads
         positional = [*call.positional, *(payloads or ())]
-        lengths = {name: timedelta(seconds=value) for name, value in call.seconds.items()}
+        lengths = {name: _read_length(name, value) for name, value in call.seconds.items()}
         named = {**call.named, **call.times, **lengths}
         if call.retry is not None:
             named["retry"] = call.retry
@@ -321,6 +322,15 @@ class _Connection:
         except (TimeoutError, OSError):
             pass
         self._writer.close()
+
+
+def _read_length(name: str, seconds: float) -> timedelta:
+    """A length of time as it travels. Those that are negative or too long are refused by the verb, with the same error."""
+    try:
+        return timedelta(seconds=seconds)
+    except (OverflowError, ValueError):
+        to_micros(seconds, f"{name}=…")
+        raise
 
 
 def _make_answer(number: int, body: bytes) -> list[bytes]:

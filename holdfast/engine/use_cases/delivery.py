@@ -242,6 +242,9 @@ class Delivery:
 
     async def find_started(self, org: str, workflow_id: str, execution_id: str, verb: str) -> ExecutionRow:
         """What became of a start that came by a user's transaction: its execution, or the one that was open already."""
+        check_identifier(org, "the org")
+        check_identifier(workflow_id, "the workflow id")
+        check_identifier(execution_id, "the id of an execution")
         await self._send(WorkflowIdLookup(org, workflow_id))
         row = await self._store.find_execution(org, execution_id) or await self._store.find_latest(org, workflow_id)
         if row is None:

@@ -10,6 +10,7 @@ from holdfast.engine.nodes.roster import NodeInfo, list_nodes
 from holdfast.engine.results import Ending, find_following, read_closing
 from holdfast.engine.rows import to_turns
 from holdfast.engine.use_cases.backlogs import QueueBacklog, read_backlog
+from holdfast.engine.use_cases.dead_letters import check_page
 from holdfast.engine.use_cases.inboxes import add_inbox, may_be_stuck
 from holdfast.engine.use_cases.missing_definitions import find_missing
 from holdfast.engine.use_cases.pending_work import ThisNode, add_pending
@@ -84,6 +85,7 @@ class Queries:
 
     async def dead_letters(self, org: str, limit: int, after: int) -> builtins.list[DeadLetter]:
         """Envelopes that could not be handled, with the reasons, oldest first."""
+        check_page(org, limit, after)
         return [to_dead_letter(row) for row in await self._store.list_dead_letters(org, limit, after)]
 
     async def _to_infos(self, rows: Sequence[ExecutionRow]) -> builtins.list[ExecutionInfo]:

@@ -9,6 +9,7 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, Final, Protocol, get_args
 
 from holdfast.core import events
+from holdfast.core.ids import check_identifier
 from holdfast.core.instants import SECOND, Duration, Micros, to_micros
 from holdfast.core.lifecycle import Status
 from holdfast.core.options import OnBlocked
@@ -71,6 +72,8 @@ class ResultWaits:
     ) -> Ending:
         """How an execution, or the last run of its chain, ended, once it has. Raises ResultTimedOut or ExecutionBlocked."""
         check_on_blocked(on_blocked)
+        check_identifier(org, "the org")
+        check_identifier(target, "the id of an execution")
         wait = _Wait(org, target, self._deps.node, raises=on_blocked == "raise")
         if timeout is None:
             return await self._follow(wait)
