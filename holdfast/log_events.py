@@ -38,6 +38,7 @@ class LogEvent(StrEnum):
 
     # --- calls of other processes ---
     CLIENTS_NOT_SERVED = "clients_not_served"
+    SOCKET_REPLACED = "socket_replaced"
     CLIENT_CUT_OFF = "client_cut_off"
     CLIENT_CALL_FAILED = "client_call_failed"
 

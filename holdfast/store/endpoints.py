@@ -32,6 +32,10 @@ class OwnedStore(Protocol):
         """Write beside the file where this process takes calls; until it lets the file go. The store must be open."""
         ...
 
+    def keep_announced(self) -> None:
+        """Write it again if somebody removed what was written. Never raises: it is tried again."""
+        ...
+
     def find_left_endpoint(self) -> Endpoint | None:
         """Where the owner before this one took calls, if it ended without tidying up."""
         ...

@@ -65,7 +65,17 @@ class ListeningPlace:
         self.token = token
         """What clients have to know; empty where the system keeps others out."""
         self._folder = folder
+        self._file = Path(endpoint.socket or endpoint.token_file)
+        self._made = self._file.lstat()
         _OWN_SOCKETS.add(listener)
+
+    @property
+    def is_there(self) -> bool:
+        """Whether clients find the place: programs that tidy up temporary folders may have removed it."""
+        try:
+            return os.path.samestat(self._made, self._file.lstat())
+        except OSError:
+            return False
 
     def close(self) -> None:
         """Listen no longer, and remove the folder. Idempotent; never raises."""

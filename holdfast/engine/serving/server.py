@@ -11,6 +11,9 @@ which they came, so signals of one client keep their order. What one client does
   error and ends its connection, and no other.
 - Answers are written one part at a time; a client that reads none of them for `STALLED` seconds is cut off.
 
+Programs that tidy up temporary folders may remove the socket while the engine lives. It is looked for every `LOOK_INTERVAL`
+seconds; if it is gone, there is another at a new place, which is announced. Connections that are there stay.
+
 When a client goes away its waits end. Other calls go on: they were accepted, and may be half done.
 """
 
@@ -62,6 +65,10 @@ GREETING_TIME: Final = 10.0
 """Seconds within which a client has to have said who it is."""
 STALLED: Final = 60.0
 """Seconds after which a client that reads no answer is cut off."""
+LOOK_INTERVAL: Final = 2.0
+"""Seconds between two looks whether the socket is still there."""
+LONGEST_LOOK_INTERVAL: Final = 60.0
+"""The same, while there is no place for another."""
 WAIT_VERBS: Final = frozenset({"wait_for_ending", "wait_for_result"})
 """Verbs that wait for something to happen: they end when their client goes away."""
 
@@ -84,17 +91,24 @@ class ClientServer:
         *,
         prefers_unix: bool = HAS_UNIX_SOCKETS,
         stalled: float = STALLED,
+        look_interval: float = LOOK_INTERVAL,
     ) -> None:
         self._verbs = verbs
         self._longest = longest_payload + 1024 * 1024
         self._prefers_unix = prefers_unix
         self._stalled = stalled
+        self._look_interval = look_interval
+        self._looking: asyncio.Task[None] | None = None
         self._place: ListeningPlace | None = None
         self._server: asyncio.Server | None = None
         self._connections: set[_Connection] = set()
 
     async def open(self, store: OwnedStore) -> None:
         """Begin to take calls. If there is no place for it, the log says so, and the engine goes on without clients."""
+        if await self._listen(store):
+            self._looking = asyncio.get_running_loop().create_task(self._keep_place(store), name="holdfast-serving")
+
+    async def _listen(self, store: OwnedStore) -> bool:
         try:
             self._place = open_place(prefers_unix=self._prefers_unix)
             self._server = await asyncio.start_server(
@@ -108,12 +122,38 @@ class ClientServer:
                 error,
                 extra=tag(LogEvent.CLIENTS_NOT_SERVED),
             )
-            self.stop()
+            self._leave_place()
+            return False
+        return True
+
+    async def _keep_place(self, store: OwnedStore) -> None:
+        """See to it that clients find this process, though others tidy up temporary folders: one look at two files."""
+        pause = self._look_interval
+        while True:
+            await asyncio.sleep(pause)
+            store.keep_announced()
+            if self._place is not None and self._place.is_there:
+                continue
+            self._leave_place()
+            is_back = await self._listen(store)
+            pause = self._look_interval if is_back else min(2 * pause, LONGEST_LOOK_INTERVAL)
+            if is_back:
+                log.warning(
+                    "the socket by which other processes reach '%s' was removed: there is another one now",
+                    store.path,
+                    extra=tag(LogEvent.SOCKET_REPLACED),
+                )
 
     def stop(self) -> None:
         """Take no more connections. Those that are there get answers until `close`."""
+        if self._looking is not None:
+            self._looking.cancel()
+        self._leave_place()
+
+    def _leave_place(self) -> None:
         if self._server is not None:
             self._server.close()
+            self._server = None
         if self._place is not None:
             self._place.close()
             self._place = None

@@ -69,6 +69,8 @@ class Ownership:
         self._file = database.with_name(database.name + ".owner")
         self._fd: int | None = None
         self._owner: Owner | None = None
+        self._announced_for: os.stat_result | None = None
+        """The database file beside which it is written where calls are taken."""
         self.before: Owner | None = None
         """The owner before this one, if it ended without letting go."""
 
@@ -109,8 +111,35 @@ class Ownership:
         self._owner = msgspec.structs.replace(self._owner, endpoint=endpoint)
         try:
             self._write(self._fd, self._owner)
+            self._announced_for = self._database.stat()
         except OSError as error:
             raise translate_os(error, "write into", self._file) from error
+
+    def restore(self) -> None:
+        """Write anew who owns the database if somebody removed that, and lock it. Never raises.
+
+        Not where the database itself is gone or another by now: its folder may have been renamed. Nor if another process
+        has become the owner meanwhile.
+        """
+        if self._fd is None or self._owner is None or self._announced_for is None or self._is_current(self._fd):
+            return
+        try:
+            if not os.path.samestat(self._announced_for, self._database.stat()):
+                return
+            fd = os.open(self._file, os.O_RDWR | os.O_CREAT | os.O_EXCL, 0o644)
+        except OSError:
+            return
+        try:
+            _lock(fd)
+            self._owner = msgspec.structs.replace(self._owner, file=_name_file(fd))
+            self._write(fd, self._owner)
+        except OSError:
+            os.close(fd)
+            return
+        former, self._fd = self._fd, fd
+        _HELD.add(fd)
+        _HELD.discard(former)
+        os.close(former)
 
     @staticmethod
     def _write(fd: int, owner: Owner) -> None:

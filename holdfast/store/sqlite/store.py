@@ -155,6 +155,10 @@ class SqliteStore:
         self._require_writer()
         self._ownership.announce(endpoint)
 
+    def keep_announced(self) -> None:
+        """Write it again if somebody removed what was written; see `OwnedStore`."""
+        self._ownership.restore()
+
     def find_left_endpoint(self) -> Endpoint | None:
         """Where the owner before this one took calls, if it ended without tidying up; see `OwnedStore`."""
         return None if self._ownership.before is None else self._ownership.before.endpoint
