@@ -27,7 +27,7 @@ from holdfast.engine.config import (
 )
 from holdfast.engine.encoded_store import find_bare_store, put_codec_before
 from holdfast.engine.engine_verbs import EngineVerbs
-from holdfast.engine.leftovers import note_open, warn_unclosed
+from holdfast.engine.leftovers import let_go_of_files, note_open, warn_unclosed
 from holdfast.engine.loop_calls import call_in_loop
 from holdfast.engine.payload_codecs import PayloadCodec, check_codec
 from holdfast.engine.requests import AnyRequest
@@ -177,9 +177,12 @@ class Engine(EngineVerbs):
                 "engine within main()."
             )
         self._loop = loop
+        bare = find_bare_store(self.store)
+        if isinstance(bare, OwnedStore):
+            let_go_of_files()
         self.recovery_report = await self._runtime.open()
         note_open(self)
-        if isinstance(bare := find_bare_store(self.store), OwnedStore):
+        if isinstance(bare, OwnedStore):
             await self._serve(bare)
         return self.recovery_report
 
@@ -280,7 +283,19 @@ class Engine(EngineVerbs):
 
     def __del__(self) -> None:
         if getattr(self, "_loop", None) is not None and self.is_open:
+            self._let_go_of_file()
             warn_unclosed(self)
+
+    def _let_go_of_file(self) -> None:
+        """Give back the file that an engine owns which can be used no more: its loop was closed, or nobody has it.
+
+        As the end of its process would, so that the next engine may have it. Not in a forked child: its parent owns it.
+        """
+        bare = find_bare_store(self.store)
+        if self._loop is not None and not self._loop.is_running() and isinstance(bare, OwnedStore) and bare.is_owned:
+            if self._server is not None:
+                self._server.leave()
+            bare.abandon()
 
     @property
     def loop(self) -> asyncio.AbstractEventLoop:

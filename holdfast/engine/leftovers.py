@@ -5,6 +5,7 @@ from __future__ import annotations
 import atexit
 import logging
 import warnings
+from asyncio import AbstractEventLoop
 from typing import Final, Protocol
 from weakref import WeakSet
 
@@ -24,6 +25,15 @@ class Closable(Protocol):
     @property
     def is_open(self) -> bool:
         """Whether it has not been shut down yet."""
+        ...
+
+    @property
+    def loop(self) -> AbstractEventLoop:
+        """The event loop in which it was opened."""
+        ...
+
+    def _let_go_of_file(self) -> None:
+        """Give back the file that it owns, if there is one."""
         ...
 
 
@@ -49,6 +59,13 @@ def warn_unclosed(engine: Closable) -> None:
         stacklevel=3,
         source=engine,
     )
+
+
+def let_go_of_files() -> None:
+    """Make engines whose loops were closed without shutting them down let go of their files: they can be used no more."""
+    for engine in list(_opened):
+        if engine.is_open and engine.loop.is_closed():
+            engine._let_go_of_file()
 
 
 @atexit.register

@@ -28,6 +28,15 @@ class OwnedStore(Protocol):
         """The path of the database file."""
         ...
 
+    @property
+    def is_owned(self) -> bool:
+        """Whether this process owns the file by this store. A forked child of it does not."""
+        ...
+
+    def abandon(self) -> None:
+        """Let go at once, as the end of the process would: nothing is waited for."""
+        ...
+
     def announce(self, endpoint: Endpoint) -> None:
         """Write beside the file where this process takes calls; until it lets the file go. The store must be open."""
         ...

@@ -5,18 +5,21 @@ from __future__ import annotations
 import asyncio
 import gc
 import inspect
+import os
 import subprocess
 import sys
 import threading
 import weakref
 from collections.abc import Awaitable, Callable, Mapping
+from pathlib import Path
 from typing import Any, Final
 
 import pytest
 
 from holdfast import Context, Engine, workflow
 from holdfast.engine.handles import WorkflowHandle
-from holdfast.errors import EngineClosed, StoreUnavailable, WrongEventLoop
+from holdfast.errors import EngineClosed, StoreOwned, StoreUnavailable, WrongEventLoop
+from holdfast.store.sqlite.ownership import read_owner
 from tests.eventually import eventually_blocking
 
 
@@ -147,6 +150,82 @@ def test_engine_that_was_opened_in_a_loop_that_has_ended_says_so_and_python_warn
 
     with pytest.warns(ResourceWarning, match=r"^unclosed engine, node .*: it was not shut down before its event loop ended"):
         eventually_blocking(lambda: gc.collect() >= 0 and left() is None)
+
+
+async def leave_open(engine: Engine) -> None:
+    await engine.open()
+    await engine.start(order, workflow_id="w")
+
+
+async def go_on(url: str) -> Any:
+    async with Engine(url, workflows=[order]) as engine:
+        return await engine.handle("w").result()
+
+
+def open_twice(url: str) -> weakref.ref[Engine]:
+    """Open an engine in a loop that ends, keep it, and go on with another. What is left of the first."""
+    kept = Engine(url, workflows=[order])
+    asyncio.run(leave_open(kept))
+    left = read_owner(kept.store.path)  # type: ignore[attr-defined]  # of a file
+    assert asyncio.run(go_on(url)) == "done"
+    assert left is not None
+    assert left.endpoint is not None
+    assert not Path(left.endpoint.socket).parent.exists()
+    return weakref.ref(kept)
+
+
+def test_a_file_of_an_engine_whose_loop_ended_without_a_shutdown_can_be_opened_again(tmp_path: Path) -> None:
+    left = open_twice(f"sqlite:///{tmp_path / 'app.db'}")
+
+    assert list(tmp_path.glob("app.db.owner*")) == []
+    with pytest.warns(ResourceWarning, match="unclosed engine"):
+        eventually_blocking(lambda: gc.collect() >= 0 and left() is None)
+
+
+def test_a_file_is_given_back_by_an_engine_that_is_collected(tmp_path: Path) -> None:
+    engine = Engine(f"sqlite:///{tmp_path / 'app.db'}", workflows=[order])
+    asyncio.run(leave_open(engine))
+    left = weakref.ref(engine)
+
+    del engine
+    with pytest.warns(ResourceWarning, match="unclosed engine"):
+        eventually_blocking(lambda: gc.collect() >= 0 and left() is None)
+
+    assert list(tmp_path.glob("app.db.owner*")) == []
+
+
+async def test_a_file_whose_engine_is_open_in_this_process_is_refused_with_the_remedy(tmp_path: Path) -> None:
+    url = f"sqlite:///{tmp_path / 'app.db'}"
+    async with Engine(url):
+        with pytest.raises(StoreOwned, match=r"another store in this very process .* or shut it down first"):
+            await Engine(url).open()
+
+
+@pytest.mark.skipif(not hasattr(os, "fork"), reason="there is no fork")
+def test_a_forked_child_that_drops_an_engine_leaves_the_file_to_its_parent(tmp_path: Path) -> None:
+    program = """
+import asyncio, gc, os, sys, warnings
+from holdfast import Engine
+from holdfast.store.sqlite.ownership import read_owner
+from pathlib import Path
+
+warnings.simplefilter("ignore")
+engines = [Engine("sqlite:///app.db")]
+async def main() -> None:
+    await engines[0].open()
+asyncio.run(main())
+child = os.fork()
+if not child:
+    engines.clear()
+    gc.collect()
+    os._exit(0)
+os.waitpid(child, 0)
+owner = read_owner(Path("app.db"))
+print(owner.pid == os.getpid(), Path(owner.endpoint.socket).exists())
+"""
+    done = subprocess.run([sys.executable, "-c", program], cwd=tmp_path, capture_output=True, text=True, check=True)
+
+    assert done.stdout.split() == ["True", "True"], done.stderr
 
 
 def test_open_without_a_loop_says_so() -> None:

@@ -158,6 +158,12 @@ class ClientServer:
             self._place.close()
             self._place = None
 
+    def leave(self) -> None:
+        """Listen no longer, although the loop is gone: whoever is connected finds nobody there."""
+        if self._place is not None:
+            self._place.close()
+            self._place = None
+
     async def close(self) -> None:
         """End all connections, after the answers that are due."""
         self.stop()

@@ -104,6 +104,11 @@ class Ownership:
             self.give_up()
             raise translate_os(error, "become the owner of", self._database) from error
 
+    @property
+    def is_held(self) -> bool:
+        """Whether this process owns the database by this. A forked child does not."""
+        return self._fd in _HELD
+
     def announce(self, endpoint: Endpoint) -> None:
         """Tell others where this process takes calls. Who reads half of it finds no owner, and looks again."""
         if self._fd is None or self._owner is None:
@@ -167,10 +172,14 @@ class Ownership:
             return False
 
     def _refusal(self, owner: Owner | None) -> StoreOwned:
+        if owner is not None and owner.pid == os.getpid() and owner.host == socket.gethostname():
+            return StoreOwned(
+                f"Expected to own the database '{self._database}', but another store in this very process (process "
+                f"{owner.pid} on host '{owner.host}', since {owner.since}) owns it. Use the engine that is open; or shut it "
+                "down first, in its own event loop: by `async with Engine(…)`, or by `await engine.shutdown()`."
+            )
         if owner is None:
             name = "another process"
-        elif owner.pid == os.getpid() and owner.host == socket.gethostname():
-            name = f"another store in this very process (process {owner.pid} on host '{owner.host}', since {owner.since})"
         else:
             name = f"process {owner.pid} on host '{owner.host}' (since {owner.since})"
         return StoreOwned(

@@ -144,11 +144,18 @@ class SqliteStore:
             self._ownership.give_up()
 
     def abandon(self) -> None:
-        """Let go at once, as the end of the process would: nothing is waited for. For simulations."""
+        """Let go at once, as the end of the process would: nothing is waited for. See `OwnedStore`."""
         self._writer = None
-        self._connections.close()
-        self._in_flight.abandon()
-        self._ownership.give_up()
+        try:
+            self._connections.close()
+            self._in_flight.abandon()
+        finally:
+            self._ownership.give_up()
+
+    @property
+    def is_owned(self) -> bool:
+        """Whether this process owns the file by this store; see `OwnedStore`."""
+        return self._ownership.is_held
 
     def announce(self, endpoint: Endpoint) -> None:
         """Write beside the file where this process takes calls; see `OwnedStore`."""
