@@ -40,9 +40,9 @@ class PayloadCodec(Protocol):
     Both methods return as many payloads as they are given, in the same order. They are called once for all payloads of a
     transaction, and may wait for others, such as a key service: the transaction waits with them, so keep it short.
 
-    CodecError says that a payload cannot be encoded or decoded, now or later: an execution that writes it, or needs its
-    value, is blocked with the message. Any other exception is taken for an outage, as of a key service: nothing is stored,
-    and the transaction is tried again.
+    CodecError says that a payload cannot be encoded or decoded: an execution that writes it is blocked with the message,
+    and one that needs its value is left to other nodes, and looked at again every 30 seconds. Any other exception is taken
+    for an outage, as of a key service: nothing is stored, and the transaction is tried again.
     """
 
     async def encode(self, payloads: Sequence[EncodedPayload], org: str) -> Sequence[EncodedPayload]:

@@ -26,7 +26,7 @@ from holdfast import WorkflowFailed
 from holdfast.core.codec import decode_envelope
 from holdfast.core.envelopes import Signal
 from holdfast.core.instants import SECOND
-from holdfast.engine.turns.pump import UNSKIP_INTERVAL
+from holdfast.engine.turns.batch_runner import UNSKIP_INTERVAL
 from holdfast.engine.turns.watchdog import EXIT_CODE
 from tests.eventually import eventually
 from tests.faults import poisons

@@ -39,6 +39,8 @@ log = logging.getLogger("holdfast.engine")
 
 LONGEST_BACKOFF: Final = SECOND // 20
 """The longest pause of a worker before it tries again what other nodes or workers hold."""
+UNSKIP_INTERVAL: Final = 30 * SECOND
+"""How long executions are left out of claims before they are looked at again."""
 
 
 class BatchRunner:
@@ -219,6 +221,8 @@ class BatchRunner:
         """Leave out of claims what only a newer Holdfast can read; the log says so, once for each."""
         self.skip.update(newer.executions)
         self.skip_workflow_ids.update(newer.workflow_ids)
+        if self._services.store.exclusive:  # a codec may get the key that it lacks, and no heartbeat lets us look again
+            self.parked_deadlines.note(dict.fromkeys(newer.executions, self._services.clock.now() + UNSKIP_INTERVAL))
         for execution_id, reason in newer.executions.items():
             if execution_id not in self._reported:
                 self._reported.add(execution_id)

@@ -14,25 +14,29 @@ if TYPE_CHECKING:
 
 
 class ParkedDeadlines:
-    """Rings once for each parked execution, when it times out. `unskip` lets it be found by the next claim."""
+    """Rings once for each parked execution, when it times out or is to be looked at. The next claim finds it by `unskip`."""
 
     def __init__(self, clock: Clock, unskip: Callable[[Collection[str]], None]) -> None:
         self._clock = clock
         self._unskip = unskip
-        self._alarms: dict[str, Alarm] = {}
+        self._alarms: dict[str, tuple[Instant, Alarm]] = {}
 
     def note(self, deadlines: Mapping[str, Instant]) -> None:
         """Ring for these executions, unless that is arranged already: what is parked may be so again and again."""
         now = self._clock.now()
         for execution_id, deadline in deadlines.items():
-            if execution_id not in self._alarms:
-                ring = functools.partial(self._ring, execution_id)
-                # One that is due and was parked all the same waits for another node, which tries it: not in circles.
-                self._alarms[execution_id] = self._clock.call_at(deadline if deadline > now else now + SECOND, ring)
+            # One that is due and was parked all the same waits for another node, which tries it: not in circles.
+            when = deadline if deadline > now else now + SECOND
+            if execution_id in self._alarms:
+                earlier, alarm = self._alarms[execution_id]
+                if earlier <= when:
+                    continue
+                alarm.cancel()  # what is parked again is noted again
+            self._alarms[execution_id] = when, self._clock.call_at(when, functools.partial(self._ring, execution_id))
 
     def cancel(self) -> None:
         """Disarm every alarm: the pump ends."""
-        for alarm in self._alarms.values():
+        for _, alarm in self._alarms.values():
             alarm.cancel()
         self._alarms.clear()
 

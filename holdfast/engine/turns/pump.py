@@ -44,13 +44,13 @@ from __future__ import annotations
 import asyncio
 import logging
 from collections.abc import Callable, Collection
-from typing import TYPE_CHECKING, Final
+from typing import TYPE_CHECKING
 
-from holdfast.core.instants import SECOND, Instant
+from holdfast.core.instants import Instant
 from holdfast.core.safe_texts import name_type
 from holdfast.engine.clock import call_after
 from holdfast.engine.requests import Request
-from holdfast.engine.turns.batch_runner import BatchRunner
+from holdfast.engine.turns.batch_runner import UNSKIP_INTERVAL, BatchRunner
 from holdfast.engine.turns.work_watch import WorkWatch
 from holdfast.engine.turns.workers import BatchWorker, BatchWorkers
 from holdfast.errors import EngineClosed
@@ -64,10 +64,6 @@ if TYPE_CHECKING:
     from holdfast.engine.turns.services import TurnServices
 
 log = logging.getLogger("holdfast.engine")
-
-UNSKIP_INTERVAL: Final = 30 * SECOND
-"""How long executions are left out of claims before they are looked at again."""
-
 
 class Pump:
     """Keeps the workers of one node running, and wakes them when there may be something to do."""

@@ -11,7 +11,7 @@ import pytest
 from holdfast import Context, Status, activity, workflow
 from holdfast.core.instants import SECOND
 from holdfast.engine.stores import make_store
-from holdfast.engine.turns.pump import UNSKIP_INTERVAL
+from holdfast.engine.turns.batch_runner import UNSKIP_INTERVAL
 from holdfast.store.contract import Store
 from holdfast.store.memory.store import MemoryStore
 from holdfast.testing import TestEngine, VirtualClock
