@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
+from holdfast.core import codec
+from holdfast.core.ids import derive_execution_id, instant_of
 from holdfast.core.signals import closed_error, missing_error
 from holdfast.engine.rows import from_row
 from holdfast.engine.turns.claims import Claims, Lookups, WorkflowKey
 from holdfast.errors import CorruptStore, HoldfastError, NewerFormat
-from holdfast.store.rows import ExecutionRow, RequestKeyId, RequestRow
+from holdfast.store.rows import ExecutionRow, InboxRow, RequestKeyId, RequestRow
 
 
 class FactMissing(Exception):
@@ -65,6 +67,12 @@ class Facts:
             raise FactMissing
         return self._claims.remembered[key_id]
 
+    def find_latest_run(self, row: InboxRow) -> str | None:
+        """The open run of the child to whose first run a parent sent something, where retention has removed that run."""
+        opened = self.open_ids.get((row.org, row.workflow_id)) if row.execution_id and row.workflow_id else None
+        found = None if opened is None else self.find_row(opened)
+        return opened if found is not None and _is_run_of_child(found, row.execution_id) else None
+
     def find_refusal(self, org: str, execution_id: str, workflow_id: str, verb: str) -> HoldfastError:
         """Why nobody can take an envelope: its execution is closed, or there is none."""
         row = self.find_row(execution_id) if execution_id else self.find_latest((org, workflow_id))
@@ -74,3 +82,14 @@ class Facts:
             return closed_error(from_row(row), verb)
         except (CorruptStore, NewerFormat) as error:
             return error
+
+
+def _is_run_of_child(found: ExecutionRow, first_run: str) -> bool:
+    """Whether an execution is a run of the child that began under this execution id: that follows from its parent."""
+    try:
+        parent = codec.decode_details(found.details).parent
+        if parent is None:
+            return False
+        return first_run == derive_execution_id(instant_of(first_run), parent.execution_id, parent.number)
+    except (CorruptStore, NewerFormat, ValueError):  # it cannot be read, or that is no id of ours
+        return False

@@ -290,7 +290,7 @@ class _Routing:
     def _refuse_row(self, row: InboxRow, arrival: Arrival, closed: ExecutionRow | None) -> None:
         """Nobody takes it any more: its next run does, if its receiver continued; else whoever sent a signal hears of it."""
         envelope, unrouted = arrival.envelope, self._unrouted
-        following = None if closed is None else _find_following(closed)
+        following = self._facts.find_latest_run(row) if closed is None else _find_following(closed)
         if following is not None:
             if not isinstance(envelope, envelopes.CARRIED):
                 unrouted.consume(arrival)
