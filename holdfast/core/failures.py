@@ -87,7 +87,8 @@ def _describe(error: BaseException) -> Failure:
 def _describe_alone(error: BaseException, longest: int, deepest: int) -> Failure:
     """The failure of one exception, without those that led to it."""
     is_named = isinstance(error, ApplicationFailure) and not isinstance(error, StepError)
-    kind = show(error.type, most=longest) if is_named else name_type(error)  # type: ignore[attr-defined]
+    told = getattr(error, "type", None) if is_named else None  # a subclass may not call our `__init__`, which sets it
+    kind = name_type(error) if told is None else show(told, most=longest)
     members = vars(BaseException)  # a class may have its own idea of them
     own: dict[str, Any] = members["__dict__"].__get__(error)
     return Failure(

@@ -134,6 +134,8 @@ def _rebuild_cause(failure: Failure, known: KnownErrors) -> BaseException:
     details = decode_failure_details(failure)
     if details is not None or isinstance(made, ApplicationFailure):
         own["details"] = details
+    if isinstance(made, ApplicationFailure):  # what its `__init__` sets, which was not called for a subclass
+        own.update(type=failure.type, non_retryable=failure.non_retryable)
     if failure.trace:
         lines = "\n".join(f"  {line}" for line in failure.trace.splitlines())
         notes: list[str] = own.setdefault("__notes__", [])  # `add_note` would ask the class for them

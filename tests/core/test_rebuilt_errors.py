@@ -385,3 +385,37 @@ def test_modules_of_wrapped_functions_are_looked_through() -> None:
 
     assert isinstance(raise_again(AsData(1), find_sources(wrapped)), AsData)
     assert isinstance(raise_again(HoldfastError("h")).__cause__, HoldfastError)
+
+
+class Fraud(ApplicationFailure):
+    """A user's own, with an `__init__` of its own."""
+
+    def __init__(self, score: int) -> None:
+        super().__init__("stolen", details={"score": score}, non_retryable=True)
+
+
+def test_R3_subclass_of_application_failure_passes_through_a_workflow_with_its_message() -> None:
+    known = KnownErrors(registered=(Fraud,))
+    raised = rebuild(ActivityFailed, "it failed", describe_exception(Fraud(99)), known)
+
+    failure = describe_exception(raised)
+
+    assert (failure.type, failure.message) == ("ActivityFailed", "it failed")
+    assert failure.cause is not None
+    assert (failure.cause.type, failure.cause.message, failure.cause.non_retryable) == ("Fraud", "stolen", True)
+    result = rebuild(WorkflowFailed, "the workflow failed", failure, known)
+    assert isinstance(result, Fraud)
+    assert result.__cause__ is not None
+    original = result.__cause__.__cause__
+    assert type(original) is Fraud
+    assert (original.type, original.details, original.non_retryable) == ("Fraud", {"score": 99}, True)
+
+
+def test_application_failure_whose_subclass_does_not_call_its_constructor_is_told_by_its_class() -> None:
+    class Careless(ApplicationFailure):
+        def __init__(self) -> None:
+            self.args = ("no more paper",)
+
+    failure = describe_exception(Careless())
+
+    assert (failure.type, failure.message) == ("Careless", "no more paper")
