@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import AsyncIterator, Callable
 from datetime import datetime, timedelta
 from pathlib import Path
-from typing import Any
+from typing import Any, Protocol, TypeVar
 
 import pytest
 
@@ -62,6 +62,12 @@ def define_workflow_without_context() -> None:
     any_workflow(bare)
 
 
+def define_workflow_with_an_argument_in_place_of_the_context() -> None:
+    async def forgetful(item: str) -> None: ...
+
+    any_workflow(forgetful)
+
+
 def define_workflow_of_keywords() -> None:
     async def keywords(ctx: Context, **items: str) -> None: ...
 
@@ -107,6 +113,11 @@ DEFINITIONS: list[tuple[Callable[[], Any], type[HoldfastError], str]] = [
         define_workflow_without_context,
         InvalidDefinition,
         "Expected workflow 'bare' to take the context as its first parameter",
+    ),
+    (
+        define_workflow_with_an_argument_in_place_of_the_context,
+        InvalidDefinition,
+        "Expected workflow 'forgetful' to take the context as its first parameter, but 'item' is str. Write `async def ",
     ),
     (
         define_workflow_of_keywords,
@@ -318,3 +329,19 @@ def test_option_that_cannot_be_right_is_refused(number: int) -> None:
 
 def test_same_definition_twice_is_no_duplicate() -> None:
     Engine("memory://", workflows=[order, order], activities=[work, work.with_options(queue="slow")])
+
+
+class OwnContext(Protocol):
+    def now(self) -> datetime: ...
+
+
+@pytest.mark.parametrize("hint", [Context, "Context", Context | None, OwnContext, Any, object, TypeVar("T"), None])
+def test_first_parameter_may_be_hinted_as_anything_that_is_no_argument(hint: Any) -> None:
+    async def flexible(ctx: Any, item: str) -> None: ...
+
+    if hint is None:
+        del flexible.__annotations__["ctx"]
+    else:
+        flexible.__annotations__["ctx"] = hint
+
+    assert any_workflow(flexible).signature.names == ("item",)

@@ -13,8 +13,9 @@ from holdfast.code import deterministic_asyncio, guard
 from holdfast.code.bound_workflows import BoundWorkflow
 from holdfast.core.ids import DEFAULT_QUEUE, check_identifier
 from holdfast.core.input_schemas import InputSchema, make_input_schema
+from holdfast.core.payloads import describe_hint
 from holdfast.core.routes import make_pinned_route, make_route
-from holdfast.core.signatures import Signature, describe_function
+from holdfast.core.signatures import Signature, describe_function, is_payload_hint
 from holdfast.errors import InvalidConfiguration, InvalidDefinition
 
 if TYPE_CHECKING:
@@ -81,6 +82,7 @@ class Workflow(Generic[P, R_co]):
         """How failed runs are retried, where a start does not say; None: they are not."""
         self.function = _check_workflow(function, name)
         self.signature = Signature(function, f"workflow '{name}'", skip=1)
+        _check_context(self.signature, name)
         self.__doc__ = function.__doc__
 
     if TYPE_CHECKING:  # so that the guard says what is wrong with a call without a context, not Python
@@ -224,3 +226,14 @@ def _check_workflow(function: Callable[..., Any], name: str) -> Callable[..., An
             f"Write `async def {name}(ctx: Context, …)`."
         )
     return function
+
+
+def _check_context(signature: Signature, name: str) -> None:
+    """See that the context was not forgotten: the first parameter has no hint of an argument. Raises InvalidDefinition."""
+    [(first, hint)] = signature.skipped
+    if is_payload_hint(hint):
+        shown = describe_hint(hint)
+        raise InvalidDefinition(
+            f"Expected workflow '{name}' to take the context as its first parameter, but '{first}' is {shown}. "
+            f"Write `async def {name}(ctx: Context, {first}: {shown}, …)`."
+        )

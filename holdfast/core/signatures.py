@@ -37,6 +37,8 @@ class Signature:
                     f"Expected {what} to take named parameters that can be given by position, "
                     f"but '{parameter}' is {parameter.kind.description}. Take a dataclass or a list instead."
                 )
+        self.skipped = tuple((one.name, hints.get(one.name, Any)) for one in parameters[:skip])
+        """The parameters that history does not record, with their hints."""
         taken = parameters[skip:]
         self._keyword_only = tuple(one.name for one in taken if one.kind is one.KEYWORD_ONLY)
         self.names = tuple(parameter.name for parameter in taken)
@@ -186,6 +188,17 @@ def describe_function(function: Callable[..., Any]) -> str:
     code = getattr(function, "__code__", None)
     where = f"{code.co_filename}:{code.co_firstlineno}" if code is not None else "unknown place"
     return f"{getattr(function, '__qualname__', function)} ({where})"
+
+
+def is_payload_hint(hint: Any) -> bool:
+    """Whether a hint says that values of some type travel as JSON; one that takes anything says nothing."""
+    if hint is Any or hint is object or isinstance(hint, typing.TypeVar):
+        return False
+    try:
+        _checked_hint(hint, "a parameter")
+    except InvalidDefinition:
+        return False
+    return True
 
 
 def _read_hints(function: Callable[..., Any], what: str) -> dict[str, Any]:
