@@ -21,6 +21,8 @@ from holdfast.errors import (
 )
 
 LONG = "x" * 256
+WORKFLOW = "Expected every workflow given to the engine to be decorated with @workflow, "
+ACTIVITY = "Expected every activity given to the engine to be decorated with @activity, "
 
 
 @activity
@@ -34,6 +36,11 @@ async def order(ctx: Context, item: str) -> str:
 
 
 def undecorated() -> None: ...
+
+
+class Desk:
+    @activity
+    async def sign(self) -> None: ...
 
 
 # --- definitions ---
@@ -248,16 +255,25 @@ OPTIONS: list[tuple[dict[str, Any], type[HoldfastError], str]] = [
         DuplicateName,
         "Expected each activity to have its own name, but two are called 'w",
     ),
-    ({"workflows": [work]}, InvalidDefinition, "Expected every workflow given to the engine to be decorated with @workflow"),
+    (
+        {"workflows": [work]},
+        InvalidDefinition,
+        WORKFLOW + "but found <activity 'work'>. Pass it in activities=[…].",
+    ),
     (
         {"activities": [order]},
         InvalidDefinition,
-        "Expected every activity given to the engine to be decorated with @activity",
+        ACTIVITY + "but found <workflow 'order'>. Pass it in workflows=[…].",
+    ),
+    (
+        {"activities": [Desk]},
+        InvalidDefinition,
+        ACTIVITY + "but found the class Desk. Write activities=[*collect(Desk(…))].",
     ),
     (
         {"activities": [undecorated]},
         InvalidDefinition,
-        "Expected every activity given to the engine to be decorated with @activity",
+        ACTIVITY + "but found 'undecorated'. Add the decorator.",
     ),
     ({"workflows": order}, InvalidDefinition, "Expected workflows=… to be a list, but it is <workflow 'order'>"),
     ({"activities": None}, InvalidDefinition, "Expected activities=… to be a list, but it is None"),
@@ -281,7 +297,12 @@ OPTIONS: list[tuple[dict[str, Any], type[HoldfastError], str]] = [
         InvalidConfiguration,
         "Expected the store to be 'sqlite:///file.db', 'postgresql://user@host/database' or 'memory://', but it is None",
     ),
-    ({"speed": 5}, InvalidConfiguration, "Expected an option of the engine, but 'speed' is none. The options are: "),
+    ({"speed": 5}, InvalidConfiguration, "Expected an option of the engine, but 'speed' is none. The options are: activ"),
+    (
+        {"workflow": []},
+        InvalidConfiguration,
+        "Expected an option of the engine, but 'workflow' is none. Did you mean 'workflows'?",
+    ),
     ({"max_activities": 0}, InvalidConfiguration, f"{COUNT.format('max_activities')} 0."),
     ({"max_activities": 1.5}, InvalidConfiguration, f"{COUNT.format('max_activities')} 1.5."),
     ({"max_activities": True}, InvalidConfiguration, f"{COUNT.format('max_activities')} True."),

@@ -373,8 +373,16 @@ def _explain_stranger(given: Any) -> InvalidDefinition:
         return InvalidDefinition(
             f"{expected}but @classmethod stands above it at '{name}'. Write @activity above @classmethod."
         )
-    activities = [name for cls in type(given).__mro__ for name, one in vars(cls).items() if isinstance(one, Activity)]
-    if activities:
+    if _has_activities(type(given)):
         name = type(given).__name__
         return InvalidDefinition(f"{expected}but found an object of {name}. Write activities=[*collect({name.lower()})].")
+    if isinstance(given, type) and _has_activities(given):
+        name = given.__name__
+        return InvalidDefinition(f"{expected}but found the class {name}. Write activities=[*collect({name}(…))].")
+    if getattr(given, "kind", None) == "code":  # a workflow, whose class is above this package
+        return InvalidDefinition(f"{expected}but found {given!r}. Pass it in workflows=[…].")
     return InvalidDefinition(f"{expected}but found {getattr(given, '__name__', given)!r}. Add the decorator.")
+
+
+def _has_activities(cls: type[Any]) -> bool:
+    return any(isinstance(one, Activity) for base in cls.__mro__ for one in vars(base).values())

@@ -99,7 +99,9 @@ def find_database(ctx: click.Context, param: click.Parameter, value: str) -> Dat
     if database.url.startswith(SQLITE):
         path = Path(database.url.removeprefix(SQLITE))
         if not path.is_file():
-            raise click.BadParameter(f"Expected a database file at '{path}', but there is none. Check the path.")
+            raise click.BadParameter(
+                f"Expected a database file at '{path}', but there is none. Check the path; the first engine makes it."
+            )
         if not path.stat().st_size:
             raise click.BadParameter(f"Expected a database at '{path}', but the file is empty. Check the path.")
     return database

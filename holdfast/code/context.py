@@ -187,6 +187,8 @@ class Context:
             return issuer.run_activity(activity, encoded, DEFAULT_OPTIONS, Any)
         is_below = isinstance(getattr(activity, "__func__", None), Activity)
         remedy = "Write @activity above @classmethod." if is_below else "Decorate it, or pass its name."
+        if isinstance(activity, Workflow):
+            remedy = f"Write `await ctx.run_child({activity.name}, …)`."
         raise InvalidArguments(
             f"Expected ctx.run to get a function decorated with @activity, but got {activity!r}. {remedy}"
         )

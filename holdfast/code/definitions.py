@@ -9,6 +9,7 @@ from enum import StrEnum
 from types import MappingProxyType
 from typing import TYPE_CHECKING, Any, Final, Generic, NamedTuple, ParamSpec, TypeVar
 
+from holdfast.activities.definitions import Activity
 from holdfast.code import deterministic_asyncio, guard
 from holdfast.code.bound_workflows import BoundWorkflow
 from holdfast.core.ids import DEFAULT_QUEUE, check_identifier
@@ -205,10 +206,12 @@ def check_workflows(workflows: Iterable[Workflow[..., Any]]) -> Iterator[Workflo
 
 def check_workflow(workflow: Workflow[..., Any]) -> Workflow[..., Any]:
     """What an engine was given as a workflow. Raises InvalidDefinition if it is none."""
-    if not isinstance(workflow, Workflow):
+    given: object = workflow
+    if not isinstance(given, Workflow):
+        remedy = "Pass it in activities=[…]." if isinstance(given, Activity) else "Add the decorator."
         raise InvalidDefinition(
             "Expected every workflow given to the engine to be decorated with @workflow, "
-            f"but found {getattr(workflow, '__name__', workflow)!r}. Add the decorator."
+            f"but found {getattr(given, '__name__', given)!r}. {remedy}"
         )
     return workflow
 

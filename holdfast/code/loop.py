@@ -240,6 +240,11 @@ class WorkflowLoop(asyncio.AbstractEventLoop):
     def create_task(self, coro: Any, **options: Any) -> WorkflowTask[Any]:
         """A task with a deterministic hash, run in the order of creation."""
         options.pop("eager_start", None)
+        if isinstance(coro, asyncio.Future):
+            raise TypeError(
+                "Expected create_task to get a coroutine, but it got a future, as ctx.run and its like give it. It is under "
+                "way without a task: await it later, use asyncio.gather, or await it in an async function of your own."
+            )
         if self.dead:
             coro.close()  # the program is being unloaded: nothing runs any more, and who awaits the task waits in vain
             return WorkflowTask(coro, self, **options)

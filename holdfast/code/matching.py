@@ -57,6 +57,16 @@ def _describe(kind: str, value: Any) -> str:
 REMEDY: Final = "Bring the old code path back, or guard the change with ctx.patched(), then retry the execution."
 
 
+def _find_remedy(event: events.Event) -> str:
+    """What to do where code does not ask for a recorded event."""
+    if isinstance(event, events.PatchRecorded):
+        return (
+            f"Put ctx.patched({event.patch!r}) or ctx.deprecate_patch({event.patch!r}) back until no open history holds "
+            "its record, then retry the execution."
+        )
+    return REMEDY
+
+
 class Places(NamedTuple):
     """How a comparison finds out where in the user's code something is."""
 
@@ -91,7 +101,8 @@ def compare(
         if not matches(issued[offset], event):
             raise NonDeterminismError(
                 f"Expected {who} to ask for {describe_event(event)} again, which is event {sequence} of its "
-                f"history, but it asked for {describe_command(issued[offset])}{places.find(issued[offset])}. {REMEDY}"
+                f"history, but it asked for {describe_command(issued[offset])}{places.find(issued[offset])}. "
+                f"{_find_remedy(event)}"
             )
     if len(issued) > len(numbered):
         extra = issued[len(numbered)]
@@ -111,5 +122,5 @@ def unasked(who: str, event: events.Event, sequence: int, waiting_place: str) ->
     waits = f", it waits at {waiting_place}" if waiting_place else ""
     return NonDeterminismError(
         f"Expected {who} to ask for {describe_event(event)} again, which is event {sequence} of its history, "
-        f"but it asked for nothing there{waits}. {REMEDY}"
+        f"but it asked for nothing there{waits}. {_find_remedy(event)}"
     )

@@ -42,6 +42,7 @@ LARGEST_ATTRIBUTE: Final = 4_000
 """Bytes of `details` that are taken from an exception which is none of Holdfast's."""
 _OWN_FOLDER: Final = __file__.removesuffix("failures.py").rstrip("/\\").removesuffix("core")
 """Where the files of this package lie."""
+_GROUPS: Final = ("ExceptionGroup", "BaseExceptionGroup")
 RECORDED_FOREIGN: Final = "__holdfast_foreign__"
 """Where it notes that its class was foreign."""
 RECORDED_TRACE: Final = "__holdfast_trace__"
@@ -188,6 +189,14 @@ def shorten_trace(failure: Failure) -> Failure:
     if len(trace) <= LONGEST_ROW_TRACE:
         return failure
     return msgspec.structs.replace(failure, trace=trace[-LONGEST_ROW_TRACE:].partition("\n")[2])
+
+
+def list_told(failure: Failure) -> list[Failure]:
+    """What a line about a failure tells of: the failure; of a group, which says only how many, also the first one in it."""
+    told = [failure]
+    while told[-1].type in _GROUPS and told[-1].cause is not None:
+        told.append(told[-1].cause)
+    return told
 
 
 def decode_failure_details(failure: Failure) -> Any:

@@ -11,6 +11,7 @@ import collections.abc
 import dataclasses
 import datetime as dt
 import enum
+import inspect
 import typing
 from collections.abc import Callable, Mapping
 from decimal import Decimal
@@ -317,6 +318,8 @@ def encode_unknown(value: Any) -> Any:
     if models.is_model(type(value)) and hasattr(value, "model_dump"):
         check_model_fields(value)
         return models.dump(value, is_checked=True)
+    if inspect.isawaitable(value):
+        raise Unfaithful("a value was not awaited. Write `await` before the call that gives it.")
     return encode_unchecked(value)
 
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import difflib
 from collections.abc import Callable, Mapping
 from typing import Any, Final, Literal, TypedDict
 
@@ -130,14 +131,21 @@ class Config(msgspec.Struct, frozen=True, kw_only=True):
         return Limits(max_signals=self.max_signals, timer_resolution=resolution)
 
 
+_PARAMETERS: Final = ("activities", "clock", "codec", "entropy", "node", "queue_limits", "queues", "workflows")
+"""The other keywords of an engine, which are no options of its configuration."""
+
+
 def make_config(options: EngineOptions) -> Config:
     """The configuration with some options set. Raises InvalidConfiguration that names the option."""
     known = {field.name: field.default for field in msgspec.structs.fields(Config)}
     checked: dict[str, Any] = {}
     for name, value in options.items():
         if name not in known:
+            listed = sorted({*known, *_PARAMETERS})
+            near = difflib.get_close_matches(name, listed, 1)
+            hint = f" Did you mean '{near[0]}'?" if near else ""
             raise InvalidConfiguration(
-                f"Expected an option of the engine, but '{name}' is none. The options are: {', '.join(sorted(known))}."
+                f"Expected an option of the engine, but '{name}' is none.{hint} The options are: {', '.join(listed)}."
             )
         check = _CHECKS.get(name)
         if check is not None:

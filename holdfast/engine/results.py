@@ -14,7 +14,7 @@ import msgspec
 from holdfast.core import codec, events, payloads
 from holdfast.core.events import AnyEvent
 from holdfast.core.execution import Execution
-from holdfast.core.failures import Failure
+from holdfast.core.failures import Failure, list_told
 from holdfast.core.lifecycle import Status
 from holdfast.core.rebuilt_errors import KnownErrors, find_no_errors, rebuild
 from holdfast.core.signals import missing_error
@@ -252,7 +252,8 @@ def to_value(
         return payloads.decode(closing.result, hint, f"the result of {who}")
     if isinstance(closing, events.WorkflowFailed):
         failure = closing.failure
-        text = f"Expected {who} to return a result, but it raised {failure.type}: {failure.message}"
+        told = "; the first is ".join(f"{one.type}: {one.message}" for one in list_told(failure))
+        text = f"Expected {who} to return a result, but it raised {told}"
         raise rebuild(WorkflowFailed, text, failure, find_errors(), workflow_id=workflow_id, execution_id=execution_id)
     if isinstance(closing, events.WorkflowTimedOut):
         raise ExecutionTimedOut(

@@ -12,6 +12,7 @@ import traceback
 from typing import TYPE_CHECKING, Any, Final
 
 from holdfast.core.envelopes import Signal
+from holdfast.core.failures import list_told
 from holdfast.core.instants import SECOND
 from holdfast.core.payloads import hide_values
 from holdfast.core.troubles import ActivityEnded, AttemptFailed, AttemptTakenOver, LetterDiscarded
@@ -188,7 +189,9 @@ def _name_receiver(row: DeadLetterRow) -> str:
 
 
 def _describe(failure: Failure) -> str:
-    return f"{failure.type}: {hide_values(failure.message)}" if failure.message else failure.type
+    return "; the first is ".join(
+        f"{one.type}: {hide_values(one.message)}" if one.message else one.type for one in list_told(failure)
+    )
 
 
 def _indent(trace: str) -> str:

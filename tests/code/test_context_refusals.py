@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 from collections.abc import Callable
 from datetime import datetime
 from typing import Any
@@ -22,10 +23,30 @@ async def child(ctx: Context, name: str) -> str:
     return name
 
 
+any_create_task: Any = asyncio.create_task
+
 REFUSALS: list[tuple[Callable[[Any], Any], str]] = [
     (
         lambda ctx: ctx.run(print, 1),
         "InvalidArguments: Expected ctx.run to get a function decorated with @activity, but got ",
+    ),
+    (
+        lambda ctx: ctx.run(child, "a"),
+        (
+            "InvalidArguments: Expected ctx.run to get a function decorated with @activity, but got <workflow 'child'>. "
+            "Write `await ctx.run_child(child, …)`."
+        ),
+    ),
+    (
+        lambda ctx: ctx.run(add, asyncio.get_running_loop().create_future()),
+        (
+            "EncodingError: Expected parameter 'left' of activity 'add' (a WorkflowFuture) to arrive as it was sent, but "
+            "a value was not awaited. Write `await` before the call that gives it."
+        ),
+    ),
+    (
+        lambda ctx: any_create_task(asyncio.get_running_loop().create_future()),
+        "TypeError: Expected create_task to get a coroutine, but it got a future, as ctx.run and its like give it. ",
     ),
     (
         lambda ctx: ctx.run(add),

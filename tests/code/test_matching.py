@@ -220,7 +220,10 @@ def test_difference_is_shown_with_what_was_recorded_what_was_asked_for_and_where
         rf"which is event \d+ of its history, but it asked for {re.escape(issued)}",
         error.message,
     ), error.message
-    assert "Bring the old code path back, or guard the change with ctx.patched(), then retry the execution." in error.message
+    remedy = "Bring the old code path back, or guard the change with ctx.patched(), then retry the execution."
+    if recorded.startswith("PatchRecorded"):
+        remedy = "Put ctx.patched('new-path') or ctx.deprecate_patch('new-path') back until no open history holds its record"
+    assert remedy in error.message
     assert_shows_line(error.message, new)
 
 

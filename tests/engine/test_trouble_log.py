@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import logging
+import re
 from collections.abc import Sequence
 from typing import Any, Literal
 
@@ -109,6 +110,24 @@ async def test_O1_failed_execution_is_logged_once_with_ids_and_trace(
     assert "in broken" in trace
     assert "ValueError: broken" in record.getMessage()
     assert trace.splitlines()[-1] in record.getMessage()
+
+
+async def test_O1_failure_of_a_group_tells_of_the_first_in_it(
+    open_engine: OpenEngine, caplog: pytest.LogCaptureFixture
+) -> None:
+    @workflow
+    async def grouped(ctx: Context) -> None:
+        raise ExceptionGroup("several", [ExceptionGroup("inner", [ValueError("the cause")]), KeyError("b")])
+
+    told = (
+        "ExceptionGroup: several (2 sub-exceptions); the first is ExceptionGroup: inner (1 sub-exception); "
+        "the first is ValueError: the cause"
+    )
+    engine = await open_engine(grouped)
+    with pytest.raises(WorkflowFailed, match=re.escape(told)):
+        await (await engine.start(grouped)).result()
+
+    assert any(told in record.getMessage() for record in caplog.records)
 
 
 async def test_O1_activity_that_fails_for_good_is_logged_with_its_attempt_and_no_values(

@@ -74,7 +74,9 @@ def prepare_file(path: Path) -> None:
 def require_file(path: Path) -> None:
     """See that there is something at `path`. Raises NotOurDatabase."""
     if not path.exists():
-        raise NotOurDatabase(f"Expected a database at '{path}', but there is none. Check the path.")
+        raise NotOurDatabase(
+            f"Expected a database at '{path}', but there is none. Check the path; the first engine makes it."
+        )
     if path.is_file() and not path.stat().st_size:
         raise NotOurDatabase(f"Expected a database at '{path}', but the file is empty. Check the path.")
 
