@@ -149,9 +149,19 @@ CALLS: dict[str, tuple[Call, type[HoldfastError], str]] = {
     "on_open": (lambda e: e.start(order, "a", on_open="never"), InvalidConfiguration, "Expected on_open=… to be one of "),
     "on_closed": (lambda e: e.start(order, "a", on_closed=""), InvalidConfiguration, "Expected on_closed=… to be one of "),
     "metadata": (
-        lambda e: e.start(order, "a", metadata={"a": 1}),
+        lambda e: e.start(order, "a", metadata={"a": "b", "n": 3}),
         InvalidArguments,
-        "Expected metadata to map text to text",
+        "Expected metadata to map text to text, but the value of 'n' is of type int. Pass for instance",
+    ),
+    "metadata key": (
+        lambda e: e.start(order, "a", metadata={3: "n"}),
+        InvalidArguments,
+        "Expected metadata to map text to text, but the key 3 is of type int. Pass for instance",
+    ),
+    "headers": (
+        lambda e: e.start(order, "a", headers={"traceparent": b"00"}),
+        InvalidArguments,
+        "Expected headers to map text to text, but the value of 'traceparent' is of type bytes. Pass for instance",
     ),
     "metadata list": (lambda e: e.start(order, "a", metadata=[1]), InvalidArguments, "Expected metadata to map text"),
     "metadata text": (

@@ -27,6 +27,11 @@ def show(value: object, describe: Callable[[object], str] = str, most: int | Non
         return f"<{name_type(value)} that cannot be shown: {name_type(error)}>"
 
 
+def count_noun(number: int, noun: str) -> str:
+    """A number with a noun whose plural ends in s: '1 failure', '2 failures'."""
+    return f"{number} {noun}" if number == 1 else f"{number} {noun}s"
+
+
 def name_type(value: object) -> str:
     """The name of a value's type, by which failures are told apart."""
     name: str = type.__dict__["__name__"].__get__(type(value))  # a metaclass may have its own idea of it

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from datetime import datetime
 from typing import Any
 
@@ -10,7 +11,7 @@ import msgspec
 from holdfast.core.chains import Chain
 from holdfast.core.instants import LONGEST, Duration, Instant, from_datetime, to_micros
 from holdfast.core.retry import RetryPolicy
-from holdfast.core.safe_texts import LONGEST_SHOWN, show
+from holdfast.core.safe_texts import LONGEST_SHOWN, name_type, show
 from holdfast.errors import InvalidArguments, InvalidConfiguration, InvalidDuration, InvalidTime
 
 
@@ -55,16 +56,28 @@ def check_texts(texts: Any, what: str, limit: int) -> dict[str, str]:
     if texts is None:
         return {}
     try:
-        found = msgspec.convert(dict(texts), dict[str, str])
+        given = dict(texts)
+        found = msgspec.convert(given, dict[str, str])
         size = len(msgspec.json.encode(found))
     except (msgspec.ValidationError, TypeError, ValueError) as error:
         example = "{'traceparent': '00-…'}" if what == "headers" else "{'channel': 'web'}"
-        raise InvalidArguments(f"Expected {what} to map text to text, but {error}. Pass for instance {example}.") from None
+        reason = _find_no_text(texts) or str(error)
+        raise InvalidArguments(f"Expected {what} to map text to text, but {reason}. Pass for instance {example}.") from None
     if size > limit:
         raise InvalidArguments(
             f"Expected {what} to have at most {limit} bytes as JSON, but it has {size}. Pass large values as arguments."
         )
     return found
+
+
+def _find_no_text(texts: Any) -> str:
+    """The first key or value of metadata or headers that is no text, in words; empty if there is none, or no mapping."""
+    for key, value in texts.items() if isinstance(texts, Mapping) else ():
+        if not isinstance(key, str):
+            return f"the key {show(key, repr, LONGEST_SHOWN)} is of type {name_type(key)}"
+        if not isinstance(value, str):
+            return f"the value of '{key}' is of type {name_type(value)}"
+    return ""
 
 
 def _check_timeout(timeout: Duration | None, name: str) -> int | None:

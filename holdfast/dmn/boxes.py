@@ -6,6 +6,7 @@ from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any, Final
 
+from holdfast.core.safe_texts import count_noun
 from holdfast.dmn import loops, model
 from holdfast.dmn.loops import COPIED_IN_ONE_STEP, Evaluate
 from holdfast.dmn.tables import Table, Tools, compile_table
@@ -216,7 +217,7 @@ def compile_function(
     def define(surroundings: Context) -> Function:
         def call(run: Run, arguments: Sequence[Value]) -> Value:
             if len(arguments) != len(parameters):
-                raise Fail(f"it takes {len(parameters)} arguments, not {len(arguments)}")
+                raise Fail(f"it takes {count_noun(len(parameters), 'argument')}, not {len(arguments)}")
             run.spend(_STEPS_OF_CALL + len(surroundings) // COPIED_IN_ONE_STEP)
             context = dict(surroundings)
             for parameter, kind, argument in zip(parameters, checks, arguments, strict=True):

@@ -6,6 +6,7 @@ from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Final, TypeAlias, TypeVar
 
+from holdfast.core.safe_texts import count_noun
 from holdfast.dmn.boxes import BoxCompiler, check_argument, compile_function
 from holdfast.dmn.imports import list_unnamed
 from holdfast.dmn.loops import COPIED_IN_ONE_STEP, Evaluate
@@ -376,7 +377,7 @@ def _make_service_function(graph: Graph, compiled: CompiledService) -> Function:
 
     def call(run: Run, arguments: Sequence[Value]) -> Value:
         if len(arguments) != len(names):
-            raise Fail(f"it takes {len(names)} arguments, not {len(arguments)}")
+            raise Fail(f"it takes {count_noun(len(names), 'argument')}, not {len(arguments)}")
         given = {
             id_: check_argument(run, name, kind, argument)
             for (name, id_, kind), argument in zip(compiled.parameters, arguments, strict=True)

@@ -7,6 +7,7 @@ from typing import Final, TypeAlias
 
 from lxml import etree
 
+from holdfast.core.safe_texts import count_noun
 from holdfast.dmn.elements import Elements, clean_name, clean_type, describe
 from holdfast.dmn.loading_tables import load_literal, load_table
 from holdfast.dmn.model import (
@@ -153,7 +154,9 @@ def _load_relation(elements: Elements, element: etree._Element, place: str, name
         cells = _load_cells(elements, child, at, name)
         if len(cells) != len(columns):
             elements.problems.add(
-                at, f"Expected {len(columns)} cells, one for each column, but there are {len(cells)}. Add or take out some."
+                at,
+                f"Expected {count_noun(len(columns), 'cell')}, one for each column, but there are {len(cells)}. "
+                "Add or take out some.",
             )
         rows.append(cells)
     return Relation(place=place, type_ref=clean_type(element.get("typeRef")), columns=columns, rows=tuple(rows))

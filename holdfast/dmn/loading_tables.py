@@ -6,6 +6,7 @@ from typing import Final
 
 from lxml import etree
 
+from holdfast.core.safe_texts import count_noun
 from holdfast.dmn.elements import Elements, clean_name, clean_type, describe
 from holdfast.dmn.model import DecisionTable, HitPolicy, InputClause, LiteralExpression, OutputClause, Rule, UnaryTests
 
@@ -185,7 +186,7 @@ def _load_rule(
         if len(cells[name]) != expected:
             elements.problems.add(
                 place,
-                f"Expected {expected} cells {name!r}, one for each column, but there are {len(cells[name])}. "
+                f"Expected {count_noun(expected, 'cell')} {name!r}, one for each column, but there are {len(cells[name])}. "
                 "Add what is missing or take out what is too many.",
             )
     return Rule(

@@ -17,6 +17,7 @@ from typing import Any, Final, Protocol
 import msgspec
 
 from holdfast.core.payloads import Payload
+from holdfast.core.safe_texts import count_noun
 from holdfast.errors import CodecError, CodecMissing, HoldfastError, InvalidConfiguration, StoreFault, StoreUnavailable
 
 PLAIN: Final = "json"
@@ -160,8 +161,8 @@ async def _convert(
         if isinstance(error, asyncio.CancelledError) and (task is None or task.cancelling()):
             raise  # it is we who are cancelled, not something that the codec waited for
         raise StoreUnavailable(
-            f"Expected the codec to {verb} {len(given)} payloads, but it raised {type(error).__name__}: {error}. "
-            "Nothing was stored; what waits is tried again.",
+            f"Expected the codec to {verb} {count_noun(len(given), 'payload')}, but it raised "
+            f"{type(error).__name__}: {error}. Nothing was stored; what waits is tried again.",
             fault=StoreFault.OUT_OF_REACH,
         ) from error
     found = list(found) if isinstance(found, Iterable) else [found]
@@ -172,7 +173,8 @@ async def _convert(
         )
     if len(found) != len(given):
         raise CodecError(
-            f"Expected the codec to {verb} {len(given)} payloads into as many, but it returned {len(found)}. Correct it."
+            f"Expected the codec to {verb} {count_noun(len(given), 'payload')} into as many, but it returned "
+            f"{len(found)}. Correct it."
         )
     converted = iter([read(one) for one in found])
     return [next(converted) if concerns(payload) else payload for payload in payloads]

@@ -15,6 +15,7 @@ from holdfast.core.envelopes import Signal
 from holdfast.core.failures import list_told
 from holdfast.core.instants import SECOND
 from holdfast.core.payloads import hide_values
+from holdfast.core.safe_texts import count_noun
 from holdfast.core.troubles import ActivityEnded, AttemptFailed, AttemptTakenOver, LetterDiscarded
 from holdfast.log_events import LogEvent, tag, tag_execution
 
@@ -138,12 +139,12 @@ def _log_attempt_failed(execution: Execution, trouble: AttemptFailed, node: str)
         about.attempt,
         _describe(failure),
         "it has been retrying for long: " if trouble.lasts_long else "",
-        trouble.failures,
+        count_noun(trouble.failures, "failure"),
         trouble.open_for / SECOND,
         trouble.pause / SECOND,
         _indent(failure.trace),
     )
-    text = "activity '%s' of %s failed in attempt %d with %s; %s%d failures in %.0f s, the next try is in %.1f s%s"
+    text = "activity '%s' of %s failed in attempt %d with %s; %s%s in %.0f s, the next try is in %.1f s%s"
     _write(_activity_log, level, text, args, _tag_activity(event, execution, about, node, failure.trace))
 
 

@@ -7,6 +7,7 @@ from dataclasses import dataclass
 from itertools import islice
 from typing import Final
 
+from holdfast.core.safe_texts import count_noun
 from holdfast.errors import FeelLimitExceeded
 from holdfast.feel.comparing import is_in_range
 from holdfast.feel.functions.signatures import Form
@@ -241,7 +242,7 @@ def make_function(
     def define(surroundings: Frame) -> Function:
         def call(run: Run, arguments: Sequence[Value]) -> Value:
             if len(arguments) != len(names):
-                raise Fail(f"it takes {len(names)} arguments, not {len(arguments)}")
+                raise Fail(f"it takes {count_noun(len(names), 'argument')}, not {len(arguments)}")
             places = len(surroundings)
             run.spend(_STEPS_OF_CALL + weight.steps + (places >> 5), weight.size + (8 * places if keeps_frames else 0))
             frame = surroundings[:]

@@ -263,7 +263,7 @@ def test_rule_with_too_few_or_too_many_cells_is_refused() -> None:
     assert len(problems) == 2
     assert "rule 1" in problems[0]
     assert "Expected 2 cells 'inputEntry', one for each column, but there are 1." in problems[0]
-    assert "Expected 1 cells 'outputEntry'" in problems[1]
+    assert "Expected 1 cell 'outputEntry'" in problems[1]
 
 
 def test_table_without_outputs_is_refused() -> None:
@@ -318,7 +318,7 @@ def test_every_bad_cell_is_told_also_if_they_are_the_same() -> None:
         ),
         ("<invocation>" + text("f") + "<binding>" + text("1") + "</binding></invocation>", "parameter"),
         ("<invocation/>", "Expected an expression"),
-        ("<relation><column name='a'/><row>" + text("1") * 2 + "</row></relation>", "Expected 1 cells"),
+        ("<relation><column name='a'/><row>" + text("1") * 2 + "</row></relation>", "Expected 1 cell, "),
         ("<conditional><if>" + text("true") + "</if><then>" + text("1") + "</then></conditional>", "'else'"),
         ("<for><in>" + text("[1]") + "</in><return>" + text("1") + "</return></for>", "iteratorVariable"),
         ("<filter><in>" + text("[1]") + "</in></filter>", "'match'"),

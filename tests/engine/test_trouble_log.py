@@ -201,6 +201,8 @@ async def test_O1_retries_without_end_are_logged_ever_more_seldom(
     assert list_attempts(warned) == [1, 5, 10, 20, 40]
     assert {vars(one)["event"] for one in warned[1:]} == {"activity_retrying"}
     assert "in knock" in vars(warned[-1])["trace"]
+    assert "; 1 failure in " in warned[0].getMessage()
+    assert ": 40 failures in " in warned[-1].getMessage()
 
 
 @activity(retry=Retry(initial=900, factor=1.0, maximum=900, jitter=0.0))

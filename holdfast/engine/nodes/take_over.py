@@ -50,6 +50,7 @@ from typing import TYPE_CHECKING, Final, NamedTuple, TypeAlias
 
 from holdfast.core.envelopes import Redispatch
 from holdfast.core.instants import SECOND, Instant, Micros
+from holdfast.core.safe_texts import count_noun
 from holdfast.engine.nodes.roster import read_details
 from holdfast.engine.requests import Request
 from holdfast.errors import HoldfastError, StoreError
@@ -241,9 +242,9 @@ class TakeOver:
             executions = {orphan.execution_id for orphan in new}
             ended_nodes = _join({orphan.node for orphan in new})
             log.warning(
-                "node %s takes over %d executions from %s",
+                "node %s takes over %s from %s",
                 self._node,
-                len(executions),
+                count_noun(len(executions), "execution"),
                 ended_nodes,
                 extra=tag(LogEvent.NODE_TAKEN_OVER, node=self._node),
             )

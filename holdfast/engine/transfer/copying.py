@@ -14,6 +14,7 @@ from holdfast.core.envelopes import Redispatch
 from holdfast.core.events import CLOSING, WorkflowStarted
 from holdfast.core.ids import check_identifier
 from holdfast.core.lifecycle import Status
+from holdfast.core.safe_texts import count_noun
 from holdfast.core.turn import fold
 from holdfast.engine.rows import from_row, to_turns
 from holdfast.engine.transfer.lines import read_line, write_line
@@ -192,7 +193,9 @@ def check_copy(copy: ExecutionCopy) -> None:
     if end != row.sequence:
         raise ValueError(f"its history ends with event {end}, its row with {row.sequence} - at `$.row.sequence`")
     if row.state_version < len(copy.history):
-        raise ValueError(f"it has {len(copy.history)} turns, and version {row.state_version} - at `$.row.state_version`")
+        raise ValueError(
+            f"it has {count_noun(len(copy.history), 'turn')}, and version {row.state_version} - at `$.row.state_version`"
+        )
     _check_history(copy)
     _check_inbox(copy)
 

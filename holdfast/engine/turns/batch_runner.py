@@ -15,6 +15,7 @@ from typing import TYPE_CHECKING, Any, Final
 from holdfast.core.instants import SECOND, Instant
 from holdfast.core.placing import MayKeep
 from holdfast.core.retry import retry_delay
+from holdfast.core.safe_texts import count_noun
 from holdfast.engine.requests import AnyRequest, Request
 from holdfast.engine.turns.batch import Batch, BatchSetting
 from holdfast.engine.turns.batch_failures import FailedOnce, is_cut, keep_or_refuse, may_be_outage
@@ -325,7 +326,7 @@ class BatchRunner:
         if isinstance(error, StoreUnavailable) and (not was_claimed or isinstance(error, OutcomeUnknown)):
             self._trials.replace_requests(lambda requests: self._keep_or_refuse(requests, error))
             self._trials.end(trial)
-            await self._pause_after_failure(worker, error, f"a trial of {len(trial)} suspects")
+            await self._pause_after_failure(worker, error, f"a trial of {count_noun(len(trial), 'suspect')}")
         elif len(trial) > 1:
             log.warning(
                 "a trial of %d suspects failed, and is split to find the one that fails: %s",
@@ -336,7 +337,7 @@ class BatchRunner:
             self._trials.end()
             self._trials.isolate(trial)
             if may_be_outage(error):
-                await self._pause_after_failure(worker, error, f"a trial of {len(trial)} suspects")
+                await self._pause_after_failure(worker, error, f"a trial of {count_noun(len(trial), 'suspect')}")
         else:
             await self._fail_alone(worker, trial, error)
             self._trials.end()
@@ -417,7 +418,7 @@ class BatchRunner:
             self._batch_size = max(1, self._batch_size // 2)
         if not members or (may_be_outage(error) and not self._failed_once.is_repeated(ids)):
             self.queue.put_first(self._keep_or_refuse(requests, error))
-            await self._pause_after_failure(worker, error, f"a batch with {len(requests)} requests")
+            await self._pause_after_failure(worker, error, f"a batch with {count_noun(len(requests), 'request')}")
             return
         quarantine = self._services.quarantine
         suspects: list[tuple[ClaimTarget, Sequence[Request]]] = []
@@ -443,7 +444,7 @@ class BatchRunner:
         elif len(trial):
             await self._fail_alone(worker, trial, error)
         else:
-            await self._pause_after_failure(worker, error, f"a batch with {len(requests)} requests")
+            await self._pause_after_failure(worker, error, f"a batch with {count_noun(len(requests), 'request')}")
 
     def _keep_or_refuse(self, requests: Sequence[AnyRequest], error: Exception) -> list[AnyRequest]:
         return keep_or_refuse(requests, error, self._services.config.storage_retry.max_attempts)

@@ -54,6 +54,7 @@ from holdfast.core.envelopes import Cancel, InternalContinue, RequestKey, Signal
 from holdfast.core.failures import describe_exception
 from holdfast.core.lifecycle import Status
 from holdfast.core.options import OnClosed, OnOpen
+from holdfast.core.safe_texts import count_noun
 from holdfast.core.turn import NO_LIMITS
 from holdfast.engine.requests import Answer, AnyRequest, Handled, Opened, Request, WorkflowIdLookup
 from holdfast.engine.turns.arrivals import Arrival, make_due_envelope
@@ -246,7 +247,7 @@ class _Routing:
         row, envelope = arrival.row, arrival.envelope
         assert row is not None  # noqa: S101 - asked only about inbox rows
         if row.attempts >= self._max_attempts:
-            self._unrouted.dead_letter(row, f"handling it failed {row.attempts} times")
+            self._unrouted.dead_letter(row, f"handling it failed {count_noun(row.attempts, 'time')}")
         elif type(envelope) is InternalContinue or (type(envelope) is Start and row.execution_id):
             self._route_first(row, arrival)
         elif type(envelope) is Start:

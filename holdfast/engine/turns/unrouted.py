@@ -11,6 +11,7 @@ from holdfast.core.children import refuse_child
 from holdfast.core.envelopes import AnyEnvelope, Start
 from holdfast.core.failures import Failure
 from holdfast.core.instants import Instant
+from holdfast.core.safe_texts import count_noun
 from holdfast.engine.turns.arrivals import Arrival
 from holdfast.errors import HoldfastError
 from holdfast.store.contract import UnroutedWrite
@@ -76,7 +77,7 @@ class UnroutedWrites:
             if failures < self._rules.max_attempts:
                 self.write.failed.append(row.id)
             else:
-                reason = f"handling it failed {failures} times, at last with {type(error).__name__}: {error}"
+                reason = f"handling it failed {count_noun(failures, 'time')}, at last with {type(error).__name__}: {error}"
                 self.dead_letter(msgspec.structs.replace(row, attempts=failures), reason)
 
     def reroute(self, row: InboxRow, route: Route) -> None:

@@ -12,6 +12,7 @@ from datetime import date
 from decimal import Decimal
 from typing import Final
 
+from holdfast.core.safe_texts import count_noun
 from holdfast.feel.comparing import ATOMS, compare, equal
 from holdfast.feel.functions import statistics
 from holdfast.feel.functions.signatures import Form, form
@@ -199,7 +200,7 @@ def partition_list(run: Run, items: list[Value], size: Decimal) -> list[Value]:
 def _find_index(items: list[Value], position: Decimal) -> int:
     """DMN 10.3.4.4: the first position is 1, the last -1. From 0, as Python counts."""
     if not 1 <= position.copy_abs() < len(items) + 1:
-        raise Fail(f"{position} is not a position of a list with {len(items)} items")
+        raise Fail(f"{position} is not a position of a list with {count_noun(len(items), 'item')}")
     return int(position) - 1 if position > 0 else len(items) + int(position)
 
 

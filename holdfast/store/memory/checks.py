@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Iterator, Sequence
 
 from holdfast.core.codec import decode_details, decode_envelope, decode_events
+from holdfast.core.safe_texts import count_noun
 from holdfast.errors import CorruptStore, NewerFormat
 from holdfast.store.findings import Finding, Findings, describe_unreadable, split_findings
 from holdfast.store.memory.tables import Pair, Tables, is_closed
@@ -39,7 +40,7 @@ def check_execution(row: ExecutionRow, history: Sequence[HistoryRow]) -> Iterato
             yield describe_unreadable(f"{name}: turn {turn.first}", error)
             continue
         if len(events) != turn.count:
-            yield f"{name}: turn {turn.first} holds {len(events)} events, its count says {turn.count}"
+            yield f"{name}: turn {turn.first} holds {count_noun(len(events), 'event')}, its count says {turn.count}"
     if expected - 1 != row.sequence:
         yield f"{name}: its history ends at {expected - 1}, its row says {row.sequence}"
     if is_closed(row) != (row.closed_at is not None):

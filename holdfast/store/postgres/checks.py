@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING, Any, Final, NamedTuple
 
 from holdfast.core.codec import decode_details, decode_envelope, decode_events
 from holdfast.core.lifecycle import Status
+from holdfast.core.safe_texts import count_noun
 from holdfast.errors import CorruptStore, NewerFormat
 from holdfast.store.findings import Finding, Findings, describe_unreadable, split_findings
 
@@ -101,7 +102,7 @@ async def _check_histories(connection: Connection, sql: Mapping[str, str]) -> As
             yield describe_unreadable(f"{name}: turn {first}", error)
             continue
         if found != count:
-            yield f"{name}: turn {first} holds {found} events, its count says {count}"
+            yield f"{name}: turn {first} holds {count_noun(found, 'event')}, its count says {count}"
 
 
 def _misplaced(name: str, status: str | None) -> str:

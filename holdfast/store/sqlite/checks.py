@@ -10,6 +10,7 @@ from typing import Any
 
 from holdfast.core.codec import decode_details, decode_envelope, decode_events
 from holdfast.core.lifecycle import Status
+from holdfast.core.safe_texts import count_noun
 from holdfast.errors import CorruptStore, NewerFormat
 from holdfast.store.findings import Finding, Findings, describe_unreadable, split_findings
 from holdfast.store.sqlite.failures import primary_code
@@ -92,7 +93,7 @@ def _check_events(name: str, count: int, schema: int, body: bytes) -> Iterator[F
         yield describe_unreadable(name, error)
         return
     if len(events) != count:
-        yield f"{name} holds {len(events)} events, its count says {count}"
+        yield f"{name} holds {count_noun(len(events), 'event')}, its count says {count}"
 
 
 def _check_open_twice(connection: sqlite3.Connection) -> Iterator[Finding]:
