@@ -7,7 +7,7 @@ import contextvars
 from collections.abc import Callable, Mapping
 from datetime import datetime
 from types import MappingProxyType
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import msgspec
 
@@ -17,6 +17,10 @@ from holdfast.core.instants import to_datetime
 from holdfast.core.payloads import Payload
 from holdfast.engine.loop_calls import refuse_running_loop
 from holdfast.errors import HoldfastError
+
+if TYPE_CHECKING:
+    from holdfast.engine.sync_verbs import SyncVerbs
+    from holdfast.engine.verbs import Verbs
 
 
 class ActivityInfo(msgspec.Struct, frozen=True):
@@ -41,19 +45,21 @@ class ActivityInfo(msgspec.Struct, frozen=True):
     """Trace context and the like, which the execution hands on."""
 
     @property
-    def client(self) -> Any:
+    def client(self) -> Verbs:
         """The verbs of the engine that runs an async activity, to be awaited: start, signal and ask about executions.
 
         Calls are no part of the activity's result: give them a `request_id`, or a `workflow_id`, since it may run again. In
         a sync activity it is what `sync_client` gives.
         """
-        return _current().find_client()
+        found: Verbs = _current().find_client()
+        return found
 
     @property
-    def sync_client(self) -> Any:
+    def sync_client(self) -> SyncVerbs:
         """The verbs for a sync activity, in whose thread each blocks until it is done. Raises WrongEventLoop elsewhere."""
         refuse_running_loop()
-        return _current().find_client()
+        found: SyncVerbs = _current().find_client()
+        return found
 
 
 class ActivityAttempt:

@@ -5,6 +5,7 @@ from __future__ import annotations
 from typing import Any, assert_type
 
 from holdfast import (
+    ActivityInfo,
     BoundWorkflow,
     Client,
     Engine,
@@ -114,3 +115,12 @@ async def signals_with_start(engine: Engine, client: Client, sync: SyncClient) -
     await client.signal_with_start_workflow("o-1", order, "one", signal_name="paid")  # refused
     await client.signal_with_start_workflow("o-1", plain, 1, signal_name="paid")  # refused
     sync.signal_with_start_workflow("o-1", order, "one", signal_name="paid")  # refused
+
+
+async def starts_in_activities(info: ActivityInfo) -> None:
+    assert_type(await info.client.start(order, 1, workflow_id="o-1"), WorkflowHandle[bool])
+    assert_type(info.sync_client.start(order, 1, workflow_id="o-1"), SyncWorkflowHandle[bool])
+
+    await info.client.start(order, "one")  # refused
+    await info.client.strat(order, 1)  # refused
+    info.sync_client.start(order, "one")  # refused
