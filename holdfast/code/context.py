@@ -170,7 +170,7 @@ class Context:
                     "@transaction. Call ctx.transaction, which commits its SQL together with its result."
                 )
             encoded = activity.signature.encode_arguments(
-                args, kwargs, issuer.payload_limit, is_checked=issuer.values.is_checked
+                args, kwargs, issuer.payload_limit, strictness=issuer.values.strictness
             )
             hint = activity.signature.result_hint
             future = issuer.run_activity(activity.name, encoded, activity.options, hint, activity.label)
@@ -208,7 +208,7 @@ class Context:
             )
         signature = function.signature
         encoded = signature.encode_arguments(
-            args, kwargs, self._issuer.payload_limit, is_checked=self._issuer.values.is_checked
+            args, kwargs, self._issuer.payload_limit, strictness=self._issuer.values.strictness
         )
         hint = signature.result_hint
         future = self._issuer.run_activity(function.name, encoded, function.options, hint, function.label)
@@ -528,7 +528,7 @@ def _describe_workflow(
 ) -> tuple[str, Payload, Any]:
     """The name, the encoded arguments and the result's hint of a workflow given by function or name."""
     if isinstance(workflow, Workflow):
-        encoded = workflow.encode_input(args, kwargs, issuer.payload_limit, is_checked=issuer.values.is_checked)
+        encoded = workflow.encode_input(args, kwargs, issuer.payload_limit, strictness=issuer.values.strictness)
         return workflow.name, encoded, workflow.result_hint
     if isinstance(workflow, str):
         check_identifier(workflow, "the name of a workflow")

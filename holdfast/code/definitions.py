@@ -14,7 +14,7 @@ from holdfast.code import deterministic_asyncio, guard
 from holdfast.code.bound_workflows import BoundWorkflow
 from holdfast.core.ids import DEFAULT_QUEUE, check_identifier
 from holdfast.core.input_schemas import InputSchema, make_input_schema
-from holdfast.core.payloads import describe_hint
+from holdfast.core.payloads import Payload, Strictness, describe_hint
 from holdfast.core.routes import make_pinned_route, make_route
 from holdfast.core.signatures import Signature, describe_function, is_payload_hint
 from holdfast.errors import InvalidConfiguration, InvalidDefinition
@@ -26,7 +26,6 @@ if TYPE_CHECKING:
     from holdfast.code.program import CodeProgram
     from holdfast.core.definition import Definition
     from holdfast.core.execution import Execution
-    from holdfast.core.payloads import Payload
     from holdfast.core.program_limits import ProgramLimits
     from holdfast.core.retry import RetryPolicy
 
@@ -142,10 +141,10 @@ class Workflow(Generic[P, R_co]):
         return isinstance(other, Workflow) and other.function is self.function
 
     def encode_input(
-        self, args: Sequence[Any], kwargs: Mapping[str, Any], limit: int, *, is_checked: bool = True
+        self, args: Sequence[Any], kwargs: Mapping[str, Any], limit: int, *, strictness: Strictness = Strictness.STRICT
     ) -> Payload:
         """The arguments of a start as history records them. Raises InvalidArguments, EncodingError or PayloadTooLarge."""
-        encoded = self.signature.encode_arguments(args, kwargs, limit, is_checked=is_checked)
+        encoded = self.signature.encode_arguments(args, kwargs, limit, strictness=strictness)
         self.signature.check_arguments(encoded)
         return encoded
 

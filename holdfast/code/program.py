@@ -22,11 +22,11 @@ from holdfast.code.loop import WorkflowLoop, WorkflowTask, close_coroutine
 from holdfast.code.matching import Places, compare, unasked
 from holdfast.code.signals import SignalQueues
 from holdfast.code.source_locations import find_waiting
-from holdfast.code.values import CHANGED_TYPE
+from holdfast.code.values import CHANGED_TYPE, find_strictness
 from holdfast.code.wait_any import Sides, start_race
 from holdfast.code.waits import find_waits
 from holdfast.core import commands, events
-from holdfast.core.behaviours import CHECKED_PAYLOADS, KEPT_VIOLATIONS, TYPED_FAILURES
+from holdfast.core.behaviours import KEPT_VIOLATIONS, TYPED_FAILURES
 from holdfast.core.events import GIVEN, AnyEvent, Given, HistoryTurn
 from holdfast.core.failures import Failure, describe_exception, list_kinds
 from holdfast.core.instants import Instant
@@ -223,7 +223,7 @@ class CodeProgram:
     def _start(self, event: events.WorkflowStarted) -> None:
         if event.behaviours:
             self.behaviours = frozenset(event.behaviours)
-            self.issuer.values.is_checked = CHECKED_PAYLOADS in self.behaviours
+            self.issuer.values.strictness = find_strictness(self.behaviours)
             self.issuer.has_typed_failures = TYPED_FAILURES in self.behaviours
         if event.cancelled:
             self._never_runs = True

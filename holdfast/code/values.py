@@ -2,10 +2,13 @@
 
 from __future__ import annotations
 
+from collections.abc import Collection
 from typing import TYPE_CHECKING, Any, Final
 
 from holdfast.core import payloads
+from holdfast.core.behaviours import CHECKED_PAYLOADS, STRICT_ARGUMENTS
 from holdfast.core.failures import Failure
+from holdfast.core.payloads import Strictness
 
 if TYPE_CHECKING:
     from holdfast.core.payloads import Payload
@@ -23,19 +26,19 @@ class Values:
 
     def __init__(self, limit: int) -> None:
         self._limit = limit
-        self.is_checked = False
-        """Whether code is refused what would not come back as it was: see `core.behaviours.CHECKED_PAYLOADS`."""
+        self.strictness = Strictness.UNCHECKED
+        """How much of what would not come back as it was is refused: by the behaviours that the execution recorded."""
         self.undecodable: HoldfastError | None = None
         """Why the first recorded value that does not fit its hint could not be read on replay."""
 
     def encode(self, value: Any, what: str) -> Payload:
         """A value of the code's as a payload. Raises EncodingError or PayloadTooLarge."""
-        return payloads.encode(value, what, self._limit, is_checked=self.is_checked)
+        return payloads.encode(value, what, self._limit, strictness=self.strictness)
 
     def encode_result(self, signature: Signature, value: Any) -> Payload:
         """The result of the code. It fits the return hint, unless the execution began before that was checked."""
-        if self.is_checked:
-            return signature.encode_result(value, self._limit)
+        if self.strictness is not Strictness.UNCHECKED:
+            return signature.encode_result(value, self._limit, strictness=self.strictness)
         return self.encode(value, f"the result of {signature.what}")
 
     def note_undecodable(self, error: HoldfastError, *, is_replaying: bool) -> None:
@@ -50,3 +53,10 @@ class Values:
             return failure
         message = f"{error.message} {CHANGED_TYPE} What followed from it: {failure.message}"
         return Failure(type=failure.type, message=message, trace=failure.trace)
+
+
+def find_strictness(behaviours: Collection[str]) -> Strictness:
+    """How strictly values are encoded for an execution that recorded these behaviours."""
+    if STRICT_ARGUMENTS in behaviours:
+        return Strictness.STRICT
+    return Strictness.CHECKED if CHECKED_PAYLOADS in behaviours else Strictness.UNCHECKED

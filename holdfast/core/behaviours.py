@@ -38,10 +38,14 @@ HEADERS: Final = "headers"
 them."""
 KEPT_VIOLATIONS: Final = "kept-violations"
 """What the guard refused stops the execution, whatever its code did about the exception: see `code.guard`."""
+STRICT_ARGUMENTS: Final = "strict-arguments"
+"""Code is refused what `checked-payloads` let through: keyword-only parameters by position, keywords that may be an option
+or an argument, entries of a dict that have one key in JSON, and tags of another class (see `core.payloads.Strictness`). It
+may name arguments of what it calls by name."""
 TYPED_FAILURES: Final = "typed-failures"
 """What an activity or a child raised is caught by its own class too, and has a cause: see `core.rebuilt_errors`."""
 
-PRESENT: tuple[str, ...] = (CHECKED_PAYLOADS, CHILD_VALUES, KEPT_VIOLATIONS, TYPED_FAILURES, WORK_KEYS)
+PRESENT: tuple[str, ...] = (CHECKED_PAYLOADS, CHILD_VALUES, KEPT_VIOLATIONS, STRICT_ARGUMENTS, TYPED_FAILURES, WORK_KEYS)
 """The behaviours that executions record which begin now, sorted."""
 OCCASIONAL: Final = frozenset({HEADERS})
 """The behaviours that only those of them record which need them."""

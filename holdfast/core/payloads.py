@@ -6,6 +6,7 @@ pydantic's models, `decoders` the rest. What would not come back as it was is re
 
 from __future__ import annotations
 
+import enum
 import math
 import re
 from typing import Any, Final
@@ -33,6 +34,17 @@ class Payload(msgspec.Struct, frozen=True, omit_defaults=True, gc=False, forbid_
     key: str = ""
 
 
+class Strictness(enum.Enum):
+    """How much of what would not come back as it was is refused. Executions keep to what they recorded when they began."""
+
+    UNCHECKED = "unchecked"
+    """Nothing, as before the behaviour `checked-payloads`."""
+    CHECKED = "checked"
+    """What that behaviour refuses: all but `type_checks.Ambiguous`."""
+    STRICT = "strict"
+    """Everything: the behaviour `strict-arguments`, and whoever is no workflow."""
+
+
 NULL: Final = Payload(msgspec.Raw(b"null"))
 
 
@@ -45,6 +57,7 @@ _WORDS_WITHOUT_VALUES: Final = ("Expected `", "Object missing")
 _NOT_BRACKETS: Final = bytes(set(range(256)) - set(b"[]{}"))
 _STRINGS: Final = re.compile(rb'"(?:[^"\\]|\\.)*"')
 _ENCODER: Final = msgspec.json.Encoder(enc_hook=type_checks.encode_unknown)
+_TOLERANT_ENCODER: Final = msgspec.json.Encoder(enc_hook=type_checks.encode_tolerantly)
 _UNCHECKED_ENCODER: Final = msgspec.json.Encoder(enc_hook=type_checks.encode_unchecked)
 
 
@@ -81,18 +94,26 @@ def hide_values(message: str) -> str:
 
 
 def encode(
-    value: Any, what: str, limit: int = DEFAULT_LIMIT, check: Check | None = None, *, is_checked: bool = True
+    value: Any,
+    what: str,
+    limit: int = DEFAULT_LIMIT,
+    check: Check | None = type_checks.check_plain,
+    *,
+    strictness: Strictness = Strictness.STRICT,
 ) -> Payload:
     """`value` as a payload. Raises EncodingError or PayloadTooLarge; `what` names the value in the message.
 
-    `check` is that of the hint by which the value will be read. Types of users' have a say in it: whatever those raise is a
-    reason to refuse the value. Without `is_checked` a value may be written that does not come back as it was: for executions
-    that began before this was checked.
+    `check` is that of the hint by which the value will be read, by default Any. Types of users' have a say in it: whatever
+    those raise is a reason to refuse the value. Less strictly, a value may be written that does not come back as it was: for
+    executions that began before this was checked.
     """
     try:
-        data = (_ENCODER if is_checked else _UNCHECKED_ENCODER).encode(value)
-        if check is not None and is_checked:
-            check(value)
+        if strictness is Strictness.STRICT:
+            data = _ENCODER.encode(value)
+            if check is not None and (check is not type_checks.check_plain or b'":' in data):  # without keys none is lost
+                check(value)
+        else:
+            data = _encode_as_before(value, check, strictness)
         has_non_finite = b"null" in data and _has_non_finite(value)
     except LET_THROUGH:
         raise
@@ -121,6 +142,18 @@ def encode(
             "Pass None, or a string, in its place."
         )
     return Payload(msgspec.Raw(data))
+
+
+def _encode_as_before(value: Any, check: Check | None, strictness: Strictness) -> bytes:
+    if strictness is Strictness.UNCHECKED:
+        return _UNCHECKED_ENCODER.encode(value)
+    data = _TOLERANT_ENCODER.encode(value)
+    if check is not None:
+        try:
+            check(value)
+        except type_checks.Ambiguous:
+            pass
+    return data
 
 
 def decode(payload: Payload, hint: Any, what: str) -> Any:

@@ -10,7 +10,7 @@ import msgspec
 
 from holdfast.core import decoders, payloads, type_checks
 from holdfast.core.interrupts import is_interrupt
-from holdfast.core.payloads import Payload
+from holdfast.core.payloads import Payload, Strictness
 from holdfast.core.unions import IndistinctUnion
 from holdfast.errors import DecodingError, EncodingError, InvalidArguments, InvalidDefinition, InvalidResult
 
@@ -54,30 +54,30 @@ class Signature:
         self._result_check = type_checks.find_check(self.result_hint)
 
     def encode_arguments(
-        self, args: Sequence[Any], kwargs: Mapping[str, Any], limit: int, *, is_checked: bool = True
+        self, args: Sequence[Any], kwargs: Mapping[str, Any], limit: int, *, strictness: Strictness = Strictness.STRICT
     ) -> Payload:
         """The arguments as one payload. Raises InvalidArguments, EncodingError or PayloadTooLarge naming the parameter."""
         if kwargs or len(args) != len(self.names):
             args = self._bind(args, kwargs)
         try:
-            return payloads.encode(args, self.what, limit, self._check, is_checked=is_checked)
+            return payloads.encode(args, self.what, limit, self._check, strictness=strictness)
         except EncodingError:
             for name, hint, value in zip(self.names, self.hints, args, strict=True):
                 what = f"parameter '{name}' of {self.what} (a {type(value).__name__})"
-                payloads.encode(value, what, limit, type_checks.find_check(hint), is_checked=is_checked)
+                payloads.encode(value, what, limit, type_checks.find_check(hint), strictness=strictness)
             raise
 
     def check_names(self, args: Sequence[Any], kwargs: Mapping[str, Any]) -> None:
         """Raises InvalidArguments unless these are arguments of the function, by number and by name."""
         self._bind(args, kwargs)
 
-    def encode_result(self, value: Any, limit: int) -> Payload:
+    def encode_result(self, value: Any, limit: int, *, strictness: Strictness = Strictness.STRICT) -> Payload:
         """The result as a payload that fits the return hint.
 
         Raises InvalidResult if it does not fit, else EncodingError or PayloadTooLarge.
         """
         what = f"the result of {self.what}"
-        encoded = payloads.encode(value, what, limit, self._result_check)
+        encoded = payloads.encode(value, what, limit, self._result_check, strictness=strictness)
         if self.result_hint is not Any:
             try:
                 self.decode_result(encoded)

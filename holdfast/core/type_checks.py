@@ -13,8 +13,9 @@ import datetime as dt
 import enum
 import inspect
 import typing
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterable, Mapping
 from decimal import Decimal
+from itertools import chain
 from typing import Any, Final, TypeVar, get_args, get_origin
 from uuid import UUID
 
@@ -22,13 +23,32 @@ import msgspec
 
 from holdfast.core import decoders, models
 from holdfast.core.models import Unfaithful
-from holdfast.core.record_types import RecordType, is_path, is_union, list_choices, list_parts, read_record, strip
+from holdfast.core.record_types import (
+    RecordType,
+    find_tags,
+    is_path,
+    is_union,
+    list_choices,
+    list_parts,
+    read_record,
+    strip,
+)
+from holdfast.core.safe_texts import LONGEST_SHOWN, show
+from holdfast.core.unions import find_tag
 
 Check = Callable[[Any], None]
 """Raises Unfaithful if a value would not come back as it was."""
 
+
+class Ambiguous(Unfaithful):
+    """Refused only by executions that record the behaviour `strict-arguments`: see `core.payloads.Strictness`."""
+
+
 _CHECKS: Final[dict[tuple[Any, bool], Check | None]] = {}
 _PARTS: Final[dict[type, tuple[tuple[str, Check], ...]]] = {}
+_MANY: Final = 8
+"""From how many values on it pays to look at all of them at once."""
+_FIELDS: Final[dict[type, tuple[str, ...]]] = {}
 _KEYS: Final = (str, int, float, bytes, dt.datetime, dt.date, dt.time, dt.timedelta, UUID, Decimal, Any, object)
 
 
@@ -76,9 +96,9 @@ def _make_check(hint: Any, in_model: bool) -> Check | None:
     hint = strip(hint)
     cls = get_origin(hint) or hint
     if isinstance(hint, TypeVar):
-        return None if hint.__bound__ is None else find_check(hint.__bound__, in_model=in_model)
-    if hint is Any or cls is typing.Literal:
-        return None
+        return find_check(Any if hint.__bound__ is None else hint.__bound__, in_model=in_model)
+    if hint in (Any, object) or cls is typing.Literal:
+        return None if cls is typing.Literal else check_plain
     if is_union(hint):
         return _make_union_check(list_choices(hint), in_model)
     record = read_record(hint)
@@ -92,10 +112,69 @@ def _make_check(hint: Any, in_model: bool) -> Check | None:
         return _make_tuple_check(get_args(hint), in_model)
     if issubclass(cls, collections.abc.Mapping):
         return _make_mapping_check(get_args(hint), in_model)
-    if issubclass(cls, collections.abc.Iterable | collections.abc.Container) and get_args(hint):
-        inner = find_check(get_args(hint)[0], in_model=in_model)
+    if issubclass(cls, collections.abc.Iterable | collections.abc.Container) and not issubclass(
+        cls, str | bytes | bytearray | enum.Enum
+    ):
+        inner = find_check(get_args(hint)[0], in_model=in_model) if get_args(hint) else check_plain
         return None if inner is None else _check_each(inner)
     return None
+
+
+def check_plain(value: Any) -> None:
+    """Check a value that is read as Any. It arrives as plain JSON, so only entries of a dict can be lost."""
+    if type(value) in _SCALARS:
+        return
+    if isinstance(value, dict):
+        if not _TEXT.issuperset(map(type, value)):
+            _check_entries(value)
+        items: Iterable[Any] = value.values()
+    elif isinstance(value, list | tuple | set | frozenset):
+        items = value
+    else:
+        items = [getattr(value, name, None) for name in _list_fields(type(value))]
+    if _SCALARS.issuperset(map(type, items)):
+        return
+    inner = [one for one in items if type(one) not in _SCALARS]
+    while len(inner) >= _MANY:  # what is alike is looked at together, so that long lists cost little for each item
+        kinds = set(map(type, inner))
+        if kinds == {dict}:
+            if not _TEXT.issuperset(map(type, chain.from_iterable(inner))):
+                for one in inner:
+                    _check_entries(one)
+            inner = [one for one in chain.from_iterable(map(dict.values, inner)) if type(one) not in _SCALARS]
+        elif kinds <= {list, tuple}:
+            inner = [one for one in chain.from_iterable(inner) if type(one) not in _SCALARS]
+        else:
+            break
+    for one in inner:
+        check_plain(one)
+
+
+def _check_entries(value: Mapping[Any, Any]) -> None:
+    """Keys of one type are written in different ways; 1 and '1' are not."""
+    if len(set(map(type, value))) < 2:
+        return
+    known: dict[str, Any] = {}
+    for key in value:
+        (text,) = msgspec.to_builtins({key: None}, str_keys=True)
+        if text in known:
+            raise Ambiguous(
+                f"the keys {show(known[text], repr, LONGEST_SHOWN)} and {show(key, repr, LONGEST_SHOWN)} of a dict are one "
+                "key in JSON, so that an entry would be lost. Pass keys of one type."
+            )
+        known[text] = key
+
+
+def _list_fields(cls: type) -> tuple[str, ...]:
+    """The fields of a dataclass or a struct. Models check their own when they are written."""
+    found = _FIELDS.get(cls)
+    if found is None:
+        try:
+            record = None if models.is_model(cls) else read_record(cls)
+        except NameError:  # a hint that cannot be found, and that nothing is read by
+            record = None
+        found = _FIELDS[cls] = () if record is None else tuple(field.name for field in record.fields)
+    return found
 
 
 def _check_text(value: Any) -> None:
@@ -128,6 +207,7 @@ def _check_float(value: Any) -> None:
 
 
 _TEXT: Final = frozenset([str])
+_SCALARS: Final = frozenset([str, int, float, bool, type(None), bytes, dt.datetime, dt.date, dt.timedelta, Decimal, UUID])
 _WRITTEN_AS_TEXT: Final = (
     bytes,
     bytearray,
@@ -147,6 +227,8 @@ _PLAIN_CHECKS: Final[Mapping[Any, Check]] = {str: _check_text, float: _check_flo
 def _check_each(inner: Check) -> Check:
     if inner is _check_text:
         return _check_texts
+    if inner is check_plain:
+        return check_plain
 
     def check(value: Any) -> None:
         if isinstance(value, list | tuple | set | frozenset):
@@ -157,6 +239,8 @@ def _check_each(inner: Check) -> Check:
 
 
 def _make_tuple_check(args: tuple[Any, ...], in_model: bool) -> Check | None:
+    if not args:
+        return check_plain
     if len(args) == 2 and args[1] is ...:
         inner = find_check(args[0], in_model=in_model)
         return None if inner is None else _check_each(inner)
@@ -175,31 +259,29 @@ def _make_tuple_check(args: tuple[Any, ...], in_model: bool) -> Check | None:
 
 def _make_mapping_check(args: tuple[Any, ...], in_model: bool) -> Check | None:
     if len(args) != 2:
-        return None
+        return check_plain
     inner = find_check(args[1], in_model=in_model)
     has_text_keys = strip(args[0]) is str and not in_model
     keys = _check_text_keys if has_text_keys else _check_keys(find_check(args[0], in_model=in_model))
-    if keys is None and inner is None:
-        return None
 
     def check(value: Any) -> None:
         if isinstance(value, Mapping):
-            if keys is not None:
-                keys(value)
-            if inner is not None:
+            keys(value)
+            if inner is not None and not (inner is check_plain and _SCALARS.issuperset(map(type, value.values()))):
                 for item in value.values():
                     inner(item)
 
     return check
 
 
-def _check_keys(inner: Check | None) -> Check | None:
-    if inner is None:
-        return None
+def _check_keys(inner: Check | None) -> Check:
+    if inner is None or inner is check_plain:
+        return _check_entries
 
     def check(value: Any) -> None:
         for key in value:
             inner(key)
+        _check_entries(value)
 
     return check
 
@@ -210,16 +292,19 @@ def _make_union_check(choices: tuple[Any, ...], in_model: bool) -> Check | None:
     plain = [one for one in choices if read_record(one) is None]
     if any(strip(one) is int for one in plain):
         plain = [one for one in plain if strip(one) is not float]
-    others = [found for one in plain if (found := find_check(one, in_model=in_model)) is not None]
+    others = list(dict.fromkeys(found for one in plain if (found := find_check(one, in_model=in_model)) is not None))
     if not by_class and not others:
         return None
     names = " or ".join(cls.__name__ for cls in by_class)
+    tags = _find_own_tags(choices)
 
     def check(value: Any) -> None:
         cls = type(value)
         one = by_class.get(cls)
         if one is not None:
             one(value)
+            if cls in tags:
+                _check_tag(value, *tags[cls])
         elif by_class and cls not in by_class and _is_record(value):
             _refuse_class(value, tuple(by_class), names)
         else:
@@ -227,6 +312,28 @@ def _make_union_check(choices: tuple[Any, ...], in_model: bool) -> Check | None:
                 other(value)
 
     return check
+
+
+def _find_own_tags(choices: tuple[Any, ...]) -> dict[type, tuple[str, frozenset[Any]]]:
+    """The field by which each class of a union is told from the others, if it is one that code can set, and its values."""
+    records = [(record, one) for one in choices if (record := read_record(one)) is not None and not record.is_array]
+    key, _ = find_tag(records)
+    found = {}
+    for record, _ in records if key is not None else ():
+        for field in record.fields:
+            if field.key == key and record.tag_key != key:
+                found[record.cls] = (field.name, find_tags(record)[key])
+    return found
+
+
+def _check_tag(value: Any, name: str, own: frozenset[Any]) -> None:
+    found = getattr(value, name, None)
+    if (found.value if isinstance(found, enum.Enum) else found) not in own:
+        cls, known = type(value).__name__, " or ".join(sorted(map(repr, own)))
+        raise Ambiguous(
+            f"the field '{name}' of a {cls} is {show(found, repr, LONGEST_SHOWN)}, not {known}, by which a {cls} is known. "
+            "Leave it as it is, or pass an object of the other class."
+        )
 
 
 def _find_parts(record: RecordType, in_model: bool) -> tuple[tuple[str, Check], ...]:
@@ -321,6 +428,14 @@ def encode_unknown(value: Any) -> Any:
     if inspect.isawaitable(value):
         raise Unfaithful("a value was not awaited. Write `await` before the call that gives it.")
     return encode_unchecked(value)
+
+
+def encode_tolerantly(value: Any) -> Any:
+    """The same, for executions that began before `Ambiguous` was refused."""
+    try:
+        return encode_unknown(value)
+    except Ambiguous:
+        return models.dump(value, is_checked=True)
 
 
 def encode_unchecked(value: Any) -> Any:

@@ -49,7 +49,7 @@ class Choice:
                 raise IndistinctUnion(
                     f"the JSON of {record.cls.__name__} may look like that of the other types of the union. {TAG_REMEDY}"
                 )
-        self._tag_key, self._by_tag = _find_tag(self._records)
+        self._tag_key, self._by_tag = find_tag(self._records)
         if self._tag_key is None:
             _check_keys([record for record, _ in self._records])
 
@@ -97,7 +97,7 @@ def _fits_with_more(record: RecordType, keys: frozenset[str]) -> bool:
     return record.required_keys <= keys
 
 
-def _find_tag(records: Sequence[tuple[RecordType, Any]]) -> tuple[str | None, dict[Any, Any]]:
+def find_tag(records: Sequence[tuple[RecordType, Any]]) -> tuple[str | None, dict[Any, Any]]:
     """The key by which all the classes can be told apart, and the class for each of its values."""
     if not records:
         return None, {}

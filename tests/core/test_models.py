@@ -316,7 +316,7 @@ def test_V1_model_that_would_not_come_back_is_refused_by_name(value: Any, hint: 
 
 
 def test_V1_executions_from_before_write_as_they_did() -> None:
-    kept = payloads.encode(Keeper(one=Wider(id=1, more="x")), "the value", is_checked=False)
+    kept = payloads.encode(Keeper(one=Wider(id=1, more="x")), "the value", strictness=payloads.Strictness.UNCHECKED)
 
     assert bytes(kept.data) == b'{"one":{"id":1},"many":[]}'
 

@@ -65,6 +65,7 @@ if TYPE_CHECKING:
 
 log = logging.getLogger("holdfast.engine")
 
+
 class Pump:
     """Keeps the workers of one node running, and wakes them when there may be something to do."""
 
