@@ -53,6 +53,11 @@ _CHANGING_STR: Final = ("strip_whitespace", "to_lower", "to_upper")
 class Unfaithful(TypeError):
     """A value would not come back as it was. The message says why and ends with the remedy, as sentences."""
 
+    def __init__(self, message: str, without_values: str = "") -> None:
+        """`without_values` is the message for where no value may be shown, if the other shows any."""
+        super().__init__(message)
+        self.without_values = without_values or message
+
 
 class Verdict(NamedTuple):
     """What is known of a class of models: why its values do not come back, else whether each has to be tried."""
@@ -249,9 +254,11 @@ def _compare(value: Any, plain: Any) -> None:
     try:
         found = validate(cls, plain)
     except ValueError as error:
-        raise Unfaithful(
-            f"{cls.__name__} does not take back what it writes: {error}. Make its serializers and validators fit each other."
-        ) from error
+        refusal, remedy = (
+            f"{cls.__name__} does not take back what it writes",
+            "Make its serializers and validators fit each other.",
+        )
+        raise Unfaithful(f"{refusal}: {error}. {remedy}", f"{refusal}. {remedy}") from error
     if found != value or dump(found, is_checked=False) != plain:  # `==` may leave fields out
         fields = [name for name in get_fields(cls) if getattr(found, name, None) != getattr(value, name, None)]
         named = f"fields {', '.join(map(repr, fields))} of {cls.__name__}" if fields else f"{cls.__name__}"

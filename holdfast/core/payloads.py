@@ -54,6 +54,8 @@ _OWN_WORDS: Final = (msgspec.MsgspecError, TypeError, ValueError, NotImplemented
 """Exceptions whose message says what is wrong with a value."""
 _WORDS_WITHOUT_VALUES: Final = ("Expected `", "Object missing")
 """How messages of msgspec begin that say types and names of fields, and no value."""
+_WORDS_OF_ENCODERS: Final = ("Encoding objects of type", "Only dicts with", "values of type")
+"""How messages begin, of msgspec and of ours, that say which types cannot be written, and no value."""
 _NOT_BRACKETS: Final = bytes(set(range(256)) - set(b"[]{}"))
 _STRINGS: Final = re.compile(rb'"(?:[^"\\]|\\.)*"')
 _ENCODER: Final = msgspec.json.Encoder(enc_hook=type_checks.encode_unknown)
@@ -118,6 +120,8 @@ def encode(
     except LET_THROUGH:
         raise
     except Unfaithful as error:
+        if CONFIDENCE:
+            raise EncodingError(f"Expected {what} to arrive as it was sent, but {error.without_values}") from None
         raise EncodingError(f"Expected {what} to arrive as it was sent, but {show(error)}") from error
     except BaseException as error:
         if is_interrupt(error):
@@ -125,7 +129,7 @@ def encode(
         raise EncodingError(
             f"Expected {what} to be a value that JSON can hold, but {_reason(value, error)}. "
             "Pass a dataclass, msgspec struct, pydantic model, or plain JSON types."
-        ) from error
+        ) from (None if CONFIDENCE else error)  # its message may have the value
     if len(data) > limit:
         raise PayloadTooLarge(
             f"Expected {what} to be at most {limit} bytes as JSON, but it has {len(data)}. "
@@ -202,6 +206,8 @@ def _reason(value: Any, error: BaseException) -> str:
         return f"this {name_type(value)} is nested too deeply or contains itself"
     if isinstance(error, UnicodeEncodeError):
         return "it holds text that is not valid Unicode"
+    if CONFIDENCE and not show(error).startswith(_WORDS_OF_ENCODERS):
+        return f"writing it raised {name_type(error)}; what that says is not shown, since there is a codec"
     return describe_refusal(error)
 
 

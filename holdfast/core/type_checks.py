@@ -364,7 +364,10 @@ def _make_record_check(record: RecordType, in_model: bool) -> Check:
         elif isinstance(value, dict):
             if not takes_more and not accepted.issuperset(value):
                 more = ", ".join(repr(key) for key in value if key not in accepted)
-                raise Unfaithful(f"{cls.__name__} has no field {more}, so it would be lost. Leave it out, or add the field.")
+                lost = "so it would be lost. Leave it out, or add the field."
+                raise Unfaithful(
+                    f"{cls.__name__} has no field {more}, {lost}", f"{cls.__name__} has no field for one of its keys, {lost}"
+                )
             for key, one in by_key.items():
                 if key in value:
                     one(value[key])
@@ -456,10 +459,10 @@ def _check_zone(value: Any) -> None:
         return
     offset = value.utcoffset()
     if offset is not None and offset % dt.timedelta(minutes=1):
-        raise Unfaithful(
-            f"the time zone of {value} is not a whole number of minutes, which JSON's date-times cannot say. "
-            "Convert it to UTC: value.astimezone(UTC)."
+        reason = (
+            "is not a whole number of minutes, which JSON's date-times cannot say. Convert it to UTC: value.astimezone(UTC)."
         )
+        raise Unfaithful(f"the time zone of {value} {reason}", f"its time zone {reason}")
 
 
 # --- hints that never work ---

@@ -6,11 +6,14 @@ import asyncio
 import contextlib
 import zlib
 from collections.abc import Sequence
+from dataclasses import dataclass
+from datetime import datetime, timedelta, timezone
 from pathlib import Path
-from typing import Any
+from typing import Annotated, Any
 
 import pytest
 from click.testing import CliRunner
+from pydantic import BaseModel, Field, field_serializer, field_validator
 
 from holdfast import (
     ActivityFailed,
@@ -153,6 +156,78 @@ async def test_value_that_does_not_fit_is_quoted_in_no_message_that_is_stored(op
     assert SECRET not in letter.reason
     assert "expected `int`, got `str`; the value is not shown" in letter.reason
     assert SECRET.encode() not in await read_bodies(engine)
+
+
+class Narrow(BaseModel):
+    size: Annotated[str, Field(max_length=3)] = ""
+
+    @field_validator("size")
+    @classmethod
+    def refuse(cls, size: str) -> str:
+        if size == SECRET:
+            raise ValueError(f"no {size}")
+        return size
+
+
+class Talkative(Narrow):
+    @field_serializer("size")
+    def write(self, size: str) -> str:
+        raise ValueError(f"cannot write {size}")
+
+
+@dataclass
+class Plain:
+    size: str
+
+
+@activity(retry=Retry(max_attempts=1))
+async def make_narrow(text: str) -> Narrow:
+    return Narrow.model_construct(size=text)
+
+
+@activity(retry=Retry(max_attempts=1))
+async def make_talkative(text: str) -> Talkative:
+    return Talkative.model_construct(size=text)
+
+
+@activity(retry=Retry(max_attempts=1))
+async def make_plain(text: str) -> Plain:
+    return {"size": "s", text: 1}  # type: ignore[return-value]
+
+
+@activity(retry=Retry(max_attempts=1))
+async def make_time(text: str) -> datetime:
+    return datetime(2024, 1, 1, tzinfo=timezone(timedelta(seconds=1), text))
+
+
+MAKERS = [make_narrow, make_talkative, make_plain, make_time]
+
+
+@workflow
+async def make_all(ctx: Context, text: str) -> list[str]:
+    messages = []
+    for make in MAKERS:
+        try:
+            await ctx.run(make, text)
+        except ActivityFailed as error:
+            messages.append(error.message)
+    return messages
+
+
+async def test_value_that_cannot_be_written_is_quoted_in_no_message_that_is_stored(open_engine: OpenEngine) -> None:
+    engine = await open_engine(make_all, *MAKERS, codec=Hidden())
+
+    messages = await (await engine.start(make_all, SECRET)).result()
+
+    assert [message.partition(", but ")[2].partition(".")[0] for message in messages] == [
+        "Narrow does not take back what it writes",
+        "writing it raised PydanticSerializationError; what that says is not shown, since there is a codec",
+        "Plain has no field for one of its keys, so it would be lost",
+        "its time zone is not a whole number of minutes, which JSON's date-times cannot say",
+    ]
+    bodies = await read_bodies(engine)
+    assert SECRET.encode() not in bodies
+    assert b"2024" not in bodies
 
 
 async def test_history_is_replayed_through_the_codec_after_a_crash(open_engine: OpenEngine) -> None:
