@@ -9,7 +9,7 @@ from typing import Any
 
 import pytest
 
-from holdfast import Context, Engine, ExecutionBlocked, ResultTimedOut, workflow
+from holdfast import Context, Engine, ExecutionBlocked, ResultTimedOut, WorkflowTerminated, workflow
 from holdfast.errors import InvalidArguments, InvalidDuration
 from holdfast.log_events import LogEvent
 from holdfast.testing import TestEngine
@@ -218,3 +218,17 @@ async def test_O2_wait_for_code_that_nobody_has_is_logged_and_goes_on(
     with pytest.raises(ResultTimedOut, match="workflow 'waits' is on no living node"):
         await engine.handle("w").result(timeout=0)
     answer.cancel()
+
+
+@pytest.mark.parametrize("is_closed_before", [True, False])
+async def test_O2_error_of_a_result_names_the_workflow_id(open_engine: OpenEngine, is_closed_before: bool) -> None:
+    engine = await open_engine(waits)
+    handle = await engine.start(waits, workflow_id="order-7")
+    waiting = None if is_closed_before else asyncio.ensure_future(handle.result())
+    await engine.settle()
+    await handle.terminate()
+    await engine.settle()
+
+    with pytest.raises(WorkflowTerminated, match="execution 'order-7'") as caught:
+        await (waiting or handle.result())
+    assert (caught.value.workflow_id, caught.value.execution_id) == ("order-7", handle.execution_id)

@@ -95,7 +95,10 @@ class ResultWaits:
         org, target = wait.org, wait.target
         closing = self._runtime.result_waiters.recall((org, target))
         live = self._runtime.cache.get(target)
-        if closing is None and live is not None and live.execution.org == org:
+        if closing is not None and type(closing) is not events.WorkflowCompleted:
+            row = await self._store.find_execution(org, target)  # an error names the execution as people do
+            wait.workflow_id = target if row is None else row.workflow_id
+        elif closing is None and live is not None and live.execution.org == org:
             wait.workflow_id, wait.execution_id = live.execution.workflow_id, target
             closing = await self._wait_for_end(wait, target, is_open=self._store.exclusive)
         following: str | None = target
