@@ -22,6 +22,8 @@ from holdfast.errors import CodecError, CodecMissing, HoldfastError, InvalidConf
 
 PLAIN: Final = "json"
 """The encoding of values that no codec has touched."""
+LONGEST_CALL: Final = 30.0
+"""Seconds that a codec is waited for: as long as it does not answer, the transaction is open, and nothing else is done."""
 
 
 class EncodedPayload(msgspec.Struct, frozen=True):
@@ -39,7 +41,8 @@ class PayloadCodec(Protocol):
     """Encodes payloads before they are stored, and decodes them after they are read. Give one to `Engine(codec=…)`.
 
     Both methods return as many payloads as they are given, in the same order. They are called once for all payloads of a
-    transaction, and may wait for others, such as a key service: the transaction waits with them, so keep it short.
+    transaction, and may wait for others, such as a key service: the transaction waits with them, so keep it short. A call
+    that takes longer than 30 seconds is cancelled, and counts as an outage.
 
     CodecError says that a payload cannot be encoded or decoded: an execution that writes it is blocked with the message,
     and one that needs its value is left to other nodes, and looked at again every 30 seconds. Any other exception is taken
@@ -153,7 +156,7 @@ async def _convert(
     if not given:
         return list(payloads)
     try:
-        found = await call([_to_public(payload) for payload in given])
+        found = await _wait_for(call([_to_public(payload) for payload in given]))
     except HoldfastError:
         raise
     except (Exception, asyncio.CancelledError) as error:
@@ -178,6 +181,16 @@ async def _convert(
         )
     converted = iter([read(one) for one in found])
     return [next(converted) if concerns(payload) else payload for payload in payloads]
+
+
+async def _wait_for(answer: Any) -> Any:
+    """What a codec answers. Raises TimeoutError if that takes too long."""
+    try:
+        asyncio.current_task()
+    except RuntimeError:  # in a thread without a loop, where a codec that waits is refused
+        return await answer
+    async with asyncio.timeout(LONGEST_CALL):
+        return await answer
 
 
 def _is_well_formed(found: object) -> bool:

@@ -342,6 +342,25 @@ async def test_outage_of_a_key_service_only_costs_time(url: str) -> None:
         assert await handle.result() == SECRET.upper()
 
 
+async def test_codec_that_never_answers_holds_up_neither_callers_nor_the_end_of_the_engine(
+    url: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    class Silent(Hidden):
+        async def encode(self, payloads: Sequence[EncodedPayload], org: str) -> list[EncodedPayload]:
+            if self.is_down:
+                await asyncio.Event().wait()
+            return await super().encode(payloads, org)
+
+    monkeypatch.setattr("holdfast.engine.payload_codecs.LONGEST_CALL", 0.05)
+    codec = Silent()
+    retry = Retry(max_attempts=2, initial=0.01)
+    async with asyncio.timeout(30):
+        async with Engine(url, workflows=[child], activities=[work], codec=codec, storage_retry=retry) as engine:
+            codec.is_down = True
+            with pytest.raises(StoreUnavailable, match="but it raised TimeoutError"):
+                await engine.start(child, SECRET, workflow_id="c")
+
+
 async def test_transactions_of_users_go_through_the_codec(open_engine: OpenEngine) -> None:
     class AtOnce(Hidden):
         async def encode(self, payloads: Sequence[EncodedPayload], org: str) -> list[EncodedPayload]:
