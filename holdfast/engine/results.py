@@ -247,7 +247,7 @@ def to_value(
 
     `find_errors`: where the classes of what it raised are looked for.
     """
-    who = f"execution '{workflow_id}' ({execution_id})"
+    who = f"execution '{workflow_id}'" + ("" if workflow_id == execution_id else f" ({execution_id})")
     if isinstance(closing, events.WorkflowCompleted):
         return payloads.decode(closing.result, hint, f"the result of {who}")
     if isinstance(closing, events.WorkflowFailed):

@@ -182,7 +182,8 @@ def _tag_row(event: LogEvent, row: DeadLetterRow, node: str) -> dict[str, Any]:
 
 
 def _name(execution: Execution) -> str:
-    return f"execution '{execution.workflow_id}' ({execution.execution_id}) of workflow '{execution.workflow}'"
+    both = "" if execution.workflow_id == execution.execution_id else f" ({execution.execution_id})"
+    return f"execution '{execution.workflow_id}'{both} of workflow '{execution.workflow}'"
 
 
 def _name_receiver(row: DeadLetterRow) -> str:

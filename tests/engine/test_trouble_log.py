@@ -124,10 +124,24 @@ async def test_O1_failure_of_a_group_tells_of_the_first_in_it(
         "the first is ValueError: the cause"
     )
     engine = await open_engine(grouped)
+    handle = await engine.start(grouped)
     with pytest.raises(WorkflowFailed, match=re.escape(told)):
-        await (await engine.start(grouped)).result()
+        await handle.result()
 
     assert any(told in record.getMessage() for record in caplog.records)
+
+
+async def test_O1_id_of_an_execution_that_has_no_other_is_told_once(
+    open_engine: OpenEngine, caplog: pytest.LogCaptureFixture
+) -> None:
+    engine = await open_engine(broken)
+    handle = await engine.start(broken)
+    with pytest.raises(WorkflowFailed) as caught:
+        await handle.result()
+
+    (record,) = find(caplog, LogEvent.EXECUTION_FAILED)
+    assert record.getMessage().startswith(f"execution '{handle.execution_id}' of workflow 'broken' failed")
+    assert str(caught.value).count(str(handle.execution_id)) == 1
 
 
 async def test_O1_activity_that_fails_for_good_is_logged_with_its_attempt_and_no_values(
