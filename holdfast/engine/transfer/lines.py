@@ -104,8 +104,8 @@ class RequestFields(_StrictStruct, frozen=True, kw_only=True, omit_defaults=True
     key: Name
     sequence: Count | None
     expires_at: Time
-    answer: dict[str, Any] | None = None
-    """Absent where an earlier version remembered the request."""
+    answer: dict[str, Any] | Count | None = None
+    """Absent where an earlier version remembered the request. A number where the call took no turn: `retry_blocked`."""
 
 
 class Line(_StrictStruct, frozen=True, kw_only=True):

@@ -270,6 +270,40 @@ async def test_a_line_holds_all_of_an_execution(source: Engine) -> None:
     assert [len(copy.requests) for copy in copies] == [1, 0]
 
 
+@workflow(name="changing")
+async def before_change(ctx: Context) -> None:
+    await ctx.wait_for_signal("go")
+
+
+@workflow(name="changing")
+async def after_change(ctx: Context) -> None:
+    await ctx.sleep(3600)
+
+
+async def test_I2_a_retry_is_still_known_by_its_request_id_after_an_import(tmp_path: Path, target: str) -> None:
+    url = f"sqlite:///{tmp_path / 'retried.db'}"
+    async with Engine(url, workflows=[before_change]) as engine:
+        await engine.start("changing", workflow_id="c")
+    async with Engine(url, workflows=[after_change]) as engine:
+
+        async def find_if_blocked() -> bool:
+            return (await engine.query_status("c")).status == "blocked"
+
+        await engine.signal_workflow("c", "go")
+        await eventually(find_if_blocked)
+        assert await engine.retry_blocked("c", request_id="r")
+        await eventually(find_if_blocked)
+        lines = await export(engine, "c")
+
+    async with Engine(target, workflows=[before_change]) as engine:
+        await engine.import_executions(lines)
+
+        assert await engine.retry_blocked("c", request_id="r"), "the stored answer"
+        assert (await engine.query_status("c")).status == "blocked", "and no second effect"
+        assert await engine.retry_blocked("c", request_id="another")
+        await engine.handle("c").result()
+
+
 def test_what_cannot_be_read_in_an_inbox_is_kept_as_it_came() -> None:
     poison = InboxRow("default", id_of(1), "", b"\x00 no JSON \xff")
     inbox = [poison, make_signal("x"), replace(make_signal("y"), at=1_700_000_000_123_456)]
