@@ -303,7 +303,7 @@ class SocketVerbs:
         try:
             call = Call(verb, positional, inputs, plain, times, seconds, retry if "retry" in others else None)
             answer = await self._link.call(call)
-        except TypeError as error:  # an argument of a kind that JSON does not have
+        except (TypeError, UnicodeEncodeError) as error:  # an argument of a kind, or with text, that JSON does not have
             raise InvalidArguments(f"Expected arguments of '{verb}' that JSON can hold, but {error}.") from None
         try:
             return msgspec.json.decode(answer, type=kind)

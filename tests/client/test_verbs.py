@@ -9,7 +9,7 @@ from typing import Any
 
 import pytest
 
-from holdfast import WorkflowFailed, WorkflowHandle, WorkflowTerminated
+from holdfast import InvalidRequest, WorkflowFailed, WorkflowHandle, WorkflowTerminated
 from holdfast.core.lifecycle import Status
 from holdfast.errors import (
     EncodingError,
@@ -156,3 +156,16 @@ async def test_U1_a_client_is_no_node(way: Way) -> None:
     await way.verbs.start("collect", 1)
 
     assert len(await way.verbs.nodes()) == 1
+
+
+async def test_U1_text_that_is_not_valid_unicode_is_refused_by_every_way(way: Way) -> None:
+    await way.verbs.start(collect, 1, workflow_id="c")
+    for call in (
+        way.verbs.start(collect, 1, workflow_id="\ud800"),
+        way.verbs.signal_workflow("c", "value", 1, request_id="\ud800"),
+        way.verbs.cancel("c", "\ud800"),
+        way.verbs.query_status("\ud800"),
+        way.verbs.list(workflow_id_prefix="\ud800"),
+    ):
+        with pytest.raises(InvalidRequest):
+            await call

@@ -10,7 +10,7 @@ from typing import Any
 import pytest
 
 from holdfast import Context, Engine, activity, workflow
-from holdfast.errors import HoldfastError, InvalidArguments, InvalidTime
+from holdfast.errors import HoldfastError, InvalidArguments, InvalidIdentifier, InvalidTime
 
 
 @workflow
@@ -144,3 +144,16 @@ async def test_a_condition_that_is_no_text_is_refused(engine: Engine, name: str)
 
     with pytest.raises(InvalidArguments, match=f"Expected {name} to be text"):
         await engine.list(**conditions)
+
+
+@pytest.mark.parametrize("text", ["\ud800", "a\x00"])
+async def test_a_condition_that_no_database_can_hold_is_refused(engine: Engine, text: str) -> None:
+    for name in ("workflow", "workflow_id", "workflow_id_prefix", "parent_execution_id", "before"):
+        condition: Any = {name: text}
+        with pytest.raises(InvalidArguments, match=name):
+            await engine.list(**condition)
+    for metadata in ({text: "x"}, {"x": text}):
+        with pytest.raises(InvalidArguments, match="metadata"):
+            await engine.count(metadata=metadata)
+    with pytest.raises(InvalidIdentifier):
+        await engine.dead_letters(org=text)

@@ -113,7 +113,7 @@ def make_filter(conditions: SearchConditions, *, before: str | None, limit: int,
     texts = {name: conditions.get(name) for name in ("workflow_id_prefix", "workflow_id", "parent_execution_id")}
     texts |= {"before": before, "workflow": workflow.name if isinstance(workflow, Workflow) else workflow}
     for name, value in texts.items():
-        if value is not None and not isinstance(value, str):
+        if value is not None and not (isinstance(value, str) and _is_storable(value)):
             raise InvalidArguments(f"Expected {name} to be text, but it is {value!r}. Pass one name or id.")
     return ExecutionFilter(
         check_identifier(conditions.get("org", DEFAULT_ORG), "the org"),
@@ -166,6 +166,11 @@ def _read_time(value: datetime | None, name: str) -> int | None:
     return None if value is None else from_datetime(value, name)
 
 
+def _is_storable(text: str) -> bool:
+    """Whether every database can compare with a text: one with half a surrogate pair or NUL reaches none, or not all."""
+    return "\0" not in text and not any("\ud800" <= one <= "\udfff" for one in text)
+
+
 def _check_metadata(metadata: Mapping[str, str] | None) -> dict[str, str]:
     if metadata is None:
         return {}
@@ -176,10 +181,11 @@ def _check_metadata(metadata: Mapping[str, str] | None) -> dict[str, str]:
             f"Expected metadata to map text to text, but {error}. Pass for instance {{'customer': 'ann'}}."
         ) from None
     for name, value in found.items():
+        if not (_is_storable(name) and _is_storable(value)):
+            raise InvalidArguments(f"Expected metadata of valid Unicode without NUL, but found {name!r}: {value!r:.60}.")
         if not is_searchable(name, value):
             raise InvalidArguments(
                 f"Expected to search for metadata with names of up to {LONGEST_NAME} bytes and values of up to "
-                f"{LONGEST_VALUE}, without NUL, but '{name[:50]}' is longer or has one. Longer ones are kept and shown, but "
-                "no search finds them."
+                f"{LONGEST_VALUE}, but '{name[:50]}' is longer. Longer ones are kept and shown, but no search finds them."
             )
     return found
