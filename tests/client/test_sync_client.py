@@ -109,7 +109,7 @@ def test_a_child_that_is_forked_during_the_first_call_is_told_so_too() -> None:
         "threading.Thread(target=call, daemon=True).start()\n"
         "connection, _ = listener.accept()\n"
         "pid = os.fork()\n"
-        "if pid == 0: call(); client.close(); os._exit(0)\n"
+        "if pid == 0: signal.alarm(30); call(); client.close(); os._exit(0)\n"
         "os.waitpid(pid, 0)\nos._exit(0)\n"
     )
     assert said == ["EngineClosed"]
