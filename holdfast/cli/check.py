@@ -6,6 +6,7 @@ from typing import TYPE_CHECKING
 
 import click
 
+from holdfast.cli.answers import json_option, print_json
 from holdfast.cli.databases import Database, database_argument, use_database
 
 if TYPE_CHECKING:
@@ -14,23 +15,30 @@ if TYPE_CHECKING:
 
 @click.command()
 @database_argument
-def check(database: Database) -> None:
+@json_option
+def check(database: Database, as_json: bool) -> None:
     """Check the integrity of a database.
 
     Exit code 1, and a sentence for each problem, if anything is wrong. What a newer Holdfast wrote is listed, and not wrong.
     """
     problems, newer, counts = use_database(database, check_and_count)
-    for sentence in newer:
-        click.echo(f"newer: {sentence}")
-    for problem in problems:
-        click.echo(problem)
+    if as_json:
+        import msgspec
+
+        print_json({"is_ok": not problems, "problems": problems, "newer": newer, "counts": msgspec.to_builtins(counts)})
+    else:
+        for sentence in newer:
+            click.echo(f"newer: {sentence}")
+        for problem in problems:
+            click.echo(problem)
     if problems:
         from holdfast.cli.tables import count
 
         raise click.ClickException(
             f"{count(len(problems), 'problem')} in {database}. Restore it from a backup, or report it."
         )
-    click.echo(f"ok: {describe_counts(counts)}")
+    if not as_json:
+        click.echo(f"ok: {describe_counts(counts)}")
 
 
 async def check_and_count(store: Store) -> tuple[list[str], list[str], Counts]:

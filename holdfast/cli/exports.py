@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING, BinaryIO
 
 import click
 
+from holdfast.cli.answers import answer, json_option
 from holdfast.cli.databases import Database, database_argument, org_option, read_name, use_database
 from holdfast.core.lifecycle import Status
 
@@ -59,7 +60,8 @@ def export_executions(database: Database, targets: tuple[str, ...], status: tupl
 @click.argument("database", callback=read_name, metavar="DB")
 @click.argument("file", type=click.File("rb"))
 @click.option("--skip-existing", is_flag=True, help="Leave out executions that exist, instead of stopping there.")
-def import_executions(database: Database, file: BinaryIO, skip_existing: bool) -> None:
+@json_option
+def import_executions(database: Database, file: BinaryIO, skip_existing: bool, as_json: bool) -> None:
     """Put exported executions into a database.
 
     FILE is what `holdfast export` printed; `-` is standard input. A file is checked whole before anything is written. Open
@@ -74,7 +76,8 @@ def import_executions(database: Database, file: BinaryIO, skip_existing: bool) -
         file.seek(0)
     report = asyncio.run(put_lines(database, file, skip_existing=skip_existing))
     skipped = f"; {count(report.skipped, 'execution')} skipped, which exist" if report.skipped else ""
-    click.echo(f"ok: {count(report.imported, 'execution')} imported into {database}{skipped}.")
+    text = f"ok: {count(report.imported, 'execution')} imported into {database}{skipped}."
+    answer({"imported": report.imported, "skipped": report.skipped}, text, as_json=as_json)
 
 
 async def put_lines(database: Database, file: BinaryIO, *, skip_existing: bool) -> ImportReport:

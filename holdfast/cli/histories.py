@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Any
 import click
 import msgspec
 
+from holdfast.cli.answers import json_option, print_json
 from holdfast.cli.databases import (
     Database,
     database_argument,
@@ -24,6 +25,7 @@ if TYPE_CHECKING:
     from holdfast.code.definitions import Workflow
     from holdfast.engine.views import History
     from holdfast.store.contract import Store
+    from holdfast.testing import ReplayReport
 
 
 @click.command()
@@ -63,23 +65,54 @@ def write_events(events: list[dict[str, Any]], *, with_traces: bool = True) -> s
     "--module", "modules", multiple=True, required=True, help="Where the workflows are, as in `import`; may be repeated."
 )
 @org_option
+@json_option
 @click.pass_context
-def replay(ctx: click.Context, source: str, modules: tuple[str, ...], org: str) -> None:
+def replay(ctx: click.Context, *, source: str, modules: tuple[str, ...], org: str, as_json: bool) -> None:
     """Replay histories against today's code.
 
     FILE is what `holdfast history DB ID --json` printed; of a DB, every open execution is replayed. Exit code 1, and the
     differences, if the code does not fit.
     """
     from holdfast.cli.tables import count
-    from holdfast.testing import replay as replay_history
 
     database = find_history_or_database(ctx, source)
     workflows = [workflow for module in modules for workflow in find_workflows(module)]
     if isinstance(database, Path):
-        report = replay_history(database, workflows)
-        click.echo(f"ok: {count(report.events, 'event')} replayed, the code fits.")
+        report = replay_file(database, workflows, as_json=as_json)
+        text = f"ok: {count(report.events, 'event')} replayed, the code fits."
     else:
-        replay_database(database, workflows, org)
+        report = replay_database(database, workflows, org)
+        executions = count(report.executions, "open execution")
+        text = f"ok: {executions} with {count(report.events, 'event')} replayed, the code fits."
+    if as_json:
+        print_report(report)
+    report.check()
+    if not as_json:
+        click.echo(text)
+
+
+def print_report(report: ReplayReport) -> None:
+    """Print what was replayed, and what did not agree, as JSON."""
+    print_json(msgspec.to_builtins(report) | {"is_ok": report.is_ok})
+
+
+def replay_file(path: Path, workflows: list[Workflow[..., Any]], *, as_json: bool) -> ReplayReport:
+    """Replay the history in a file. Raises DeterminismError if the code does not fit; JSON is printed first."""
+    from holdfast.errors import DeterminismError
+    from holdfast.testing import ReplayReport
+    from holdfast.testing import replay as replay_history
+    from holdfast.testing.histories import load_history
+    from holdfast.testing.replay import Disagreement
+
+    try:
+        return replay_history(path, workflows)
+    except DeterminismError as error:
+        if as_json:
+            first = load_history(path)
+            print_report(
+                ReplayReport(1, 0, (Disagreement("", "", first.execution_id, type(error).__name__, error.message),))
+            )
+        raise
 
 
 def find_history_or_database(ctx: click.Context, source: str) -> Path | Database:
@@ -92,15 +125,11 @@ def find_history_or_database(ctx: click.Context, source: str) -> Path | Database
     return find_database(ctx, replay.params[0], source)
 
 
-def replay_database(database: Database, workflows: list[Workflow[..., Any]], org: str) -> None:
-    """Replay every open execution of an org."""
-    from holdfast.cli.tables import count
+def replay_database(database: Database, workflows: list[Workflow[..., Any]], org: str) -> ReplayReport:
+    """Replay every open execution of an org. What has no code is named on standard error."""
     from holdfast.testing import replay_store
 
     report = use_database(database, lambda store: replay_store(store, workflows, org=org))
     for name in report.unknown:
         click.echo(f"left out: executions of workflow '{name}', which is in none of the modules", err=True)
-    report.check()
-    click.echo(
-        f"ok: {count(report.executions, 'open execution')} with {count(report.events, 'event')} replayed, the code fits."
-    )
+    return report

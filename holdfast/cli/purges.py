@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Final
 
 import click
 
+from holdfast.cli.answers import answer, json_option
 from holdfast.cli.databases import Database, database_argument, use_database
 from holdfast.cli.inputs import read_length
 
@@ -20,7 +21,8 @@ BATCH: Final = 200
 @click.command()
 @database_argument
 @click.option("--older-than", callback=read_length, required=True, help="For how long what ended is kept: 12h, 30d, 8w.")
-def purge(database: Database, older_than: timedelta) -> None:
+@json_option
+def purge(database: Database, older_than: timedelta, as_json: bool) -> None:
     """Remove closed executions with their histories.
 
     Those that closed longer ago than --older-than. What is open is never touched. Engines do the same by themselves if they
@@ -29,7 +31,7 @@ def purge(database: Database, older_than: timedelta) -> None:
     from holdfast.cli.tables import count
 
     removed = use_database(database, lambda store: remove(store, older_than), to_write=True)
-    click.echo(f"{count(removed, 'execution')} removed.")
+    answer({"removed": removed}, f"{count(removed, 'execution')} removed.", as_json=as_json)
 
 
 async def remove(store: Store, older_than: timedelta) -> int:

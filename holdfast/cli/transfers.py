@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING
 
 import click
 
+from holdfast.cli.answers import answer, json_option, print_json
 from holdfast.cli.databases import Database, find_database, read_name
 
 if TYPE_CHECKING:
@@ -20,7 +21,8 @@ if TYPE_CHECKING:
 @click.option(
     "--abandon", is_flag=True, help="Give up a transfer that is not complete: TARGET is emptied, SOURCE free again."
 )
-def transfer_database(source: Database, target: Database, abandon: bool) -> None:
+@json_option
+def transfer_database(source: Database, target: Database, abandon: bool, as_json: bool) -> None:
     """Transfer everything to another database.
 
     Stop every engine first. Open executions go on in TARGET, which must be empty, or not exist yet. If the command is
@@ -28,24 +30,32 @@ def transfer_database(source: Database, target: Database, abandon: bool) -> None
     and no engine opens it any more.
     """
     if abandon:
-        abandon_transfer(source, target)
+        abandon_transfer(source, target, as_json=as_json)
         return
     from holdfast.engine.transfer.transfers import transfer
 
-    show_report(asyncio.run(transfer(source.url, target.url, on_progress=ProgressDisplay().show)), source, target)
+    report = asyncio.run(transfer(source.url, target.url, on_progress=ProgressDisplay().show))
+    if as_json:
+        rows = {kind: {"rows": tally.rows, "checksum": tally.checksum} for kind, tally in report.tallies.items()}
+        print_json({"was_done_before": report.was_done_before, "rows": rows})
+    else:
+        show_report(report, source, target)
 
 
-def abandon_transfer(source: Database, target: Database) -> None:
+def abandon_transfer(source: Database, target: Database, *, as_json: bool = False) -> None:
     """Give up a transfer that is not complete, and say what becomes of both databases."""
     from holdfast.engine.transfer.transfers import abandon
 
-    if asyncio.run(abandon(source.url, target.url)):
-        click.echo(f"ok: the transfer was given up. {source} can be used again.")
+    is_emptied = asyncio.run(abandon(source.url, target.url))
+    text = f"ok: the transfer was given up. {source} can be used again"
+    if is_emptied:
+        text += "."
     else:
-        click.echo(
-            f"ok: the transfer was given up. {source} can be used again; {target} could not be reached, and keeps what was "
-            "copied. No engine opens it: drop it, or give the transfer up once more when it is back."
+        text += (
+            f"; {target} could not be reached, and keeps what was copied. No engine opens it: drop it, or give the transfer "
+            "up once more when it is back."
         )
+    answer({"abandoned": True, "is_target_emptied": is_emptied}, text, as_json=as_json)
 
 
 def show_report(report: TransferReport, source: Database, target: Database) -> None:
