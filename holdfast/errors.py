@@ -135,7 +135,14 @@ class NodeNameTaken(InvalidConfiguration):
 
 
 class UnknownWorkflow(InvalidRequest):
-    """No workflow of that name is registered here."""
+    """No workflow of that name is registered here. `known` are the names that are, or the versions of `workflow`."""
+
+    def __init__(self, message: str, *, workflow: str = "", version: str | None = None, known: Sequence[str] = ()) -> None:
+        super().__init__(message)
+        self.workflow = workflow
+        self.version = version
+        """The version that was asked for, where the workflow has others."""
+        self.known = tuple(known)
 
 
 class UnknownActivity(InvalidRequest):

@@ -184,16 +184,21 @@ class Catalog:
         return self._of_any.get(name) if org is None else self._of_one.get((org, name))
 
     def _unknown(self, name: object) -> UnknownWorkflow:
-        shown, listing = getattr(name, "__name__", name), ", ".join(sorted({one.name for one in self})) or "none"
+        shown, known = getattr(name, "__name__", name), sorted({one.name for one in self})
         return UnknownWorkflow(
-            f"Expected workflow {shown!r} to be registered with the engine, but it is not (known: {listing}). "
-            "Decorate it with @workflow and pass it in Engine(..., workflows=[...])."
+            f"Expected workflow {shown!r} to be registered with the engine, but it is not (known: "
+            f"{', '.join(known) or 'none'}). Decorate it with @workflow and pass it in Engine(..., workflows=[...]).",
+            workflow=str(shown),
+            known=known,
         )
 
 
 def _unknown_version(name: object, version: str, known: Versions) -> UnknownWorkflow:
-    listing = ", ".join(repr(one) if one else "one without a name" for one in known.by_version)
+    versions = [repr(one) if one else "one without a name" for one in known.by_version]
     return UnknownWorkflow(
         f"Expected version {version!r} of workflow {name!r} to be registered with the engine, but it is not "
-        f"(known versions: {listing}). Pass it in Engine(..., workflows=[...]), or call add_workflow."
+        f"(known versions: {', '.join(versions)}). Pass it in Engine(..., workflows=[...]), or call add_workflow.",
+        workflow=str(name),
+        version=version,
+        known=versions,
     )

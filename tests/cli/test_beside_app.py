@@ -250,3 +250,18 @@ def test_verbs_own_a_file_that_nobody_owns(invoke: Invoke, tmp_path: Path) -> No
 def run_once(database: Path) -> None:
     with run_app(database):
         pass  # it makes the file
+
+
+def test_an_unknown_workflow_is_told_to_who_types_the_command(invoke: Invoke, sqlite_app: App) -> None:
+    started = invoke("start", sqlite_app.database, "nobody")
+    signalled = invoke("signal-with-start", sqlite_app.database, "x", "nobody", "--signal", "s")
+    other_version = invoke("start", sqlite_app.database, "echo", "--version", "7")
+
+    assert (started.exit_code, signalled.exit_code, other_version.exit_code) == (1, 1, 1)
+    assert started.stderr == signalled.stderr
+    assert (
+        "Expected the process that owns the database to have workflow 'nobody', but it has not (it has: appr"
+        in started.stderr
+    )
+    assert "version '7' of workflow 'echo', but it has not (it has: one without a name)" in other_version.stderr
+    assert "Engine(" not in started.stderr + other_version.stderr

@@ -46,7 +46,7 @@ from holdfast.engine.serving.messages import Call, Hello, Page, Started, Welcome
 from holdfast.engine.serving.places import BACKLOG, HAS_UNIX_SOCKETS, kept_from_children, may_call, open_place, read_peer
 from holdfast.engine.use_cases.searching import ExecutionList
 from holdfast.engine.verbs import Verbs
-from holdfast.errors import ConnectionRefused, HoldfastError, InvalidArguments
+from holdfast.errors import ConnectionRefused, HoldfastError, InvalidArguments, UnknownWorkflow
 from holdfast.log_events import LogEvent, tag
 from holdfast.version import __version__
 
@@ -324,7 +324,10 @@ class _Connection:
             inspect.signature(verb).bind(*positional, **named)
         except TypeError as error:
             raise InvalidArguments(f"Expected arguments of '{call.verb}', but {error}.") from None
-        result = await verb(*positional, **named)
+        try:
+            result = await verb(*positional, **named)
+        except UnknownWorkflow as error:
+            raise tell_caller(error) from None
         if isinstance(result, WorkflowHandle):
             return Started(result.workflow_id, result.execution_id or "", result.created)
         if isinstance(result, ExecutionList):
@@ -368,6 +371,18 @@ class _Connection:
         except (TimeoutError, OSError):
             pass
         self._writer.close()
+
+
+def tell_caller(error: UnknownWorkflow) -> UnknownWorkflow:
+    """The same error for somebody who calls the engine from another process, and cannot register anything with it."""
+    version = "" if error.version is None else f"version '{error.version}' of "
+    return UnknownWorkflow(
+        f"Expected the process that owns the database to have {version}workflow '{error.workflow}', but it has not (it has: "
+        f"{', '.join(error.known) or 'none'}). Check the name, or start that process with code that has it.",
+        workflow=error.workflow,
+        version=error.version,
+        known=error.known,
+    )
 
 
 def _read_length(name: str, seconds: float) -> timedelta:
