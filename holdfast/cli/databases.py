@@ -14,6 +14,7 @@ from typing import TYPE_CHECKING, Any, TypeVar
 
 import click
 
+from holdfast.cli.codecs import find_codec
 from holdfast.errors import ExecutionNotFound, HoldfastError, InvalidConfiguration
 
 if TYPE_CHECKING:
@@ -124,6 +125,7 @@ async def open_database(database: Database, *, to_write: bool = False) -> AsyncI
     A SQLite file is read while others own it, and owned to be written to. A database that was moved, or takes part in a
     transfer, can be read but not written to.
     """
+    from holdfast.engine.encoded_store import put_codec_before
     from holdfast.engine.transfer.marks import describe_transfer, refuse_moved
     from holdfast.store.transfer import PersistentStore
 
@@ -136,7 +138,7 @@ async def open_database(database: Database, *, to_write: bool = False) -> AsyncI
             await refuse_moved(store)
         elif (transfer := await describe_transfer(store)) is not None:
             click.echo(f"Note: {transfer}.", err=True)
-        yield store
+        yield put_codec_before(store, find_codec())
     finally:
         await store.close()
 
@@ -178,7 +180,7 @@ def use_client(
         if database.file is None:
             async with open_database(database):
                 pass  # a client would make a schema that is missing
-        async with Client(database.client_url) as client, asyncio.timeout(patience):
+        async with Client(database.client_url, codec=find_codec()) as client, asyncio.timeout(patience):
             return await work(client)
 
     try:

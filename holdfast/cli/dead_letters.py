@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Any, TypeVar
 import click
 
 from holdfast.cli.answers import answer, json_option, print_json
+from holdfast.cli.codecs import codec_option
 from holdfast.cli.databases import Database, database_argument, org_option, use_client, use_database
 
 if TYPE_CHECKING:
@@ -39,6 +40,7 @@ def choice_of_letters(function: Function) -> Function:
 
 @dead_letters.command("list")
 @org_option
+@codec_option
 @json_option
 @click.pass_obj
 def list_letters(database: Database, org: str, as_json: bool) -> None:

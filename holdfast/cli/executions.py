@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING
 import click
 
 from holdfast.cli.answers import print_json
+from holdfast.cli.codecs import codec_option, find_codec
 from holdfast.cli.databases import Database, database_argument, find_execution, org_option, read_history, use_database
 
 if TYPE_CHECKING:
@@ -20,6 +21,7 @@ if TYPE_CHECKING:
 @database_argument
 @click.argument("target", metavar="ID")
 @org_option
+@codec_option
 @click.option("--json", "as_json", is_flag=True, help="Everything as one JSON object, the history under `history`.")
 @click.option(
     "--module",
@@ -85,7 +87,7 @@ async def read_execution(
     if isinstance(answer, Unanswered):
         info = to_info(row)
         if answer is Unanswered.NOBODY:
-            info = await make_queries(store).status(org, row.execution_id)
+            info = await make_queries(store, find_codec()).status(org, row.execution_id)
     else:
         info = answer
     is_told = info.pending is not None and (info.pending.is_code_known or make_program is None)

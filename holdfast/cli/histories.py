@@ -9,6 +9,7 @@ import click
 import msgspec
 
 from holdfast.cli.answers import json_option, print_json
+from holdfast.cli.codecs import codec_option, find_codec
 from holdfast.cli.databases import (
     Database,
     database_argument,
@@ -32,6 +33,7 @@ if TYPE_CHECKING:
 @database_argument
 @click.argument("target", metavar="ID")
 @org_option
+@codec_option
 @click.option("--json", "as_json", is_flag=True, help="Export for `holdfast replay` and holdfast.testing.replay.")
 @click.option("--without-traces", is_flag=True, help="With --json: leave out stack traces, which name files of a machine.")
 def history(database: Database, target: str, org: str, as_json: bool, without_traces: bool) -> None:
@@ -65,6 +67,7 @@ def write_events(events: list[dict[str, Any]], *, with_traces: bool = True) -> s
     "--module", "modules", multiple=True, required=True, help="Where the workflows are, as in `import`; may be repeated."
 )
 @org_option
+@codec_option
 @json_option
 @click.pass_context
 def replay(ctx: click.Context, *, source: str, modules: tuple[str, ...], org: str, as_json: bool) -> None:
@@ -129,7 +132,7 @@ def replay_database(database: Database, workflows: list[Workflow[..., Any]], org
     """Replay every open execution of an org. What has no code is named on standard error."""
     from holdfast.testing import replay_store
 
-    report = use_database(database, lambda store: replay_store(store, workflows, org=org))
+    report = use_database(database, lambda store: replay_store(store, workflows, org=org, codec=find_codec()))
     for name in report.unknown:
         click.echo(f"left out: executions of workflow '{name}', which is in none of the modules", err=True)
     return report

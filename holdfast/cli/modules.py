@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import sys
 from importlib import import_module
+from types import ModuleType
 from typing import TYPE_CHECKING, Any
 
 import click
@@ -12,18 +13,24 @@ if TYPE_CHECKING:
     from holdfast.code.definitions import Workflow
 
 
+def load_module(name: str) -> ModuleType:
+    """A module, which is looked for from here. Raises ClickException, whatever its code raises."""
+    if "" not in sys.path:
+        sys.path.insert(0, "")
+    try:
+        return import_module(name)
+    except Exception as error:
+        what = str(error) if isinstance(error, ImportError) else f"{type(error).__name__}: {error}"
+        raise click.ClickException(
+            f"Expected to import module '{name}', but {what}. Run the command where `python -c 'import {name}'` works."
+        ) from error
+
+
 def find_workflows(name: str) -> list[Workflow[..., Any]]:
     """Every workflow that a module defines or imports, the module being looked for from here."""
     from holdfast.code.definitions import Workflow
 
-    if "" not in sys.path:
-        sys.path.insert(0, "")
-    try:
-        module = import_module(name)
-    except ImportError as error:
-        raise click.ClickException(
-            f"Expected to import module '{name}', but {error}. Run the command where `python -c 'import {name}'` works."
-        ) from error
+    module = load_module(name)
     found = [value for value in vars(module).values() if isinstance(value, Workflow)]
     if not found:
         raise click.ClickException(

@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING, Any
 import click
 
 from holdfast.cli.answers import answer, json_option
+from holdfast.cli.codecs import codec_option
 from holdfast.cli.databases import Database, database_argument, org_option, use_client
 from holdfast.cli.inputs import read_input, read_pairs
 from holdfast.cli.starts import TAKES_NEGATIVE_NUMBERS, choose_given
@@ -24,6 +25,7 @@ if TYPE_CHECKING:
 @click.option("--header", "headers", multiple=True, callback=read_pairs, metavar="NAME=VALUE", help="May be repeated.")
 @click.option("--request-id", help="Calls with the same id deliver one signal.")
 @org_option
+@codec_option
 @json_option
 def send_signal(
     *, database: Database, target: str, name: str, value: str, as_text: bool, org: str, as_json: bool, **options: Any

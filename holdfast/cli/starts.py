@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Any, TypeVar
 import click
 
 from holdfast.cli.answers import ExitCode, answer, fail, json_option, print_json
+from holdfast.cli.codecs import codec_option
 from holdfast.cli.databases import Database, database_argument, org_option, use_client
 from holdfast.cli.inputs import read_delay, read_input, read_inputs, read_length, read_pairs
 
@@ -63,6 +64,7 @@ def run_options(function: Function) -> Function:
 @click.option("--wait", is_flag=True, help="Wait for the result, and print it.")
 @click.option("--timeout", callback=read_length, metavar="LENGTH", help="With --wait: for how long at most.")
 @org_option
+@codec_option
 @json_option
 def start(
     *,
@@ -169,6 +171,7 @@ def report(
 @click.option("--value", default="null", metavar="VALUE", help="Its value: JSON, @file or -.  [default: null]")
 @run_options
 @org_option
+@codec_option
 @json_option
 def signal_with_start(
     *,

@@ -13,6 +13,7 @@ from typing import TYPE_CHECKING, Any, Final
 import click
 
 from holdfast.cli.answers import ExitCode, print_json
+from holdfast.cli.codecs import codec_option
 from holdfast.cli.databases import Database, database_argument, find_execution, open_database, org_option
 from holdfast.core.lifecycle import Status
 from holdfast.errors import ExecutionNotFound, StoreUnavailable
@@ -31,6 +32,7 @@ PATIENCE: Final = 60.0
 @database_argument
 @click.argument("target", metavar="ID")
 @org_option
+@codec_option
 @click.option("--json", "as_json", is_flag=True, help="Each event as one line of JSON.")
 def tail(*, database: Database, target: str, org: str, as_json: bool) -> None:
     """Follow the history of an execution until it closes.
