@@ -63,6 +63,31 @@ async def test_I2_dead_letters_are_requeued_and_discarded_once_by_two_clients(po
         assert await after_restart.discard_dead_letters(ids[:2], request_id="r") == 2
 
 
+@pytest.mark.parametrize("ends_by", ["terminate", "itself"])
+@pytest.mark.parametrize("kind", ["postgres", "file"])
+async def test_I2_a_cancel_that_an_inbox_accepted_is_answered_alike_after_the_end(
+    kind: str, ends_by: str, request: pytest.FixtureRequest, file_url: str
+) -> None:
+    url = str(request.getfixturevalue("postgres_url")) if kind == "postgres" else file_url
+    async with make_engine(url) as engine:
+        await engine.start("collect", 1, workflow_id="c")
+    async with Client(url) as client:
+        if ends_by == "itself":
+            await client.signal_workflow("c", "value", 1)
+        assert [await client.cancel("c", request_id="r") for _ in range(2)] == [True, True], "it waits for code"
+        if ends_by == "terminate":
+            assert await client.terminate("c", request_id="t")
+
+        async with make_engine(url) as engine:
+            await eventually(lambda: is_closed(engine))
+
+            for verbs in (client, engine):
+                assert await verbs.cancel("c", request_id="r")
+                assert not await verbs.cancel("c")
+                assert not await verbs.cancel("c", request_id="late")
+                assert await verbs.terminate("c", request_id="t") == (ends_by == "terminate")
+
+
 async def call_and_die(url: str, verb: str) -> None:
     process = await asyncio.create_subprocess_exec(
         sys.executable, "-m", "tests.client.killed_caller", url, verb, cwd=ROOT, stderr=subprocess.DEVNULL

@@ -307,12 +307,15 @@ class _Routing:
                 unrouted.consume(arrival)
             else:
                 unrouted.dead_letter(row, error.message)
-        elif isinstance(envelope, Cancel | Terminate) and not row.execution_id:
-            error = self._facts.find_refusal(row.org, "", row.workflow_id, "cancel")
-            if isinstance(error, ExecutionClosed):
-                unrouted.consume(arrival)
-            else:
-                unrouted.dead_letter(row, error.message)
+        elif isinstance(envelope, Cancel | Terminate):
+            by_name = None if row.execution_id else self._facts.find_refusal(row.org, "", row.workflow_id, "cancel")
+            if by_name is not None and not isinstance(by_name, ExecutionClosed):
+                unrouted.dead_letter(row, by_name.message)
+                return
+            if (key := envelope.request) is not None and not self._is_used(row.org, key, row.execution_id):
+                # Who repeats it is told what its sender was told when the inbox took it.
+                unrouted.remember(make_request_row(row.org, key, row.execution_id, Handled()))
+            unrouted.consume(arrival)
         else:
             unrouted.consume(arrival)
 

@@ -6,9 +6,10 @@ from collections.abc import Sequence
 
 from holdfast.core import codec
 from holdfast.core.effects import CarriedOver, DeadLetter, Outgoing, Refused, TimerSet, Turn, make_task
-from holdfast.core.envelopes import KEYED, Signal, Start
+from holdfast.core.envelopes import KEYED, Cancel, Signal, Start, Terminate
 from holdfast.core.execution import Execution
 from holdfast.core.instants import Instant
+from holdfast.engine.requests import Handled
 from holdfast.engine.routes import make_route
 from holdfast.engine.rows import to_row
 from holdfast.engine.turns.pending_turns import PendingTurn, has_opened
@@ -142,5 +143,7 @@ def note_arrivals(write: TurnWrite, pending: PendingTurn, turn: Turn) -> None:
         else:  # a signal-with-start by the inbox: its signal follows on the start that it led to
             opened = (pending.start is not None and index == 1) if key.kind == SIGNAL_WITH_START else None
         given = answer_of(envelope, answer, pending.execution_id, opened)
+        if request is None and isinstance(envelope, Cancel | Terminate):
+            given = Handled()  # what its sender was told when the inbox took it, whatever comes of it
         rows.append(make_request_row(pending.org, key, pending.execution_id, given))
     write.consumed, write.requests = consumed, rows
