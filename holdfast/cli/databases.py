@@ -99,13 +99,22 @@ def find_database(ctx: click.Context, param: click.Parameter, value: str) -> Dat
     database = read_name(ctx, param, value)
     if database.url.startswith(SQLITE):
         path = Path(database.url.removeprefix(SQLITE))
-        if not path.is_file():
-            raise click.BadParameter(
-                f"Expected a database file at '{path}', but there is none. Check the path; the first engine makes it."
-            )
-        if not path.stat().st_size:
-            raise click.BadParameter(f"Expected a database at '{path}', but the file is empty. Check the path.")
+        try:
+            what = _find_fault(path)
+        except OSError as error:  # a folder that may not be entered, a name that is too long
+            what = f"{error.strerror or error}. Check the path"
+        if what is not None:
+            raise click.BadParameter(f"Expected a database file at '{path}', but {what}.")
     return database
+
+
+def _find_fault(path: Path) -> str | None:
+    """Why a path cannot be that of a database; None if it may be."""
+    if path.is_dir():
+        return "it is a folder. Name a file in it"
+    if not path.is_file():
+        return "there is none. Check the path; the first engine makes it"
+    return None if path.stat().st_size else "the file is empty. Check the path"
 
 
 def database_argument(function: Function) -> Function:

@@ -254,3 +254,21 @@ def test_every_open_execution_of_a_database_is_replayed(
     assert differs.exit_code == 1
     assert "timer" in differs.stderr.lower()
     assert "left out: executions of workflow 'waiting'" in lacks.stderr
+
+
+@pytest.mark.parametrize(
+    "name", ["folder", "x" * 5_000, "empty.db", "missing.db", "folder/missing.db", "empty.db/inside.db"]
+)
+@pytest.mark.parametrize("command", ["list", "check", "nodes", "backlog", "export"])
+def test_a_path_that_is_no_database_is_refused_and_nothing_is_made(
+    invoke: Invoke, tmp_path: Path, command: str, name: str
+) -> None:
+    (tmp_path / "folder").mkdir()
+    (tmp_path / "empty.db").touch()
+
+    result = invoke(command, tmp_path / name)
+
+    assert result.exit_code == 2
+    assert "Expected a database file at" in result.stderr
+    assert isinstance(result.exception, SystemExit)
+    assert sorted(path.name for path in tmp_path.rglob("*")) == ["empty.db", "folder"]
