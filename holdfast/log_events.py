@@ -28,6 +28,10 @@ class LogEvent(StrEnum):
     WAITS_FOREVER = "waits_forever"
     LONG_HISTORY = "long_history"
 
+    # --- work that no living node takes: logged once, by the node that looks for all ---
+    ACTIVITY_NOT_OFFERED = "activity_not_offered"
+    WORKFLOW_NOT_OFFERED = "workflow_not_offered"
+
     # --- activities as they run ---
     ACTIVITY_STILL_RUNS = "activity_still_runs"
     ACTIVITY_LEFT_BEHIND = "activity_left_behind"

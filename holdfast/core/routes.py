@@ -6,7 +6,7 @@ The route of an activity is made of its queue and its name. Queues and names are
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Final
+from typing import TYPE_CHECKING, Final, NamedTuple
 
 if TYPE_CHECKING:
     from holdfast.core.envelopes import Start
@@ -42,3 +42,19 @@ def find_start_route(start: Start) -> str:
 def find_queue(route: str) -> str:
     """The queue in a route, for people; empty where anybody may take it."""
     return route.partition(_SEPARATOR)[0]
+
+
+class RouteParts(NamedTuple):
+    """What a route is made of, for people."""
+
+    queue: str
+    name: str
+    version: str | None
+    """The one version that may take it; None if every version may, or it is the route of an activity."""
+
+
+def split_route(route: str) -> RouteParts:
+    """What a route is made of. To be asked of those that are not empty."""
+    queue, _, rest = route.partition(_SEPARATOR)
+    name, separator, version = rest.partition(_SEPARATOR)
+    return RouteParts(queue, name, version if separator else None)

@@ -29,6 +29,7 @@ from holdfast.engine.nodes.recovery import Recovery
 from holdfast.engine.nodes.retention import Retention, RetentionTarget, closed_executions, dead_letters
 from holdfast.engine.nodes.roster import NodeDetails, describe_node
 from holdfast.engine.nodes.take_over import TakeOver
+from holdfast.engine.nodes.unserved import UnservedWatch, UnservedWatchDeps
 from holdfast.engine.quarantine import Quarantine
 from holdfast.engine.regress import Regress
 from holdfast.engine.restores import Restores, RestoresDeps
@@ -139,6 +140,9 @@ class Runtime:
         self.retention = self._make_retention(deps.config.retention, closed_executions)
         self.dead_letter_retention = self._make_retention(deps.config.dead_letter_retention, dead_letters)
         self._retentions = [one for one in (self.retention, self.dead_letter_retention) if one is not None]
+        self._unserved = UnservedWatch(
+            UnservedWatchDeps(store=deps.store, clock=deps.clock, node=deps.node, describe=self._describe, spawn=self.spawn)
+        )
         self.restores = Restores(
             RestoresDeps(
                 node=deps.node,
@@ -264,6 +268,7 @@ class Runtime:
         self.watchdog.start()
         for retention in self._retentions:
             retention.start()
+        await self._unserved.look_when_opened()
         return report
 
     async def recover(self) -> RecoveryReport:
@@ -356,9 +361,11 @@ class Runtime:
         if outcome.forwards:
             self.spawn(self._forward(outcome.forwards))
         if outcome.has_offers:
+            self._unserved.note_offers()
             self.offers.look()
             self.membership.peers.wake(WakeReason.OFFERS)
         if outcome.has_sent:
+            self._unserved.note()
             self.membership.peers.wake(WakeReason.WORK)
         if outcome.closed or outcome.blocked:
             self.membership.peers.wake(WakeReason.ENDS)
@@ -396,10 +403,13 @@ class Runtime:
             self.spawn(self.remote_results.look())
         for retention in self._retentions:
             retention.on_heartbeat()
+        self._unserved.on_heartbeat()
 
     def _on_wake(self, why: WakeReason) -> None:
         """Another node did something that may matter here."""
         self.membership.peers.note_wake_up()
+        if why in (WakeReason.WORK, WakeReason.OFFERS):
+            self._unserved.note()
         if why is WakeReason.WORK:
             self.pump.look()
         elif why is WakeReason.OFFERS:
@@ -419,6 +429,7 @@ class Runtime:
         """Other nodes have ended: look for what they closed last, and take the suspects that they were trying."""
         self._on_end_elsewhere()
         self.pump.unskip()
+        self._unserved.note()
 
     def _on_end_elsewhere(self) -> None:
         if self.result_waiters.watched:

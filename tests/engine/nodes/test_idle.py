@@ -134,7 +134,9 @@ async def test_N2_executions_that_cannot_go_on_here_are_not_looked_at_again(open
 
     await engine.clock.advance(days=365)
 
-    assert store.asked == {}
+    # On a shared store a node looks twice, with heartbeats, to warn of work that nobody takes (O7).
+    assert store.calls["read_backlog"] <= (0 if store.exclusive else 2)
+    assert store.asked.keys() <= (set() if store.exclusive else {"read_backlog", "list_nodes", "take_lock"})
 
 
 @pytest.mark.parametrize("url", ["memory", "postgres"], indirect=True)
