@@ -139,12 +139,18 @@ def _newer(what: str, found: str) -> NewerFormat:
 # --- histories as files -------------------------------------------------------------------------------------------------
 
 
+def export_event(event: AnyEvent) -> dict[str, Any]:
+    """An event as plain JSON values, with its type."""
+    plain: dict[str, Any] = msgspec.json.decode(_ENCODER.encode(event))
+    return plain
+
+
 def export_history(turns: list[HistoryTurn]) -> list[dict[str, Any]]:
     """A history as plain JSON values, one object per event, with its sequence, turn and time."""
     out = []
     for turn in turns:
         for offset, event in enumerate(turn.events):
-            plain: dict[str, Any] = msgspec.json.decode(_ENCODER.encode(event))
+            plain = export_event(event)
             head = {"sequence": turn.first + offset, "turn": turn.first, "at": to_datetime(turn.at).isoformat()}
             out.append(head | plain)
     return out

@@ -10,6 +10,7 @@ import msgspec
 from holdfast.core.commands import AnyCommand, UntakenSignal
 from holdfast.core.events import AnyEvent, Given, HistoryTurn
 from holdfast.core.instants import Instant
+from holdfast.core.shown_values import ShownValue
 
 if TYPE_CHECKING:
     from holdfast.core.definition import Definition
@@ -23,7 +24,7 @@ class Step(msgspec.Struct, frozen=True, gc=False):
     events: Sequence[AnyEvent] = ()
 
 
-class SignalPlace(msgspec.Struct, frozen=True):
+class SignalPlace(ShownValue, frozen=True):
     """A wait of a program for a signal."""
 
     name: str
@@ -31,7 +32,7 @@ class SignalPlace(msgspec.Struct, frozen=True):
     """The line of the user's code that waits, as `file:line`; None if that cannot be told."""
 
 
-class LocalWait(msgspec.Struct, frozen=True):
+class LocalWait(ShownValue, frozen=True):
     """A wait of a program for something that only its own code can bring: an event, a queue, a lock, a future."""
 
     what: str

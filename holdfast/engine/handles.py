@@ -4,11 +4,10 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any, Generic, Protocol, TypeVar
 
-import msgspec
-
 from holdfast.core.ids import check_identifier
 from holdfast.core.instants import Duration
 from holdfast.core.options import OnBlocked
+from holdfast.core.shown_values import ShownValue
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
@@ -19,7 +18,7 @@ if TYPE_CHECKING:
 R = TypeVar("R")
 
 
-class SignalResponse(msgspec.Struct, frozen=True):
+class SignalResponse(ShownValue, frozen=True):
     """A signal was accepted. The sequence is its position in the history; None while it waits in the inbox.
 
     If it is part of a transaction of the caller, its receiver is found after the commit: then the id is empty.
@@ -29,7 +28,7 @@ class SignalResponse(msgspec.Struct, frozen=True):
     signal_event_sequence: int | None
 
 
-class SignalWithStartResponse(msgspec.Struct, frozen=True):
+class SignalWithStartResponse(ShownValue, frozen=True):
     """A signal was accepted by an execution that existed or was created for it.
 
     If it is part of a transaction of the caller, that is known only after the commit: then `workflow_created` is None, and

@@ -6,15 +6,14 @@ from datetime import datetime
 from enum import StrEnum
 from typing import Any
 
-import msgspec
-
 from holdfast.core import payloads
 from holdfast.core.failures import Failure
 from holdfast.core.lifecycle import Status
 from holdfast.core.program import LocalWait, SignalPlace
+from holdfast.core.shown_values import ShownValue
 
 
-class FailureInfo(msgspec.Struct, frozen=True):
+class FailureInfo(ShownValue, frozen=True):
     """What went wrong. Its text is the type and the message."""
 
     type: str
@@ -33,7 +32,7 @@ class FailureInfo(msgspec.Struct, frozen=True):
         return f"{self.type}: {self.message}"
 
 
-class SignalInfo(msgspec.Struct, frozen=True):
+class SignalInfo(ShownValue, frozen=True):
     """The signal that an execution received last."""
 
     name: str
@@ -54,7 +53,7 @@ class ActivityState(StrEnum):
     """The node that ran it died or left. Another node takes it over, once one that can is there."""
 
 
-class PendingActivity(msgspec.Struct, frozen=True, kw_only=True):
+class PendingActivity(ShownValue, frozen=True, kw_only=True):
     """An activity that has not ended."""
 
     number: int
@@ -85,7 +84,7 @@ class PendingActivity(msgspec.Struct, frozen=True, kw_only=True):
     """What the workflow calls it, by `name=…`; empty if it has no name of its own."""
 
 
-class PendingTimer(msgspec.Struct, frozen=True, kw_only=True):
+class PendingTimer(ShownValue, frozen=True, kw_only=True):
     """A timer that has not fired."""
 
     number: int
@@ -94,7 +93,7 @@ class PendingTimer(msgspec.Struct, frozen=True, kw_only=True):
     label: str = ""
 
 
-class PendingChild(msgspec.Struct, frozen=True, kw_only=True):
+class PendingChild(ShownValue, frozen=True, kw_only=True):
     """A child whose end the workflow has not been told."""
 
     number: int
@@ -108,7 +107,7 @@ class PendingChild(msgspec.Struct, frozen=True, kw_only=True):
     label: str = ""
 
 
-class PendingExternalSignal(msgspec.Struct, frozen=True, kw_only=True):
+class PendingExternalSignal(ShownValue, frozen=True, kw_only=True):
     """A signal that the workflow sent to another execution, which has not answered."""
 
     number: int
@@ -117,7 +116,7 @@ class PendingExternalSignal(msgspec.Struct, frozen=True, kw_only=True):
     place: str | None = None
 
 
-class PendingWork(msgspec.Struct, frozen=True, kw_only=True):
+class PendingWork(ShownValue, frozen=True, kw_only=True):
     """Everything that an open execution waits for."""
 
     activities: tuple[PendingActivity, ...] = ()

@@ -18,6 +18,7 @@ from holdfast.core.failures import describe_exception
 from holdfast.core.ids import DEFAULT_ORG
 from holdfast.core.instants import to_datetime
 from holdfast.core.lifecycle import Status, read_status
+from holdfast.core.shown_values import ShownValue, make_pydantic_schema
 from holdfast.engine.pending import FailureInfo, PendingWork, SignalInfo, show_failure
 from holdfast.errors import CorruptStore, NewerFormat
 from holdfast.store.rows import DeadLetterRow, ExecutionRow, InboxRow
@@ -26,7 +27,7 @@ TOLD_TOKENS: Final = frozenset({"signal", "timer"})
 """The kinds of waits whose token says something to people."""
 
 
-class WaitingEnvelope(msgspec.Struct, frozen=True):
+class WaitingEnvelope(ShownValue, frozen=True):
     """An envelope that is in an inbox and was not taken yet."""
 
     id: int
@@ -36,7 +37,7 @@ class WaitingEnvelope(msgspec.Struct, frozen=True):
     """How often handling it failed."""
 
 
-class ExecutionInfo(msgspec.Struct, frozen=True, kw_only=True):
+class ExecutionInfo(ShownValue, frozen=True, kw_only=True):
     """One execution as it stood when it was asked about."""
 
     org: str
@@ -101,7 +102,7 @@ class ExecutionInfo(msgspec.Struct, frozen=True, kw_only=True):
     sentence. A sync function cannot be ended. `query_status` fills it in, lists do not."""
 
 
-class RecordedEvent(msgspec.Struct, frozen=True):
+class RecordedEvent(ShownValue, frozen=True):
     """An event with its place in the history."""
 
     sequence: int
@@ -116,6 +117,11 @@ class RecordedEvent(msgspec.Struct, frozen=True):
     def kind(self) -> str:
         """The event's name, in the past tense."""
         return type(self.event).__name__
+
+    def to_dict(self) -> dict[str, Any]:
+        """The event as plain JSON values, with its place and times; the values in it as in `History.to_json`."""
+        times = {"at": self.at.isoformat(), "taken_at": self.taken_at.isoformat()}
+        return {"sequence": self.sequence, "kind": self.kind, **times, "event": codec.export_event(self.event)}
 
 
 class History(msgspec.Struct, frozen=True):
@@ -147,8 +153,16 @@ class History(msgspec.Struct, frozen=True):
             items[0] |= {"execution_id": self.execution_id, "org": self.org}
         return items
 
+    @classmethod
+    def __get_pydantic_core_schema__(cls, _source: Any, _handler: Any) -> Any:
+        return make_pydantic_schema(cls, lambda history: history.to_json())
 
-class DeadLetter(msgspec.Struct, frozen=True):
+    @classmethod
+    def __get_pydantic_json_schema__(cls, _schema: Any, _handler: Any) -> dict[str, Any]:
+        return {"type": "array", "title": cls.__name__, "items": {"type": "object"}}
+
+
+class DeadLetter(ShownValue, frozen=True):
     """An envelope that could not be handled."""
 
     id: int
@@ -162,7 +176,7 @@ class DeadLetter(msgspec.Struct, frozen=True):
     attempts: int
 
 
-class RecoveryReport(msgspec.Struct, frozen=True):
+class RecoveryReport(ShownValue, frozen=True):
     """What the engine found when it opened, or when it was asked to recover."""
 
     resumed: int

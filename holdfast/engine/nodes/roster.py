@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING, Any
 import msgspec
 
 from holdfast.core.instants import SECOND, Instant, to_datetime
+from holdfast.core.shown_values import ShownValue
 from holdfast.errors import StoreError
 from holdfast.store.contract import HeartbeatReply, WakeReason
 from holdfast.store.rows import NodeRow
@@ -61,7 +62,7 @@ class NodeState(StrEnum):
     """It left cleanly."""
 
 
-class NodeInfo(msgspec.Struct, frozen=True, kw_only=True):
+class NodeInfo(ShownValue, frozen=True, kw_only=True):
     """One node at the moment of the question."""
 
     node: str

@@ -198,8 +198,8 @@ def log_unserved(work: UnservedWork, node: str) -> None:
     org = next(iter(work.orgs)) if len(work.orgs) == 1 else None
     if work.is_activity:
         _activity_log.warning(
-            "no living node has activity '%s' and serves queue '%s': %d of it wait. Start a node that has it; "
-            "`holdfast nodes` lists what is there",
+            "no living node has activity '%s' and serves queue '%s', and it was asked for (%d times). Start a node that "
+            "has it; `holdfast nodes` lists what is there",
             parts.name,
             parts.queue,
             work.count,

@@ -5,10 +5,9 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import TYPE_CHECKING, Final
 
-import msgspec
-
 from holdfast.core.instants import SECOND, Instant
 from holdfast.core.routes import find_queue
+from holdfast.core.shown_values import ShownValue
 from holdfast.store.rows import BacklogRow, Waiting
 
 if TYPE_CHECKING:
@@ -17,7 +16,7 @@ if TYPE_CHECKING:
 MOST_COUNTED: Final = 10_000
 
 
-class QueueBacklog(msgspec.Struct, frozen=True, kw_only=True):
+class QueueBacklog(ShownValue, frozen=True, kw_only=True):
     """What waits in one queue of an org. Of each kind of thing, the first 10,000 of all queues are counted."""
 
     org: str

@@ -13,6 +13,7 @@ from holdfast.code.definitions import Workflow
 from holdfast.core.ids import DEFAULT_ORG, check_identifier
 from holdfast.core.instants import from_datetime
 from holdfast.core.lifecycle import Status
+from holdfast.core.shown_values import ShownValue, make_pydantic_schema
 from holdfast.engine.views import ExecutionInfo
 from holdfast.errors import InvalidArguments
 from holdfast.store.attributes import LONGEST_NAME, LONGEST_VALUE, is_searchable
@@ -66,8 +67,20 @@ class ExecutionList(list[ExecutionInfo]):
 
     cursor: str | None = None
 
+    def to_dict(self) -> dict[str, Any]:
+        """The page with its cursor as plain JSON values; `holdfast list --json` prints it so."""
+        return {"executions": [one.to_dict() for one in self], "cursor": self.cursor}
 
-class ExecutionCounts(msgspec.Struct, frozen=True, kw_only=True):
+    @classmethod
+    def __get_pydantic_core_schema__(cls, _source: Any, _handler: Any) -> Any:
+        return make_pydantic_schema(cls, lambda page: [one.to_dict() for one in page])
+
+    @classmethod
+    def __get_pydantic_json_schema__(cls, _schema: Any, _handler: Any) -> dict[str, Any]:
+        return {"type": "array", "title": cls.__name__, "items": {"type": "object"}}
+
+
+class ExecutionCounts(ShownValue, frozen=True, kw_only=True):
     """How many executions there are, by status. Counting ends at 10,000: `is_exact` is False if there are more."""
 
     by_status: Mapping[str, int]
