@@ -15,7 +15,7 @@ from collections.abc import Iterable, Iterator, Sequence
 from typing import TYPE_CHECKING, Any, Final, NamedTuple
 
 from holdfast.code.command_issuer import StepFuture
-from holdfast.code.loop import WorkflowFuture, WorkflowTask
+from holdfast.code.loop import DurableTimerHandle, WorkflowFuture, WorkflowTask
 from holdfast.code.source_locations import place_of
 from holdfast.core.program import LocalWait, SignalPlace, Waits
 
@@ -43,6 +43,8 @@ class _Stack(NamedTuple):
     """Whether the user's code itself awaits the future, without anything of asyncio or Holdfast between them."""
     awaited: Sequence[asyncio.Future[Any]]
     """The futures that asyncio awaits for the user's code: those of `wait`, `wait_for` and `TaskGroup`."""
+    timer: int = 0
+    """The number of the timer for which `asyncio.sleep` waits; 0 if it does not."""
 
 
 def find_waits(tasks: Sequence[WorkflowTask[Any]], signals: Sequence[SignalFuture]) -> Waits:
@@ -53,6 +55,8 @@ def find_waits(tasks: Sequence[WorkflowTask[Any]], signals: Sequence[SignalFutur
     numbers: dict[int, str] = {}
     for task, future, stack in stacks:
         place = stack.place or places.get(id(task))
+        if stack.timer and place is not None:
+            numbers[stack.timer] = place
         if stack.lock:
             local.append(LocalWait(stack.lock, place, task.get_name()))
             continue
@@ -88,6 +92,7 @@ def _read_stack(coro: Any) -> _Stack:
     place: str | None = None
     lock, is_users, is_ours = "", True, False
     awaited: Sequence[asyncio.Future[Any]] = ()
+    timer = 0
     for frame in _frames(coro):
         found = place_of(frame)
         if found:
@@ -101,7 +106,9 @@ def _read_stack(coro: Any) -> _Stack:
             lock = frame.f_code.co_qualname
         elif module in _GROUPS:
             awaited = _read_group(frame)
-    return _Stack(place, lock, is_users, awaited)
+            handle = frame.f_locals.get("h")  # as `asyncio.sleep` calls it
+            timer = handle.number if isinstance(handle, DurableTimerHandle) else 0
+    return _Stack(place, lock, is_users, awaited, timer)
 
 
 def _read_group(frame: FrameType) -> Sequence[asyncio.Future[Any]]:

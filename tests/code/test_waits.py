@@ -63,6 +63,20 @@ def test_a_plain_event_is_told_with_its_line(begin: Begin) -> None:
     assert waits.lines == (line_of(story, 1),)
 
 
+def test_O3_the_timer_of_an_asyncio_sleep_is_told_with_the_line_that_waits(begin: Begin) -> None:
+    @workflow
+    async def story(ctx: Context) -> None:
+        async def nap() -> None:
+            await asyncio.sleep(7)
+
+        await asyncio.gather(asyncio.sleep(9), nap())
+
+    waits = waits_of(begin(story))
+
+    assert set(waits.places.values()) == {line_of(story, 2), line_of(story, 4)}
+    assert waits.local == ()
+
+
 def test_each_lock_queue_and_future_of_each_task_is_told(begin: Begin) -> None:
     @workflow
     async def story(ctx: Context) -> None:
