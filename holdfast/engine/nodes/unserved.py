@@ -98,8 +98,8 @@ class UnservedWatch:
             self._look_at = self._clock.now() + self._pause
 
     async def look_when_opened(self) -> None:
-        """Look at once what is there already."""
-        await self._look()
+        """Look at once what is there already; on a shared store a later look tells of it."""
+        await self._look(is_opening=True)
 
     def note_offers(self) -> None:
         """Note that this node has offered an activity to others."""
@@ -119,10 +119,13 @@ class UnservedWatch:
         ahead = 0 if self._look_at is None else self._look_at - self._clock.now()
         return ahead <= 0 or ahead > self._pause  # or the clock was set back
 
-    async def _look(self) -> None:
+    async def _look(self, *, is_opening: bool = False) -> None:
         self._is_looking, may_rest = True, False
         try:
-            may_rest = await self._find_and_tell()
+            if self._store.exclusive or is_opening:
+                may_rest = await self._find_and_tell()
+            else:
+                may_rest = await self._take_turn()
         except StoreError:
             pass  # the next look tells
         finally:
@@ -130,11 +133,19 @@ class UnservedWatch:
         if not may_rest and not self._store.exclusive:
             self.note()
 
-    async def _find_and_tell(self) -> bool:
-        """Tell what is to be told; whether there is no reason to look again."""
+    async def _take_turn(self) -> bool:
+        """Look if it is this node's turn to; whether there is no reason to look again."""
         store, now = self._store, self._clock.now()
-        if not store.exclusive and not await store.take_lock(LOCK, self._node, now, now + 2 * self._pause):
+        if not await store.take_lock(LOCK, self._node, now, now + 2 * self._pause):
             return False
+        may_rest = await self._find_and_tell()
+        if may_rest:
+            await store.take_lock(LOCK, self._node, now, now + self._pause // 2)
+        return may_rest
+
+    async def _find_and_tell(self) -> bool:
+        """Tell what is to be told; whether that is all there is."""
+        store, now = self._store, self._clock.now()
         found = {one.lock: one for one in await self._find(now)}
         for name in self._told.difference(found):
             self._told.discard(name)
@@ -145,10 +156,7 @@ class UnservedWatch:
                 if store.exclusive or await store.take_lock(name, self._node, now, now + TOLD_FOR):
                     log_unserved(found[name], self._node)
                 self._told.add(name)
-        may_rest = self._told.issuperset(found)
-        if may_rest and not store.exclusive:
-            await store.take_lock(LOCK, self._node, now, now + self._pause // 2)
-        return may_rest
+        return self._told.issuperset(found)
 
     async def _release(self, name: str) -> None:
         if not self._store.exclusive:
