@@ -4,11 +4,15 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import Awaitable
-from typing import TypeVar
+from concurrent.futures import wait
+from typing import Final, TypeVar
 
 from holdfast.errors import EngineClosed, WrongEventLoop
 
 T = TypeVar("T")
+
+_LOOK_INTERVAL: Final = 1.0
+"""Seconds between looks whether the loop has ended without having seen the call."""
 
 
 def refuse_running_loop() -> None:
@@ -26,15 +30,27 @@ def call_in_loop(loop: asyncio.AbstractEventLoop, awaitable: Awaitable[T]) -> T:
     async def run() -> T:
         return await awaitable
 
-    if loop.is_closed():
-        discard(awaitable)
-        raise EngineClosed("Expected an event loop that runs, but it has ended. Make the call earlier, or open another.")
-    future = asyncio.run_coroutine_threadsafe(run(), loop)
+    running = run()
     try:
+        future = asyncio.run_coroutine_threadsafe(running, loop)
+    except RuntimeError:  # it is closed
+        discard(running)
+        discard(awaitable)
+        raise _ended() from None
+    try:
+        while not wait({future}, timeout=_LOOK_INTERVAL).done:
+            if loop.is_closed() and not future.done():  # it ended before it saw the call
+                discard(running)
+                discard(awaitable)
+                raise _ended()
         return future.result()
     except BaseException:
         future.cancel()
         raise
+
+
+def _ended() -> EngineClosed:
+    return EngineClosed("Expected an event loop that runs, but it has ended. Make the call earlier, or open another.")
 
 
 def discard(awaitable: Awaitable[T]) -> None:
