@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import time
-from collections.abc import Mapping, Sequence
+from collections.abc import Collection, Mapping, Sequence
 from typing import TYPE_CHECKING, Any, Final
 
 from holdfast.code.definitions import Workflow
@@ -58,6 +58,13 @@ class NamedWorkflow:
     def result_hint(self) -> Any:
         """The type of the result, by the function's return hint; any JSON value where only the name is known."""
         return Any if self._function is None else self._function.result_hint
+
+    @property
+    def parameters(self) -> Collection[str]:
+        """The names of the arguments that a start takes, by its function or by what nodes announce."""
+        if self._function is not None:
+            return self._function.parameters
+        return list(dict.fromkeys(one.name for checker in self._checkers for one in checker.schema.parameters))
 
     def encode_input(self, args: Sequence[Any], kwargs: Mapping[str, Any], limit: int) -> Payload:
         """The arguments of a start as history records them. Raises InvalidArguments, EncodingError or PayloadTooLarge."""

@@ -13,7 +13,7 @@ from typing import Any, Final, ParamSpec, TypeVar, TypeVarTuple, Unpack, overloa
 import msgspec
 
 from holdfast.client.links import Link
-from holdfast.code.bound_workflows import BoundWorkflow, unbind
+from holdfast.code.bound_workflows import BoundWorkflow, check_call, unbind
 from holdfast.code.definitions import Workflow
 from holdfast.code.workflow_types import WorkflowTaking
 from holdfast.core import payloads
@@ -321,7 +321,9 @@ def _encode_start(
 ) -> tuple[str, Any, msgspec.Raw, dict[str, Any]]:
     """A start's workflow by name, the type of its result, its arguments as a JSON array, and all that is named."""
     options, named = separate_options(keywords, names)
-    workflow, given, kwargs = unbind(workflow, args, named)
+    call = unbind(workflow, args, named)
+    check_call(call, () if call.workflow is not workflow else options)
+    workflow, given, kwargs = call
     if "workflow_input" in options:
         given = take_input(given, kwargs, options.pop("workflow_input"))
     if isinstance(workflow, Workflow):

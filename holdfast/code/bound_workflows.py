@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Collection, Mapping, Sequence
 from typing import TYPE_CHECKING, Any, Generic, NamedTuple, TypeVar
 
 from holdfast.errors import InvalidArguments
@@ -50,3 +50,29 @@ def unbind(workflow: Any, args: Sequence[Any], kwargs: Mapping[str, Any]) -> Cal
             f"Expected no arguments beside those of {workflow!r}, but got {extra}. Pass all of them to bind(…)."
         )
     return Call(workflow.workflow, workflow.args, workflow.kwargs)
+
+
+def check_call(call: Call, options: Collection[str]) -> None:
+    """Refuse what may be misunderstood in a call of a workflow by its function; `options`: the names of those given.
+
+    Raises InvalidArguments for arguments by position that can be given by name only, and as `check_options`.
+    """
+    signature = getattr(call.workflow, "signature", None)
+    if signature is not None:
+        if len(call.args) > signature.most_positional:
+            signature.refuse_positions(call.args)
+        check_options(signature.what, signature.names[len(call.args) :], options)
+
+
+def check_options(what: str, parameters: Sequence[str], options: Collection[str]) -> None:
+    """Raises InvalidArguments for an option that may be meant as the argument of a parameter, which is not given so far.
+
+    Calls with a bound workflow have no such parameters: it has all its arguments.
+    """
+    for name in parameters:
+        if name in options and name != "workflow_input":  # an argument either way
+            raise InvalidArguments(
+                f"Expected {name}=… to be an argument of {what} or an option of the call, but it may be either. Bind the "
+                f"arguments: with bind({name}=…) it is the argument, and beside bind(…) the option. An argument can also be "
+                "given by position."
+            )

@@ -9,8 +9,8 @@ from __future__ import annotations
 import asyncio
 import random
 import uuid
-from collections.abc import Callable, Generator, Mapping
-from types import MappingProxyType
+from collections.abc import Callable, Collection, Generator, Mapping, Sequence
+from types import FunctionType, MappingProxyType
 from typing import (
     TYPE_CHECKING,
     Any,
@@ -28,18 +28,19 @@ from typing import (
 import msgspec
 
 from holdfast.activities.definitions import Activity, TransactionActivity
-from holdfast.code.bound_workflows import BoundWorkflow, unbind
+from holdfast.code.bound_workflows import BoundWorkflow, Call, check_call, unbind
 from holdfast.code.child_options import CHILD_OPTIONS, ChildOptions, check_child_options
 from holdfast.code.definitions import Workflow
 from holdfast.core.ids import DEFAULT_QUEUE, check_identifier, check_label, derive_entropy
 from holdfast.core.instants import Duration, from_datetime, to_datetime, to_micros
 from holdfast.core.options import DEFAULT_OPTIONS, ParentClose, separate_options
+from holdfast.core.payloads import Strictness
 from holdfast.errors import ChildWorkflowFailed, InvalidArguments
 
 if TYPE_CHECKING:
     from datetime import datetime
 
-    from holdfast.code.command_issuer import CommandIssuer
+    from holdfast.code.command_issuer import CommandIssuer, StepFuture
     from holdfast.code.logger import WorkflowLogger
     from holdfast.code.program import CodeProgram
     from holdfast.code.signals import DrainedSignals
@@ -169,21 +170,10 @@ class Context:
                     f"Expected ctx.run to get a function decorated with @activity, but '{activity.name}' is decorated with "
                     "@transaction. Call ctx.transaction, which commits its SQL together with its result."
                 )
-            encoded = activity.signature.encode_arguments(
-                args, kwargs, issuer.payload_limit, strictness=issuer.values.strictness
-            )
-            hint = activity.signature.result_hint
-            future = issuer.run_activity(activity.name, encoded, activity.options, hint, activity.label)
-            future.source = activity
-            return future
+            return self._run_known(activity, args, kwargs)
         if isinstance(activity, str):
-            if kwargs:
-                raise InvalidArguments(
-                    f"Expected only positional arguments for activity '{activity}' called by name, "
-                    f"but got {sorted(kwargs)}. Pass them by position, or pass the decorated function."
-                )
             check_identifier(activity, "the name of an activity")
-            encoded = issuer.values.encode(args, f"the arguments of activity '{activity}'")
+            encoded = issuer.values.encode_arguments(args, kwargs, f"activity '{activity}'")
             return issuer.run_activity(activity, encoded, DEFAULT_OPTIONS, Any)
         is_below = isinstance(getattr(activity, "__func__", None), Activity)
         remedy = "Write @activity above @classmethod." if is_below else "Decorate it, or pass its name."
@@ -206,13 +196,17 @@ class Context:
             raise InvalidArguments(
                 f"Expected ctx.transaction to get a function decorated with @transaction, but got {given!r}. {remedy}."
             )
-        signature = function.signature
-        encoded = signature.encode_arguments(
-            args, kwargs, self._issuer.payload_limit, strictness=self._issuer.values.strictness
-        )
-        hint = signature.result_hint
-        future = self._issuer.run_activity(function.name, encoded, function.options, hint, function.label)
-        future.source = function
+        return self._run_known(function, args, kwargs)
+
+    def _run_known(self, activity: Activity[..., Any], args: Sequence[Any], kwargs: Mapping[str, Any]) -> StepFuture:
+        """Ask for an activity whose function is at hand."""
+        issuer, signature = self._issuer, activity.signature
+        strictness = issuer.values.strictness
+        if len(args) > signature.most_positional and strictness is Strictness.STRICT:
+            signature.refuse_positions(args)
+        encoded = signature.encode_arguments(args, kwargs, issuer.payload_limit, strictness=strictness)
+        future = issuer.run_activity(activity.name, encoded, activity.options, signature.result_hint, activity.label)
+        future.source = activity
         return future
 
     # --- children ---
@@ -227,7 +221,7 @@ class Context:
     ) -> ChildHandle[R]: ...
     @overload
     def start_child(
-        self, workflow: str, *args: Any, propagate_child_failures: bool | None = None, **options: Unpack[ChildOptions]
+        self, workflow: str, *args: Any, propagate_child_failures: bool | None = None, **keywords: Any
     ) -> ChildHandle[Any]: ...
     @overload
     def start_child(
@@ -272,7 +266,7 @@ class Context:
     ) -> asyncio.Future[R]: ...
     @overload
     def run_child(
-        self, workflow: str, *args: Any, propagate_child_failures: bool | None = None, **options: Unpack[ChildOptions]
+        self, workflow: str, *args: Any, propagate_child_failures: bool | None = None, **keywords: Any
     ) -> asyncio.Future[Any]: ...
     @overload
     def run_child(
@@ -317,7 +311,8 @@ class Context:
     ) -> ChildHandle[Any]:
         options, kwargs = separate_options(keywords, CHILD_OPTIONS)
         call = unbind(workflow, args, kwargs)
-        name, encoded, hint = _describe_workflow(*call, self._issuer)
+        given = () if call.workflow is not workflow else options
+        name, encoded, hint = _describe_workflow(call, given, self._issuer)
         checked = check_child_options(options, default_policy, propagates, self._issuer.payload_limit)
         child_id, future = self._issuer.start_child(name, encoded, checked, hint)
         future.source = call.workflow
@@ -470,7 +465,7 @@ class Context:
     @overload
     def continue_as(self, *args: *Ts, workflow: WorkflowTaking[*Ts, Any]) -> NoReturn: ...
     @overload
-    def continue_as(self, *args: Any, workflow: str) -> NoReturn: ...
+    def continue_as(self, *args: Any, workflow: str, **kwargs: Any) -> NoReturn: ...
     @overload
     def continue_as(self, *args: Any, workflow: None = None, **kwargs: Any) -> NoReturn: ...
     def continue_as(  # type: ignore[misc]  # mypy finds that no implementation fits *Ts
@@ -487,8 +482,15 @@ class Context:
         """
         if workflow is None and len(args) == 1 and isinstance(args[0], BoundWorkflow):
             workflow, args = args[0], ()
+        if workflow is None and args and isinstance(args[0], Workflow | FunctionType):
+            name = getattr(args[0], "name", getattr(args[0], "__name__", ""))
+            raise InvalidArguments(
+                f"Expected ctx.continue_as to get the arguments of the next run, but the first is the function '{name}'. "
+                f"Write ctx.continue_as({name}.bind(…)), or ctx.continue_as(…, workflow={name}); for another run of this "
+                "workflow, pass its arguments alone."
+            )
         call = unbind(self._program.definition if workflow is None else workflow, args, kwargs)
-        name, encoded, _ = _describe_workflow(*call, self._issuer)
+        name, encoded, _ = _describe_workflow(call, (), self._issuer)
         self._issuer.continue_as(name, encoded)
 
     def set_state(self, value: Any) -> None:
@@ -523,21 +525,17 @@ class Context:
         return self._logger
 
 
-def _describe_workflow(
-    workflow: Any, args: Any, kwargs: Mapping[str, Any], issuer: CommandIssuer
-) -> tuple[str, Payload, Any]:
+def _describe_workflow(call: Call, options: Collection[str], issuer: CommandIssuer) -> tuple[str, Payload, Any]:
     """The name, the encoded arguments and the result's hint of a workflow given by function or name."""
+    workflow, args, kwargs = call
     if isinstance(workflow, Workflow):
+        if issuer.values.strictness is Strictness.STRICT:
+            check_call(call, options)
         encoded = workflow.encode_input(args, kwargs, issuer.payload_limit, strictness=issuer.values.strictness)
         return workflow.name, encoded, workflow.result_hint
     if isinstance(workflow, str):
         check_identifier(workflow, "the name of a workflow")
-        if kwargs:
-            raise InvalidArguments(
-                f"Expected only positional arguments for workflow '{workflow}' called by name, but got {sorted(kwargs)}. "
-                "Pass them by position, or pass the decorated function."
-            )
-        return workflow, issuer.values.encode(args, f"the arguments of workflow '{workflow}'"), Any
+        return workflow, issuer.values.encode_arguments(args, kwargs, f"workflow '{workflow}'"), Any
     raise InvalidArguments(
         f"Expected a function decorated with @workflow, or its name, but got {workflow!r}. Decorate it, or pass its name."
     )

@@ -112,6 +112,11 @@ class Workflow(Generic[P, R_co]):
         return self.signature.result_hint
 
     @property
+    def parameters(self) -> Sequence[str]:
+        """The names of the arguments that a start takes."""
+        return self.signature.names
+
+    @property
     def input_schema(self) -> InputSchema:
         """What a start takes, for callers without the code."""
         return make_input_schema(self.signature)

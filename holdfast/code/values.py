@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Collection
+from collections.abc import Collection, Mapping, Sequence
 from typing import TYPE_CHECKING, Any, Final
 
 from holdfast.core import payloads
 from holdfast.core.behaviours import CHECKED_PAYLOADS, STRICT_ARGUMENTS
 from holdfast.core.failures import Failure
 from holdfast.core.payloads import Strictness
+from holdfast.errors import InvalidArguments
 
 if TYPE_CHECKING:
     from holdfast.core.payloads import Payload
@@ -34,6 +35,21 @@ class Values:
     def encode(self, value: Any, what: str) -> Payload:
         """A value of the code's as a payload. Raises EncodingError or PayloadTooLarge."""
         return payloads.encode(value, what, self._limit, strictness=self.strictness)
+
+    def encode_arguments(self, args: Sequence[Any], kwargs: Mapping[str, Any], callee: str) -> Payload:
+        """The arguments of what is called by its name alone. Raises EncodingError, PayloadTooLarge or InvalidArguments.
+
+        Where some are named, names and values are recorded, and bound to parameters where the function is.
+        """
+        what = f"the arguments of {callee}"
+        if not kwargs:
+            return self.encode(args, what)
+        if self.strictness is not Strictness.STRICT:
+            raise InvalidArguments(
+                f"Expected only positional arguments for {callee} called by name, but got {sorted(kwargs)}. "
+                "Pass them by position, or pass the decorated function."
+            )
+        return self.encode({"args": args, "kwargs": kwargs}, what)
 
     def encode_result(self, signature: Signature, value: Any) -> Payload:
         """The result of the code. It fits the return hint, unless the execution began before that was checked."""

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Collection, Mapping, Sequence
 from typing import TYPE_CHECKING, Any, Protocol
 
 if TYPE_CHECKING:
@@ -55,6 +55,11 @@ class Definition(Protocol):
     @property
     def input_schema(self) -> InputSchema | None:
         """What a start takes, to be announced to callers without the code; None if that cannot be told."""
+        ...
+
+    @property
+    def parameters(self) -> Collection[str]:
+        """The names of the arguments that a start takes; empty if they are not known here."""
         ...
 
     def routes(self, queue: str) -> Sequence[str]:

@@ -4,13 +4,14 @@ from __future__ import annotations
 
 import inspect
 import typing
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, Final, NoReturn
 
 import msgspec
 
 from holdfast.core import decoders, payloads, type_checks
 from holdfast.core.interrupts import is_interrupt
 from holdfast.core.payloads import Payload, Strictness
+from holdfast.core.safe_texts import count_noun
 from holdfast.core.unions import IndistinctUnion
 from holdfast.errors import DecodingError, EncodingError, InvalidArguments, InvalidDefinition, InvalidResult
 
@@ -18,6 +19,19 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Mapping, Sequence
 
 _MISSING = inspect.Parameter.empty
+
+
+class NamedArguments(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
+    """The arguments of something that code calls by its name and whose parameters it does not know.
+
+    They are bound to parameters where the function is. Calls that name no arguments are recorded as an array.
+    """
+
+    args: list[msgspec.Raw]
+    kwargs: dict[str, msgspec.Raw]
+
+
+_NAMED_ARGUMENTS: Final = msgspec.json.Decoder(NamedArguments)
 
 
 class Signature:
@@ -40,7 +54,9 @@ class Signature:
         self.skipped = tuple((one.name, hints.get(one.name, Any)) for one in parameters[:skip])
         """The parameters that history does not record, with their hints."""
         taken = parameters[skip:]
-        self._keyword_only = tuple(one.name for one in taken if one.kind is one.KEYWORD_ONLY)
+        self.keyword_only = tuple(one.name for one in taken if one.kind is one.KEYWORD_ONLY)
+        self.most_positional = len(taken) - len(self.keyword_only)
+        """How many arguments can be given by position."""
         self.names = tuple(parameter.name for parameter in taken)
         self.defaults = tuple(parameter.default for parameter in taken)
         self.hints = tuple(_checked_hint(hints.get(name, Any), f"parameter '{name}' of {what}") for name in self.names)
@@ -67,6 +83,14 @@ class Signature:
                 payloads.encode(value, what, limit, type_checks.find_check(hint), strictness=strictness)
             raise
 
+    def refuse_positions(self, args: Sequence[Any]) -> NoReturn:
+        """Raises InvalidArguments, for more arguments by position than can be: it names what is given by name only."""
+        if len(args) > len(self.names):
+            raise self._misfit(self._count_extra(len(args)))
+        named = self.keyword_only[: len(args) - self.most_positional]
+        verb, shown = "is" if len(named) == 1 else "are", ", ".join(f"{name}=…" for name in named)
+        raise self._misfit(f"{_join(named)} {verb} given by position, and can be given by name only. Write {shown}")
+
     def check_names(self, args: Sequence[Any], kwargs: Mapping[str, Any]) -> None:
         """Raises InvalidArguments unless these are arguments of the function, by number and by name."""
         self._bind(args, kwargs)
@@ -90,10 +114,10 @@ class Signature:
 
     def call(self, function: Callable[..., Any], args: Sequence[Any], *first: Any) -> Any:
         """Call the function with decoded arguments, after `first`, which history does not record."""
-        if not self._keyword_only:
+        if not self.keyword_only:
             return function(*first, *args)
-        count = len(args) - len(self._keyword_only)
-        return function(*first, *args[:count], **dict(zip(self._keyword_only, args[count:], strict=True)))
+        count = len(args) - len(self.keyword_only)
+        return function(*first, *args[:count], **dict(zip(self.keyword_only, args[count:], strict=True)))
 
     def check_arguments(self, payload: Payload) -> None:
         """Raises InvalidArguments if the payload does not fit the hints."""
@@ -108,7 +132,7 @@ class Signature:
         except BaseException as error:
             if is_interrupt(error):
                 raise
-            filled = self._fill_defaults(payload)
+            filled = self._fill_defaults(payload) or self._bind_named(payload)
             if filled is not None:
                 return self.decode_arguments(filled)
             self._explain(payload)
@@ -122,21 +146,20 @@ class Signature:
 
     def _bind(self, args: Sequence[Any], kwargs: Mapping[str, Any]) -> list[Any]:
         if len(args) > len(self.names):
-            raise self._miscounted(len(args) + len(kwargs))
+            raise self._misfit(self._count_extra(len(args)))
         values = list(args) + list(self.defaults[len(args) :])
         for name, value in kwargs.items():
             if name not in self.names:
-                raise InvalidArguments(
-                    f"Expected {self.what} to be called with {self._listing()}, but '{name}' is no parameter of it."
-                )
+                raise self._misfit(f"'{name}' is no parameter of it")
             position = self.names.index(name)
             if position < len(args):
                 raise InvalidArguments(
                     f"Expected one value for parameter '{name}' of {self.what}, but two were given. Pass it once."
                 )
             values[position] = value
-        if any(value is _MISSING for value in values):
-            raise self._miscounted(len(args) + len(kwargs))
+        missing = [name for name, value in zip(self.names, values, strict=True) if value is _MISSING]
+        if missing:
+            raise self._misfit(describe_missing(missing))
         return values
 
     def _fill_defaults(self, payload: Payload) -> Payload | None:
@@ -154,6 +177,18 @@ class Signature:
         ]
         return Payload(msgspec.Raw(msgspec.json.encode([*items, *values])))
 
+    def _bind_named(self, payload: Payload) -> Payload | None:
+        """The arguments of a call by name that names some, in their order; None if it is no such call."""
+        try:
+            given = _NAMED_ARGUMENTS.decode(payload.data)
+        except (msgspec.MsgspecError, RecursionError):
+            return None
+        values = [
+            value if isinstance(value, msgspec.Raw) else _encode_default(value, f"the default of '{name}' of {self.what}")
+            for name, value in zip(self.names, self._bind(given.args, given.kwargs), strict=True)
+        ]
+        return Payload(msgspec.Raw(msgspec.json.encode(values)))
+
     def _explain(self, payload: Payload) -> None:
         try:
             items = msgspec.json.decode(payload.data, type=list[msgspec.Raw])
@@ -163,15 +198,22 @@ class Signature:
                 f"{bytes(payload.data)[:80].decode(errors='replace')}. Pass {self._listing()}."
             ) from None
         if len(items) != len(self.names):
-            raise self._miscounted(len(items))
+            missing = [name for name, default in self._list_defaults()[len(items) :] if default is _MISSING]
+            raise self._misfit(describe_missing(missing) if missing else self._count_extra(len(items)))
         for name, hint, item in zip(self.names, self.hints, items, strict=True):
             try:
                 payloads.decode(Payload(item), hint, f"parameter '{name}' of {self.what}")
             except DecodingError as error:
                 raise InvalidArguments(error.message) from None
 
-    def _miscounted(self, found: int) -> InvalidArguments:
-        return InvalidArguments(f"Expected {self.what} to be called with {self._listing()}, but got {found} arguments.")
+    def _list_defaults(self) -> list[tuple[str, Any]]:
+        return list(zip(self.names, self.defaults, strict=True))
+
+    def _count_extra(self, found: int) -> str:
+        return describe_extra(found, len(self.names))
+
+    def _misfit(self, reason: str) -> InvalidArguments:
+        return InvalidArguments(f"Expected {self.what} to be called with {self._listing()}, but {reason}.")
 
     def _listing(self) -> str:
         if not self.names:
@@ -180,7 +222,25 @@ class Signature:
             f"{name}: {payloads.describe_hint(hint)}" + ("" if default is _MISSING else f" = {default!r}")
             for name, hint, default in zip(self.names, self.hints, self.defaults, strict=True)
         ]
+        if self.keyword_only:
+            shown.insert(self.most_positional, "*")
         return f"({', '.join(shown)})"
+
+
+def describe_missing(names: Sequence[str]) -> str:
+    """Which arguments of a call are missing, within a sentence."""
+    return f"{_join(names)} {'is' if len(names) == 1 else 'are'} missing. Pass {'it' if len(names) == 1 else 'them'}"
+
+
+def describe_extra(found: int, known: int) -> str:
+    """How many arguments by position a call has too many, within a sentence."""
+    what = "Leave it out" if found - known == 1 else "Leave them out"
+    return f"got {count_noun(found, 'argument')} by position, {found - known} too many. {what}"
+
+
+def _join(names: Sequence[str]) -> str:
+    *first, last = [f"'{name}'" for name in names]
+    return f"{', '.join(first)} and {last}" if first else last
 
 
 def describe_function(function: Callable[..., Any]) -> str:

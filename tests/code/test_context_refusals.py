@@ -25,6 +25,20 @@ async def child(ctx: Context, name: str) -> str:
 
 any_create_task: Any = asyncio.create_task
 
+
+@activity
+async def pay(cents: int, *, currency: str) -> str:
+    return f"{cents} {currency}"
+
+
+@workflow
+async def remind(ctx: Context, name: str = "", *, retry: list[str] = []) -> str:  # noqa: B006 - only read
+    return name
+
+
+def surrogate(name: str) -> None: ...
+
+
 REFUSALS: list[tuple[Callable[[Any], Any], str]] = [
     (
         lambda ctx: ctx.run(print, 1),
@@ -50,7 +64,7 @@ REFUSALS: list[tuple[Callable[[Any], Any], str]] = [
     ),
     (
         lambda ctx: ctx.run(add),
-        "InvalidArguments: Expected activity 'add' to be called with (left: int, right: int = 1), but ",
+        "InvalidArguments: Expected activity 'add' to be called with (left: int, right: int = 1), but 'left' is missing.",
     ),
     (
         lambda ctx: ctx.run(add, object()),
@@ -58,8 +72,32 @@ REFUSALS: list[tuple[Callable[[Any], Any], str]] = [
     ),
     (lambda ctx: ctx.run(add, "x" * 3_000_000), "PayloadTooLarge: Expected activity 'add' to be at most 2097152 bytes"),
     (
-        lambda ctx: ctx.run("add", a=1),
-        "InvalidArguments: Expected only positional arguments for activity 'add' called by name",
+        lambda ctx: ctx.run(pay, 5, "EUR"),
+        "InvalidArguments: Expected activity 'pay' to be called with (cents: int, *, currency: str), but 'currency' is",
+    ),
+    (
+        lambda ctx: ctx.run_child(remind, "a", ("b",)),
+        "InvalidArguments: Expected workflow 'remind' to be called with (name: str = '', *, retry: list[str] = []), but 're",
+    ),
+    (
+        lambda ctx: ctx.run_child(remind, name="a"),
+        "InvalidArguments: Expected name=… to be an argument of workflow 'remind' or an option of the call, but it may be",
+    ),
+    (
+        lambda ctx: ctx.start_child(remind, "a", retry=None),
+        "InvalidArguments: Expected retry=… to be an argument of workflow ",
+    ),
+    (
+        lambda ctx: ctx.continue_as(child, "a"),
+        "InvalidArguments: Expected ctx.continue_as to get the arguments of the next run, but the first is the function 'c",
+    ),
+    (
+        lambda ctx: ctx.continue_as(surrogate, "a"),
+        "InvalidArguments: Expected ctx.continue_as to get the arguments of the next run, but the first is the function 's",
+    ),
+    (
+        lambda ctx: ctx.continue_as(workflow=child),
+        "InvalidArguments: Expected workflow 'child' to be called with (name: str), but 'name' is missing. Pass it.",
     ),
     (lambda ctx: ctx.run(""), "InvalidIdentifier: Expected the name of an activity to be text"),
     (
@@ -89,7 +127,7 @@ REFUSALS: list[tuple[Callable[[Any], Any], str]] = [
     (lambda ctx: ctx.patched(""), "InvalidIdentifier: Expected the id of a patch to be text"),
     (
         lambda ctx: ctx.continue_as(1, 2, 3),
-        "InvalidArguments: Expected workflow 'story' to be called with (number: int), but ",
+        "InvalidArguments: Expected workflow 'story' to be called with (number: int), but got 3 arguments by position, 2",
     ),
     (lambda ctx: ctx.set_state(object()), "EncodingError: Expected the state of the workflow to be a value that JSON"),
 ]

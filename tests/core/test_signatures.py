@@ -83,9 +83,11 @@ LISTING = "(item: Item, buyer: Buyer, note: str = 'none')"
 @pytest.mark.parametrize(
     ("args", "kwargs", "found"),
     [
-        ((), {}, f"to be called with {LISTING}, but got 0 arguments."),
-        ((1,), {}, f"to be called with {LISTING}, but got 1 arguments."),
-        ((1, 2, 3, 4), {}, f"to be called with {LISTING}, but got 4 arguments."),
+        ((), {}, f"to be called with {LISTING}, but 'item' and 'buyer' are missing. Pass them."),
+        ((1,), {}, f"to be called with {LISTING}, but 'buyer' is missing. Pass it."),
+        ((), {"buyer": 1}, f"to be called with {LISTING}, but 'item' is missing. Pass it."),
+        ((1, 2, 3, 4), {}, f"to be called with {LISTING}, but got 4 arguments by position, 1 too many. Leave it out."),
+        ((1,) * 5, {}, f"to be called with {LISTING}, but got 5 arguments by position, 2 too many. Leave them out."),
         ((1, 2), {"colour": "red"}, f"to be called with {LISTING}, but 'colour' is no parameter of it."),
         ((1, 2), {"item": 1}, "one value for parameter 'item' of workflow 'order', but two were given."),
     ],
@@ -108,7 +110,7 @@ def test_wrong_number_of_arguments_is_refused(args: Any, kwargs: Any, found: str
             b'[{"name":"a"},{"email":"a"},5]',
             "Expected parameter 'note' of workflow 'order' to be str, but expected `str`, got `int`",
         ),
-        (b'[{"name":"a"}]', f"Expected workflow 'order' to be called with {LISTING}, but got 1 arguments."),
+        (b'[{"name":"a"}]', f"Expected workflow 'order' to be called with {LISTING}, but 'buyer' is missing. Pass it."),
         (b'{"item":1}', "Expected the arguments of workflow 'order' as a JSON array, but found {\"item\":1}."),
         (b"[" * 5_000, "Expected the arguments of workflow 'order' as a JSON array, but found [[["),
     ],

@@ -73,14 +73,11 @@ async def far(ctx: Context) -> Any:
 
 
 @workflow
-async def by_name(ctx: Context, how: str) -> str:
-    named: Any = {"depth": 1}
-    try:
-        if how == "child":
-            await ctx.run_child("tells", **named)
-        ctx.continue_as(workflow="tells", **named)
-    except InvalidArguments as error:
-        return str(error)
+async def by_name(ctx: Context, how: str) -> dict[str, Any]:
+    if how == "continue":
+        ctx.continue_as(workflow="tells", depth=1)
+    found: dict[str, Any] = await ctx.run_child("tells", depth=1)
+    return found
 
 
 async def open_one(world: World, *workflows: Any, **options: Any) -> TestEngine:
@@ -169,12 +166,12 @@ async def test_I7_headers_are_in_history_once(world: World) -> None:
 
 
 @pytest.mark.parametrize("how", ["child", "continue"])
-async def test_I7_arguments_by_name_need_the_function(world: World, how: str) -> None:
+async def test_I7_arguments_by_name_do_not_need_the_function(world: World, how: str) -> None:
     engine = await open_one(world, by_name, tells)
 
-    message = await (await engine.start(by_name, how)).result()
+    found = await (await engine.start(by_name, how)).result()
 
-    assert "only positional arguments for workflow 'tells'" in message
+    assert found["child"]["own"][0] == {"of": "child"}
 
 
 @pytest.mark.parametrize("headers", [{"a": 1}, {1: "a"}, "text", {"a": "x" * 3_000_000}, {"a": "\ud800"}, {"a": None}])

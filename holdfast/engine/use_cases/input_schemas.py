@@ -21,6 +21,7 @@ from jsonschema_rs import Draft202012Validator, ValidationError
 from holdfast.core import payloads
 from holdfast.core.input_schemas import InputSchema, ParameterSchema, decode_input_schema
 from holdfast.core.payloads import Payload
+from holdfast.core.signatures import describe_extra, describe_missing
 from holdfast.engine.nodes.roster import NodeDetails, NodeState, read_details, to_node_info
 from holdfast.errors import InvalidArguments
 
@@ -156,28 +157,22 @@ def _list_announcing(rows: Sequence[NodeRow], now: Instant, *, is_exclusive: boo
 
 def _bind(schema: InputSchema, args: Sequence[Any], kwargs: Mapping[str, Any]) -> list[Any]:
     names = [one.name for one in schema.parameters]
-    miscounted = InvalidArguments(
-        f"Expected {schema.what} to be called with {schema.describe()}, but got {len(args) + len(kwargs)} arguments."
-    )
+    expected = f"Expected {schema.what} to be called with {schema.describe()}, but "
     if len(args) > len(names):
-        raise miscounted
+        raise InvalidArguments(f"{expected}{describe_extra(len(args), len(names))}.")
     given = dict(zip(names, args, strict=False))
     for name, value in kwargs.items():
         if name not in names:
-            raise InvalidArguments(
-                f"Expected {schema.what} to be called with {schema.describe()}, but '{name}' is no parameter of it."
-            )
+            raise InvalidArguments(f"{expected}'{name}' is no parameter of it.")
         if name in given:
             raise InvalidArguments(
                 f"Expected one value for parameter '{name}' of {schema.what}, but two were given. Pass it once."
             )
         given[name] = value
-    for parameter in schema.parameters:
-        if parameter.name not in given:
-            if not parameter.has_default:
-                raise miscounted
-            given[parameter.name] = parameter.default
-    return [given[name] for name in names]
+    missing = [one.name for one in schema.parameters if one.name not in given and not one.has_default]
+    if missing:
+        raise InvalidArguments(f"{expected}{describe_missing(missing)}.")
+    return [given.get(one.name, one.default) for one in schema.parameters]
 
 
 def _make_validator(parameter: ParameterSchema) -> Draft202012Validator | None:

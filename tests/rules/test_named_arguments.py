@@ -1,0 +1,143 @@
+"""Arguments by name: the same for children, activities and starts by name, and never taken for an option in silence."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import msgspec
+import pytest
+
+from holdfast import Client, Context, Engine, InvalidArguments, WorkflowFailed, activity, workflow
+from holdfast.core.behaviours import PRESENT, STRICT_ARGUMENTS
+from holdfast.core.events import HistoryTurn, WorkflowStarted
+from tests.code.playing import Play, replay
+
+
+@activity
+async def price(item: str, *, count: int = 1) -> str:
+    return f"{count} {item}"
+
+
+@workflow
+async def order(ctx: Context, item: str, count: int = 2, *, note: str = "none") -> list[Any]:
+    return [item, count, note]
+
+
+@workflow
+async def remind(ctx: Context, delay: int = 3, org: str = "") -> list[Any]:
+    return [delay, org, ctx.info.org]
+
+
+@workflow
+async def parent(ctx: Context, name: str, named: dict[str, Any]) -> Any:
+    return await ctx.run_child(name, "tea", **named)
+
+
+@workflow
+async def shop(ctx: Context, named: dict[str, Any]) -> str:
+    return str(await ctx.run("price", **named))
+
+
+@workflow
+async def goes_on(ctx: Context) -> list[Any]:
+    ctx.continue_as("tea", workflow="order", note="soon")
+
+
+EITHER = "^Expected {}=… to be an argument of workflow 'remind' or an option of the call, but it may be either. Bind the"
+BY_NAME = r"but 'note' is given by position, and can be given by name only. Write note=…\.$"
+WORKFLOWS: list[Any] = [order, remind, parent, shop, goes_on]
+
+
+@pytest.mark.parametrize("named", [{}, {"note": "soon"}, {"note": "soon", "count": 5}, {"count": 7}])
+async def test_children_and_starts_by_name_take_the_same_arguments(named: dict[str, Any]) -> None:
+    expected = ["tea", named.get("count", 2), named.get("note", "none")]
+
+    async with Engine("memory://", workflows=WORKFLOWS) as engine:
+        assert await (await engine.start("order", "tea", **named)).result() == expected
+        assert await (await engine.start(parent, "order", named)).result() == expected
+
+
+async def test_activities_and_next_runs_by_name_take_named_arguments() -> None:
+    async with Engine("memory://", workflows=WORKFLOWS, activities=[price]) as engine:
+        assert await (await engine.start(shop, {"item": "tea", "count": 3})).result() == "3 tea"
+        continued = await engine.start(goes_on, workflow_id="g")
+        assert await continued.result() == ["tea", 2, "soon"]
+
+
+@pytest.mark.parametrize(
+    ("named", "reason"),
+    [
+        ({"colour": "red"}, "'colour' is no parameter of it"),
+        ({"item": "tea"}, "Expected one value for parameter 'item' of workflow 'order', but two were given"),
+        ({"count": "x"}, "Expected parameter 'count' of workflow 'order' to be int"),
+    ],
+)
+async def test_wrong_names_fail_the_child_with_the_reason(named: dict[str, Any], reason: str) -> None:
+    async with Engine("memory://", workflows=WORKFLOWS) as engine:
+        with pytest.raises(WorkflowFailed, match=reason):
+            await (await engine.start(parent, "order", named)).result()
+
+
+async def test_keyword_that_may_be_an_option_or_an_argument_is_refused() -> None:
+    async with Engine("memory://", workflows=WORKFLOWS) as engine:
+        for started in (remind, "remind"):
+            with pytest.raises(InvalidArguments, match=EITHER.format("delay")):
+                await engine.start(started, delay=5)
+            with pytest.raises(InvalidArguments, match=EITHER.format("org")):
+                await engine.start(started, 5, org="acme")
+
+        assert await (await engine.start(remind, 5)).result() == [5, "", "default"]
+        assert await (await engine.start(remind, 5, "x", delay=0, org="acme")).result() == [5, "x", "acme"]
+        assert await (await engine.start(remind.bind(delay=5, org="x"), org="acme")).result() == [5, "x", "acme"]
+
+
+async def test_client_refuses_what_the_engine_refuses(tmp_path: Any) -> None:
+    url = f"sqlite:///{tmp_path}/app.db"
+    async with Engine(url, workflows=WORKFLOWS), Client(url) as client:
+        for started in (remind, "remind"):
+            with pytest.raises(InvalidArguments, match=EITHER.format("delay")):
+                await client.start(started, delay=5)
+        orders: list[Any] = [order, "order"]
+        for named in orders:
+            with pytest.raises(InvalidArguments, match="'item' is missing"):
+                await client.start(named, note="soon")
+            assert await (await client.start(named, "tea", note="soon")).result() == ["tea", 2, "soon"]
+        with pytest.raises(InvalidArguments, match=BY_NAME):
+            await client.start(orders[0], "tea", 1, "soon")
+        # By name everything can be given by position, as the command line does it.
+        assert await (await client.start("order", "tea", 1, "soon")).result() == [
+            "tea",
+            1,
+            "soon",
+        ]  # as the command line does
+
+
+async def test_keyword_only_parameters_are_refused_by_position() -> None:
+    wrong: Any = ("tea", 1, "soon")
+    loose: Any = order
+    async with Engine("memory://", workflows=WORKFLOWS) as engine:
+        for started in (engine.start(loose, *wrong), engine.start(loose.bind(*wrong))):
+            with pytest.raises(InvalidArguments, match=BY_NAME):
+                await started
+
+
+@pytest.mark.parametrize("is_old", [True, False])
+def test_executions_from_before_may_pass_them_by_position(is_old: bool) -> None:
+    @workflow(name="story")
+    async def positional(ctx: Context) -> str:
+        loose: Any = ctx
+        return str(await loose.run(price, "tea", 4))
+
+    @workflow(name="story")
+    async def named(ctx: Context) -> str:
+        return await ctx.run(price, "tea", count=4)
+
+    (turn,) = Play(named).history
+    started, *others = turn.events
+    assert isinstance(started, WorkflowStarted)
+    behaviours = tuple(one for one in PRESENT if not is_old or one != STRICT_ARGUMENTS)
+    old = msgspec.structs.replace(started, behaviours=behaviours)
+
+    refused = replay(positional, [HistoryTurn(turn.first, turn.at, (old, *others))])
+
+    assert (refused is None) == is_old
