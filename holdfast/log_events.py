@@ -66,6 +66,7 @@ class LogEvent(StrEnum):
     LOOP_FREE_AGAIN = "loop_free_again"
     TASK_ENDED = "task_ended"
     TASK_NOT_AWAITED = "task_not_awaited"
+    CALL_NOT_AWAITED = "call_not_awaited"
     PROCESS_ENDED = "process_ended"
 
     # --- nodes ---

@@ -258,7 +258,9 @@ class CommandIssuer:
         """Ask for a signal to another workflow; the future is done when that has accepted it."""
         number = self.next_number(value)
         self.issue(commands.SignalExternal(number=number, workflow_id=workflow_id, name=name, value=value))
-        return self._step(number, f"signal '{name}' to '{workflow_id}'", None, None)
+        future = self._step(number, f"signal '{name}' to '{workflow_id}'", None, None)
+        future.may_be_ignored = True
+        return future
 
     def side_effect(self, function: Callable[[], T]) -> T:
         """Call `function` and keep its value, or how it failed; on replay give what was kept."""
@@ -388,6 +390,11 @@ class CommandIssuer:
             self._taken_back.add(number)
         else:
             self.issue(withdraw(number=number))
+
+
+def list_ignored(issuer: CommandIssuer) -> list[str]:
+    """What the code asked for, never awaited and leaves behind unfinished, in words; the code has ended."""
+    return [one.label for one in issuer._steps.values() if not (one.is_awaited or one.may_be_ignored or one.done())]
 
 
 def _find_known(issuer: CommandIssuer, definition: Workflow[..., Any], source: Any = None) -> KnownErrors | None:

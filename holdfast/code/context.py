@@ -316,6 +316,7 @@ class Context:
         checked = check_child_options(options, default_policy, propagates, self._issuer.payload_limit)
         child_id, future = self._issuer.start_child(name, encoded, checked, hint)
         future.source = call.workflow
+        future.may_be_ignored = default_policy is ParentClose.ABANDON
         return ChildHandle(self, checked.workflow_id or child_id, child_id, future)
 
     # --- time ---

@@ -41,12 +41,21 @@ class WorkflowLogger(logging.LoggerAdapter[logging.Logger]):
         return f"{self._prefix}{msg}", kwargs
 
 
-def warn_of_lost(info: Info, task: str, failure: Failure) -> None:
-    """Log that a task of a workflow raised something that nobody will look at."""
+def warn_of_ignored(info: Info, what: str) -> None:
+    """Log that a workflow ended without having awaited something that it asked for."""
+    WorkflowLogger(info, lambda: False).warning(
+        "the workflow asked for %s, never awaited it, and has ended: nobody waits for it. Write `await` before the call.",
+        what,
+        extra={"event": LogEvent.CALL_NOT_AWAITED},
+    )
+
+
+def warn_of_lost(info: Info, what: str, failure: Failure) -> None:
+    """Log that something of a workflow raised an exception that nobody will look at."""
     place = failure.trace.rpartition("\n")[2] or "an unknown place"
     WorkflowLogger(info, lambda: False).warning(
-        "task '%s' of the workflow raised %s: %s at %s, and nobody awaited it. Await it, or catch that inside it.",
-        task,
+        "%s of the workflow raised %s: %s at %s, and nobody awaited it. Await it, or catch that inside it.",
+        what,
         failure.type,
         failure.message,
         place,

@@ -35,9 +35,21 @@ _STRIDE = 0x9E3779B97F4A7C15
 class WorkflowFuture(asyncio.Future[T]):
     """A future whose hash is the same on every replay."""
 
+    label: str = ""
+    """What it stands for, in words; empty for a future of the code's own."""
+    is_awaited: bool = False
+    """Whether anything has begun to wait for it before it was done."""
+    may_be_ignored: bool = False
+    """Whether code that never awaits it means that: it stands for a child that goes its own way, or for a signal sent."""
+
     def __init__(self, loop: WorkflowLoop) -> None:
         super().__init__(loop=loop)
         self._order = loop.next_order()
+
+    def add_done_callback(self, fn: Callable[[Any], object], /, *, context: contextvars.Context | None = None) -> None:
+        """Note that something waits, as `await` does too: tasks call this for futures that are not plain ones."""
+        self.is_awaited = True
+        super().add_done_callback(fn, context=context)
 
     def __hash__(self) -> int:
         return self._order
@@ -90,7 +102,7 @@ class WorkflowLoop(asyncio.AbstractEventLoop):
         self._timers: dict[int, DurableTimerHandle] = {}
         self._tasks: list[WorkflowTask[Any]] = []
         self.lost: list[tuple[str, BaseException]] = []
-        """The names of tasks that are gone with an exception which nobody looked at, with that exception."""
+        """What is gone with an exception which nobody looked at, in words, with that exception."""
         self._prune_at = 64
         self._named = 0
         self._order = seed & _MASK
@@ -156,12 +168,12 @@ class WorkflowLoop(asyncio.AbstractEventLoop):
         return [task for task in self._tasks if not task.done()]
 
     def take_lost(self) -> list[tuple[str, BaseException]]:
-        """The names and exceptions of all tasks that ended with one which nobody looked at; the workflow has ended."""
+        """What ended with an exception that nobody looked at, in words, with that exception; the workflow has ended."""
         if len(self._tasks) > 1:
             for task in self._tasks:
                 if task.done() and task._log_traceback:
                     task._log_traceback = False  # asyncio is not to say it again
-                    self.lost.append((task.get_name(), task.exception() or asyncio.CancelledError()))
+                    self.lost.append((f"task '{task.get_name()}'", task.exception() or asyncio.CancelledError()))
         lost, self.lost = self.lost, []
         return lost
 
@@ -272,10 +284,17 @@ class WorkflowLoop(asyncio.AbstractEventLoop):
         return self.dead
 
     def call_exception_handler(self, context: dict[str, Any]) -> None:
-        """Note an exception of a task that nobody awaited: as in asyncio it does not stop the workflow, but it is logged."""
-        task, error = context.get("future"), context.get("exception")
-        if not self.dead and error is not None and isinstance(task, WorkflowTask):
-            self.lost.append((task.get_name(), error))
+        """Note an exception that nobody awaited: as in asyncio it does not stop the workflow, but it is logged.
+
+        It is of a task, or of what the code asked for and let go.
+        """
+        future, error = context.get("future"), context.get("exception")
+        if self.dead or error is None:
+            return
+        if isinstance(future, WorkflowTask):
+            self.lost.append((f"task '{future.get_name()}'", error))
+        elif isinstance(future, WorkflowFuture) and future.label and not future.may_be_ignored:
+            self.lost.append((future.label, error))
 
     def get_exception_handler(self) -> None:
         """Always None: workflow code cannot choose a handler of its own."""

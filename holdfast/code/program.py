@@ -14,11 +14,11 @@ from functools import partial
 from typing import TYPE_CHECKING, Any, Final
 
 from holdfast.code import guard
-from holdfast.code.command_issuer import RESOLVE, CommandIssuer, ContinueRequested
+from holdfast.code.command_issuer import RESOLVE, CommandIssuer, ContinueRequested, list_ignored
 from holdfast.code.context import Context, Info, Winner
 from holdfast.code.definitions import NOTHING_SPECIAL, StartedWith
-from holdfast.code.logger import warn_of_lost
-from holdfast.code.loop import WorkflowLoop, WorkflowTask, close_coroutine
+from holdfast.code.logger import warn_of_ignored, warn_of_lost
+from holdfast.code.loop import WorkflowTask, close_coroutine
 from holdfast.code.matching import Places, compare, unasked
 from holdfast.code.signals import SignalQueues
 from holdfast.code.source_locations import find_waiting
@@ -285,7 +285,9 @@ class CodeProgram:
         self._ended = True
         error = _unwrap(None if main.cancelled() else main.exception())
         if not self.is_silent and self._info is not None:
-            _warn_of_lost(self.loop, self._info)
+            _warn_of_unawaited(
+                self, self._info, has_failed=main.cancelled() or not isinstance(error, ContinueRequested | None)
+            )
         if main.cancelled():
             if self._cancel_requested:
                 self.issuer.issue(commands.EndCancelled())
@@ -356,10 +358,15 @@ class CodeProgram:
         return start_race(self.issuer, self.signals, waits)
 
 
-def _warn_of_lost(loop: WorkflowLoop, info: Info) -> None:
-    """Say which tasks of code that has ended raised something that nobody will ever look at."""
-    for name, error in loop.take_lost():
-        warn_of_lost(info, name, describe_exception(error))
+def _warn_of_unawaited(program: CodeProgram, info: Info, *, has_failed: bool) -> None:
+    """Say what code that has ended never awaited: what raised something, and what is still open.
+
+    Code that has failed or was cancelled might have come to its `await` otherwise.
+    """
+    for what, error in program.loop.take_lost():
+        warn_of_lost(info, what, describe_exception(error))
+    for what in () if has_failed else (*list_ignored(program.issuer), *program.signals.list_ignored()):
+        warn_of_ignored(info, what)
 
 
 async def _raise(error: Exception) -> None:

@@ -39,6 +39,7 @@ class SignalFuture(WorkflowFuture[Any]):
         super().__init__(loop)
         self._queues = queues
         self.name = name
+        self.label = f"a wait for signal '{name}'"
         self.hint = hint
         self.race = race
         self.ticket = 0
@@ -113,6 +114,7 @@ class SignalQueues:
         if timeout is not None:
             handle = self._issuer.loop.call_at((self._issuer.loop.now + timeout) / 1_000_000, future.expire)
             future.add_done_callback(lambda _: handle.cancel())
+            future.is_awaited = False  # not by the code
         return future
 
     def forget(self, future: SignalFuture) -> None:
@@ -165,6 +167,10 @@ class SignalQueues:
     def open_futures(self) -> list[SignalFuture]:
         """The waits that are not over, by name and in the order in which they began."""
         return [future for waiters in self._waiters.values() for future in waiters.values() if not future.done()]
+
+    def list_ignored(self) -> list[str]:
+        """The waits that the code began, never awaited and leaves behind, in words; the code has ended."""
+        return [one.label for one in self.open_futures() if not one.is_awaited and one.race is None]
 
     def release(self) -> None:
         """Let go of the program, which is closed."""
