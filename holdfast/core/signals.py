@@ -96,13 +96,11 @@ def closed_error(execution: Execution, verb: str) -> ExecutionClosed:
     """The error that says that an execution cannot be reached, since it is closed."""
     return ExecutionClosed(
         f"Expected to {verb} {describe_execution(execution)}, but it is {execution.status}. "
-        "Start a new one, or use signal_with_start_workflow."
+        "Start a new one, or signal with start, which starts one if none is open."
     )
 
 
 def missing_error(org: str, target: str, verb: str) -> ExecutionNotFound:
     """The error that says that there is no such execution in the org."""
-    remedy = (
-        "Check the id, or use signal_with_start_workflow to create it." if verb == "signal" else "Check the id and the org."
-    )
+    remedy = "Check the id, or signal with start, which creates it." if verb == "signal" else "Check the id and the org."
     return ExecutionNotFound(f"Expected to {verb} '{target}', but org '{org}' has no such execution. {remedy}")

@@ -115,7 +115,8 @@ def read_details(row: NodeRow) -> NodeDetails:
 async def list_nodes(store: Store, now: Instant, own: str = "") -> list[NodeInfo]:
     """Every node that the store knows, by name. `own` is the name of the node that asks, if it is one of them."""
     rows = await store.list_nodes()
-    # An exclusive store has one owner and no heartbeats: whoever can read it knows that all other nodes have ended.
+    if store.exclusive:  # it has one owner and no heartbeats: who asks as its node is alive, and all others have ended
+        rows = [msgspec.structs.replace(row, seen_at=now) if row.node == own else row for row in rows]
     return [to_node_info(row, now, has_ended=store.exclusive and row.node != own) for row in rows]
 
 

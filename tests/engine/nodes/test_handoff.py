@@ -199,7 +199,8 @@ async def test_engine_on_a_store_of_its_own_tells_whether_it_ended_in_good_order
     async with Engine(url, node="first") as engine:
         assert [(one.node, one.state) for one in await engine.nodes()] == [("first", "alive")]
     async with TestEngine(url, node="second") as engine:
-        assert [(one.node, one.state) for one in await engine.nodes()] == [("second", "alive")]
+        await engine.clock.advance(hours=1)
+        assert [(one.node, one.state, one.seen_ago) for one in await engine.nodes()] == [("second", "alive", 0)]
         await engine.crash()
     async with Engine(url, node="third") as engine:
         assert [one.node for one in await engine.nodes()] == ["third"]
