@@ -262,3 +262,8 @@ def submit_began(engine: Engine, row: ExecutionRow, number: int, attempt: int) -
     request.future = asyncio.get_running_loop().create_future()
     engine._runtime.pump.submit(request)
     return request.future
+
+
+def give_up_lease(engine: Engine, seconds: float) -> None:
+    """Let the engine do what it does before it ends a process that is stuck. From another thread."""
+    engine._runtime.membership.give_up_lease(seconds)

@@ -66,6 +66,8 @@ class HeartbeatThread:
         self._is_stopped = False
         self._newest: RenewedLease | None = None
         self._handing_over = threading.Lock()
+        self._renewing = asyncio.Lock()
+        """Held while a heartbeat is under way: one that ended after the lease was given up would renew it."""
         self.tasks: tuple[asyncio.Task[None], ...] = ()
 
     # --- in the engine's loop ---
@@ -132,6 +134,7 @@ class HeartbeatThread:
     # --- in the thread ---
 
     async def _give_up(self) -> None:
+        await self._renewing.acquire()  # for good: the process ends
         await self._lease.give_up(self._connection)
 
     def _run(self) -> None:
@@ -203,7 +206,7 @@ class HeartbeatThread:
 
     async def _renew(self, timeout: float) -> RenewedLease:
         try:
-            async with asyncio.timeout(timeout):
+            async with self._renewing, asyncio.timeout(timeout):
                 return await self._lease.renew(self._connection)
         except TimeoutError as error:
             raise StoreUnavailable(

@@ -230,6 +230,27 @@ async def test_engine_ends_while_a_heartbeat_is_not_answered() -> None:
     assert find_threads() == [], "it was not left behind"
 
 
+async def test_heartbeat_that_is_under_way_does_not_renew_a_lease_that_is_given_up() -> None:
+    store = LineStore(MemoryDatabase(), "a")
+    engine = Engine(store, node="a", heartbeat=0.05, lease=1_000)
+    await engine.open()
+    asked = store.asked
+    store.stands_still = lambda: True
+    await eventually(lambda: store.asked > asked)
+    beats = store.beats
+
+    giving_up = asyncio.create_task(asyncio.to_thread(hooks.give_up_lease, engine, PATIENCE))
+    await asyncio.sleep(
+        0.05
+    )  # long enough for the lease to be given up before the heartbeat is answered, were that possible
+    store.stands_still = lambda: False
+    await eventually(lambda: store.beats > beats)
+    await giving_up
+
+    assert store.database.tables.nodes["a"].seen_at == 0
+    await engine.shutdown()
+
+
 async def test_busy_loop_keeps_its_lease_and_hears_only_the_newest_heartbeat(monkeypatch: pytest.MonkeyPatch) -> None:
     store = LineStore(MemoryDatabase(), "a")
     heard: list[int] = []
