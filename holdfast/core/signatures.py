@@ -32,6 +32,8 @@ class NamedArguments(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
 
 
 _NAMED_ARGUMENTS: Final = msgspec.json.Decoder(NamedArguments)
+_EXACT: Final = frozenset({str, int, float, bool, type(None)})
+"""Types whose values are read as they were, if they could be written."""
 
 
 class Signature:
@@ -102,7 +104,7 @@ class Signature:
         """
         what = f"the result of {self.what}"
         encoded = payloads.encode(value, what, limit, self._result_check, strictness=strictness)
-        if self.result_hint is not Any:
+        if not self._fits_surely(value):
             try:
                 self.decode_result(encoded)
             except DecodingError as error:
@@ -111,6 +113,11 @@ class Signature:
                     f"{payloads.describe_refusal(error.__cause__ or error)}. Return such a value, or change the hint."
                 ) from error
         return encoded
+
+    def _fits_surely(self, value: Any) -> bool:
+        """Whether a result need not be read back to know that it fits: a short way for what is returned most."""
+        hint = self.result_hint
+        return hint is Any or (type(value) is hint and hint in _EXACT)
 
     def call(self, function: Callable[..., Any], args: Sequence[Any], *first: Any) -> Any:
         """Call the function with decoded arguments, after `first`, which history does not record."""

@@ -134,7 +134,8 @@ class Delivery:
         if "workflow_input" in options:
             args = take_input(args, kwargs, options["workflow_input"])
         encoded = definition.encode_input(args, kwargs, self._config.payload_limit)
-        execution_id = make_execution_id(self._clock.now(), self._entropy(62))
+        now = self._clock.now()
+        execution_id = make_execution_id(now, self._entropy(62))
         start = Start(
             execution_id=execution_id,
             workflow_id=execution_id,
@@ -145,7 +146,7 @@ class Delivery:
             pinned=version is not None,
             metadata=check_texts(options.get("metadata"), "metadata", self._config.payload_limit),
             headers=check_texts(options.get("headers"), "headers", self._config.payload_limit),
-            start_at=check_start_at(options.get("delay"), self._clock.now()),
+            start_at=check_start_at(options.get("delay"), now),
             chain=check_chain(options.get("execution_timeout"), options.get("run_timeout"), options.get("retry")),
         )
         return start, definition.result_hint

@@ -30,6 +30,7 @@ if TYPE_CHECKING:
 
 log = logging.getLogger("holdfast.engine")
 
+_WAYS: Final = get_args(OnBlocked)
 LONGEST_LOOK: Final = 5.0
 """Real seconds for finding out what an execution waits for, once the time of its caller is over."""
 
@@ -186,7 +187,7 @@ class _Wait:
 
 def check_on_blocked(on_blocked: OnBlocked) -> None:
     """Raises InvalidArguments if it is no way to treat blocked executions."""
-    if on_blocked not in get_args(OnBlocked):
+    if on_blocked not in _WAYS:
         raise InvalidArguments(f"Expected on_blocked to be 'wait' or 'raise', but it is {on_blocked!r}.")
 
 
