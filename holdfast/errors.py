@@ -283,10 +283,12 @@ class StoreFault(Enum):
     """The disk is full, or memory is short. A smaller work may still fit."""
     TIMED_OUT = auto()
     """The database was there, and gave this very work up because it took too long."""
+    CODEC = auto()
+    """The codec raised or did not answer: nobody is to blame for that but the codec, whatever it was asked for."""
 
 
 class StoreUnavailable(StoreError):
-    """The database cannot take a write now: read-only, full, out of reach, or the write took too long (`fault`)."""
+    """The database cannot take a write now: read-only, full, out of reach, too slow, or its codec is away (`fault`)."""
 
     def __init__(self, message: str, *, fault: StoreFault = StoreFault.OUT_OF_REACH) -> None:
         super().__init__(message)

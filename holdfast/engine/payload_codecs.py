@@ -166,7 +166,7 @@ async def _convert(
         raise StoreUnavailable(
             f"Expected the codec to {verb} {count_noun(len(given), 'payload')}, but it raised "
             f"{type(error).__name__}: {error}. Nothing was stored; what waits is tried again.",
-            fault=StoreFault.OUT_OF_REACH,
+            fault=StoreFault.CODEC,
         ) from error
     found = list(found) if isinstance(found, Iterable) else [found]
     if not all(map(_is_well_formed, found)):

@@ -21,7 +21,7 @@ SHORTEST_REST: Final = SECOND // 2
 """How long an execution rests whose turn failed alone for the first time, before it is tried again."""
 LONGEST_REST: Final = 30 * SECOND
 FAILURES_IN_OUTAGE: Final = 4
-"""By how many failures rests grow at most while the store takes nothing at all: to four seconds."""
+"""By how many failures rests grow at most while the store takes nothing at all, or the codec is away: to four seconds."""
 CUTS_OF_A_TRY: Final = 3
 """How many broken connections in a row count as one failed try: connections also break by chance."""
 
@@ -49,13 +49,17 @@ class Resting:
     def count(self, execution_id: str, error: Exception) -> bool:
         """Count a failure of an execution that was tried alone; whether it is a try that counts against `max_lost`.
 
-        A shortage never is one: when there is room again the turn can be committed. Of broken connections every third is.
+        A shortage never is one, nor an outage of the codec: when that is over the turn can be committed. Of broken
+        connections every third is.
         """
         one = self._all.setdefault(execution_id, FailedAlone())
         one.failures += 1
         one.error = error
         if not isinstance(error, StoreUnavailable) or error.fault is StoreFault.TIMED_OUT:
             return True
+        if error.fault is StoreFault.CODEC:
+            one.failures = min(one.failures, FAILURES_IN_OUTAGE)
+            return False
         if error.fault is StoreFault.SHORTAGE:
             return False
         one.cuts += 1
