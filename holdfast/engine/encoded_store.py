@@ -18,6 +18,7 @@ from holdfast.core.payloads import CONFIDENCE, Payload
 from holdfast.engine.payload_codecs import (
     PayloadCodec,
     decode_payloads,
+    decode_shown,
     encode_payloads,
     finish_at_once,
     is_encoded,
@@ -54,6 +55,19 @@ def put_codec_before(store: Store, codec: PayloadCodec | None) -> Store:
 def find_bare_store(store: Store) -> Store:
     """The store without its codec, for what moves rows as they are."""
     return store.bare if isinstance(store, EncodedStore) else store
+
+
+def show_encoded(store: Store) -> Store:
+    """The store for those who only show what is in it: values that its codec cannot decode now are shown as encoded."""
+    return cast("Store", store.shown) if isinstance(store, EncodedStore) else store
+
+
+async def begin_without_values(store: Store) -> Transaction:
+    """Begin a transaction that leaves the values which it reads encoded: its turns need none."""
+    transaction = await store.begin()
+    if isinstance(transaction, EncodedTransaction):
+        transaction.decodes = False
+    return transaction
 
 
 # --- rows ---------------------------------------------------------------------------------------------------------------
@@ -105,12 +119,13 @@ async def _convert_rows(rows: Sequence[Row], is_wanted: Callable[[Payload], bool
 class _RowCodec:
     """Converts rows in both directions."""
 
-    def __init__(self, codec: PayloadCodec) -> None:
+    def __init__(self, codec: PayloadCodec, *, only_shows: bool = False) -> None:
         self._codec = codec
+        self._decode_payloads = decode_shown if only_shows else decode_payloads
 
     async def decode(self, rows: Sequence[Row]) -> list[Row]:
         """Rows from the database as the engine takes them."""
-        return await _convert_rows(rows, is_encoded, lambda payloads: decode_payloads(self._codec, payloads))
+        return await _convert_rows(rows, is_encoded, lambda payloads: self._decode_payloads(self._codec, payloads))
 
     async def decode_one(self, row: Row | None) -> Row | None:
         """One row from the database, if there is one."""
@@ -156,6 +171,8 @@ class EncodedTransaction:
 
     def __init__(self, bare: Transaction, rows: _RowCodec) -> None:
         self.bare = bare
+        self.decodes = True
+        """Whether payloads that are read are decoded; those that are written and plain are encoded in any case."""
         self._rows = rows
 
     def __getattr__(self, name: str) -> Any:
@@ -164,6 +181,8 @@ class EncodedTransaction:
     async def claim(self, claim: Claim) -> Claimed:
         """As `Transaction.claim`, with the payloads of its rows decoded."""
         claimed = await self.bare.claim(claim)
+        if not self.decodes:
+            return claimed
         claimed.rows = await self._decode_by_id(claimed.rows)
         claimed.inbox = await self._rows.decode(claimed.inbox)
         return claimed
@@ -171,6 +190,8 @@ class EncodedTransaction:
     async def read_history(self, after: Mapping[str, int]) -> dict[str, list[HistoryRow]]:
         """As `Transaction.read_history`, with the payloads of its rows decoded."""
         found = await self.bare.read_history(after)
+        if not self.decodes:
+            return found
         decoded = iter(await self._rows.decode([row for rows in found.values() for row in rows]))
         return {execution_id: [next(decoded) for _ in rows] for execution_id, rows in found.items()}
 
@@ -180,7 +201,8 @@ class EncodedTransaction:
 
     async def read_latest(self, org: str, workflow_id: str) -> ExecutionRow | None:
         """As `Transaction.read_latest`, with the payloads of its rows decoded."""
-        return await self._rows.decode_one(await self.bare.read_latest(org, workflow_id))
+        row = await self.bare.read_latest(org, workflow_id)
+        return await self._rows.decode_one(row) if self.decodes else row
 
     async def write(self, turns: Sequence[TurnWrite], unrouted: UnroutedWrite) -> set[str]:
         """As `Transaction.write`, with encoded payloads; what was given is left as it is."""
@@ -206,7 +228,7 @@ class EncodedTransaction:
                 _set_row(part, position, row)
 
     async def _decode_by_id(self, rows: dict[str, ExecutionRow]) -> dict[str, ExecutionRow]:
-        return dict(zip(rows, await self._rows.decode(list(rows.values())), strict=True))
+        return dict(zip(rows, await self._rows.decode(list(rows.values())), strict=True)) if self.decodes else rows
 
 
 def _get_row(part: _Part, position: int) -> Any:
@@ -228,13 +250,19 @@ def _set_row(part: _Part, position: int, row: Any) -> None:
 class EncodedStore:
     """A store behind a codec: what is not here goes to the store itself."""
 
-    def __init__(self, bare: Store, codec: PayloadCodec) -> None:
+    def __init__(self, bare: Store, codec: PayloadCodec, *, only_shows: bool = False) -> None:
         self.bare = bare
         """The store without the codec."""
-        self._rows = _RowCodec(codec)
+        self._codec = codec
+        self._rows = _RowCodec(codec, only_shows=only_shows)
 
     def __getattr__(self, name: str) -> Any:
         return getattr(self.bare, name)
+
+    @property
+    def shown(self) -> EncodedStore:
+        """The same store for those who only show what is in it."""
+        return EncodedStore(self.bare, self._codec, only_shows=True)
 
     async def open(self) -> None:
         """As `Store.open`. From now on messages, which no codec sees, quote no value."""

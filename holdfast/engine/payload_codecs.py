@@ -24,6 +24,8 @@ PLAIN: Final = "json"
 """The encoding of values that no codec has touched."""
 LONGEST_CALL: Final = 30.0
 """Seconds that a codec is waited for: as long as it does not answer, the transaction is open, and nothing else is done."""
+LONGEST_LOOK: Final = 3.0
+"""Seconds that a codec is waited for where values are only shown: without it they are shown as encoded."""
 
 
 class EncodedPayload(msgspec.Struct, frozen=True):
@@ -131,6 +133,19 @@ async def decode_payloads(codec: PayloadCodec, payloads: Sequence[Payload]) -> l
         return await _decode_together(codec, payloads)
     except CodecError:
         return [await _decode_alone(codec, payload) for payload in payloads]
+
+
+async def decode_shown(codec: PayloadCodec, payloads: Sequence[Payload]) -> list[Payload]:
+    """Payloads as they are shown: those that the codec cannot decode now stay encoded, also in its outage."""
+    try:
+        async with asyncio.timeout(LONGEST_LOOK):
+            return await decode_payloads(codec, payloads)
+    except TimeoutError:
+        return list(payloads)
+    except StoreUnavailable as error:
+        if error.fault is not StoreFault.CODEC:
+            raise
+        return list(payloads)
 
 
 async def _decode_together(codec: PayloadCodec, payloads: Sequence[Payload]) -> list[Payload]:

@@ -4,12 +4,19 @@ from __future__ import annotations
 
 import asyncio
 import logging
-from collections.abc import Sequence
+from collections.abc import AsyncIterator, Sequence
+from contextlib import asynccontextmanager
+from pathlib import Path
+from typing import Any
 
 import pytest
 
-from holdfast import Context, EncodedPayload, Engine, workflow
+from holdfast import Client, Context, EncodedPayload, Engine, Status, workflow
+from holdfast.errors import StoreUnavailable
 from tests.eventually import eventually
+from tests.places import make_url
+
+SHOWN = "<encoded as 'backwards' with key 'default'>"
 
 
 class Fragile:
@@ -34,6 +41,74 @@ class Fragile:
 
 
 @workflow
+async def wait(ctx: Context, text: str) -> str:
+    ctx.set_state({"text": text})
+    return text + await ctx.wait_for_signal("go", str)
+
+
+@pytest.fixture(params=["sqlite", "postgres"])
+def file_or_server_url(request: pytest.FixtureRequest, tmp_path: Path) -> str:
+    """The URL of each kind of store that a client can reach, empty."""
+    return make_url(request, tmp_path)
+
+
+@asynccontextmanager
+async def begin(url: str, codec: Fragile, *ids: str) -> AsyncIterator[Engine]:
+    """An engine whose codec goes out of order after executions began, and that has none of them in memory."""
+    async with Engine(url, workflows=[wait], codec=codec, max_live_programs=1) as engine:
+        for workflow_id in [*ids, "other"]:
+            await engine.start(wait, "a", workflow_id=workflow_id)
+        yield engine
+
+
+@pytest.mark.parametrize("fault", ["raises", "raises both ways", "never answers"])
+async def test_outage_of_the_codec_stops_no_verb_that_needs_no_value(
+    url: str, fault: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("holdfast.engine.payload_codecs.LONGEST_CALL", 0.1)
+    monkeypatch.setattr("holdfast.engine.payload_codecs.LONGEST_LOOK", 0.1)
+    codec = Fragile()
+    async with begin(url, codec, "kept", "cancelled", "terminated") as engine:
+        codec.is_down, codec.is_silent = fault != "never answers", fault == "never answers"
+        codec.encodes = fault != "raises both ways"
+
+        assert (await engine.query_status("kept")).state == SHOWN
+        assert {one.workflow_id for one in await engine.list()} == {"kept", "cancelled", "terminated", "other"}
+        assert (await engine.history("kept")).kinds[0] == "WorkflowStarted"
+        assert await engine.terminate("terminated", reason="enough")
+        assert (await engine.query_status("terminated")).status is Status.TERMINATED
+        assert await engine.cancel("cancelled")
+        assert await engine.cancel("other")
+
+        codec.is_down, codec.is_silent, codec.encodes = False, False, True
+        await eventually(lambda: _has_status(engine, "cancelled", Status.CANCELLED))
+        await eventually(lambda: _has_status(engine, "other", Status.CANCELLED))
+        await engine.signal_workflow("kept", "go", "b")
+        assert await engine.handle("kept").result(timeout=25) == "ab"
+
+
+async def _has_status(engine: Any, workflow_id: str, status: Status) -> bool:
+    return (await engine.query_status(workflow_id)).status is status
+
+
+async def test_execution_that_rests_in_an_outage_is_cancelled_and_terminated_at_once(url: str) -> None:
+    codec = Fragile()
+    async with begin(url, codec, "cancelled", "terminated") as engine:
+        codec.is_down = True
+        for workflow_id in ("cancelled", "terminated") * 3:
+            with pytest.raises((StoreUnavailable, TimeoutError)):
+                async with asyncio.timeout(0.2):
+                    await engine.signal_workflow(workflow_id, "nothing", "b")
+
+        assert await engine.cancel("cancelled")
+        assert await engine.terminate("terminated")
+
+        codec.is_down = False
+        await eventually(lambda: _has_status(engine, "cancelled", Status.CANCELLED))
+        await eventually(lambda: _has_status(engine, "terminated", Status.TERMINATED))
+
+
+@workflow
 async def nap(ctx: Context, text: str) -> str:
     await ctx.sleep(0.1)
     return text
@@ -52,5 +127,29 @@ async def test_outage_for_one_key_blocks_nobody_and_the_log_does_not_say_so(
             await eventually(lambda: caplog.text.count("cannot be committed; it is tried again later, apart") >= 3)
 
         assert "is blocked" not in caplog.text
+        assert (await engine.query_status("n", org="lost")).status is not Status.BLOCKED
         codec.lost_keys.clear()
         assert await lost.result(timeout=25) == "a"
+
+
+async def test_client_shows_and_ends_executions_in_an_outage_of_its_codec(file_or_server_url: str) -> None:
+    url, codec = file_or_server_url, Fragile()
+    async with begin(url, codec, "kept", "cancelled", "terminated") as engine:
+        codec.is_down = True
+        async with Client(url, codec=codec) as client:
+            assert (await client.query_status("kept")).state == SHOWN
+            assert len(await client.list()) == 4
+            assert (await client.history("kept")).kinds[0] == "WorkflowStarted"
+            assert await client.cancel("cancelled")
+            assert await client.terminate("terminated")
+        codec.is_down = False
+        await eventually(lambda: _has_status(engine, "cancelled", Status.CANCELLED))
+        await eventually(lambda: _has_status(engine, "terminated", Status.TERMINATED))
+        await engine.signal_workflow("kept", "go", "b")
+        assert await engine.handle("kept").result(timeout=25) == "ab"
+    codec.is_down = True
+    async with Client(url, codec=codec) as client:
+        assert (await client.query_status("kept")).state == SHOWN
+        assert (await client.history("kept")).kinds[-1] == "WorkflowCompleted"
+        with pytest.raises(StoreUnavailable, match="the key service is away"):
+            await client.query_result("kept")

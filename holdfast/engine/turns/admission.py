@@ -33,11 +33,21 @@ _PASSIVE: Final = frozenset({ActivityBeat, ActivityBegan, Redispatch})
 class Admission:
     """Decides about the executions of one batch, before anything of theirs is loaded. `trial`: suspects that it tries."""
 
-    def __init__(self, services: TurnServices, effects: BatchEffects, now: Instant, trial: Collection[str]) -> None:
+    def __init__(
+        self,
+        services: TurnServices,
+        effects: BatchEffects,
+        now: Instant,
+        trial: Collection[str],
+        *,
+        leaves_values: bool = False,
+    ) -> None:
         self._services = services
         self._effects = effects
         self._now = now
         self._trial = trial
+        self.leaves_values = leaves_values
+        """Whether values stay encoded, so that no program can run."""
         self._limits = services.limits
 
     def is_tried(self, execution_id: str) -> bool:
@@ -58,6 +68,11 @@ class Admission:
                 return True
             self._effects.park(turn, row.route)
             return False
+        if self.leaves_values:
+            turn.needs_no_program = turn.put_terminate_first()
+            if not turn.needs_no_program:
+                self._effects.park(turn, row.route)
+            return turn.needs_no_program
         if turn.retaken or turn.needs_no_program or is_passive(turn):
             return True
         verdict = services.quarantine.judge(turn.execution_id, row, self._trial, was_in_flight=False)

@@ -14,6 +14,7 @@ from holdfast.core.failures import NOT_COMMITTED, Failure, describe_exception
 from holdfast.core.instants import Instant
 from holdfast.core.lifecycle import Status
 from holdfast.core.placing import find_recallable, recall_offers
+from holdfast.engine.encoded_store import begin_without_values
 from holdfast.engine.quarantine import make_block_reason, undo_note
 from holdfast.engine.rows import from_row, to_row
 from holdfast.engine.turns.admission import Admission, make_row_change
@@ -46,9 +47,17 @@ if TYPE_CHECKING:
 class BatchSetting:
     """How one batch is run: when, in which slot of this process, whom it tries, and which activities may stay here."""
 
-    __slots__ = ("inlines_children", "may_keep", "now", "slot", "trial")
+    __slots__ = ("inlines_children", "leaves_values", "may_keep", "now", "slot", "trial")
 
-    def __init__(self, now: Instant, slot: int = 0, trial: Collection[str] = (), may_keep: MayKeep | None = None) -> None:
+    def __init__(
+        self,
+        now: Instant,
+        slot: int = 0,
+        trial: Collection[str] = (),
+        may_keep: MayKeep | None = None,
+        *,
+        leaves_values: bool = False,
+    ) -> None:
         self.now = now
         self.slot = slot
         self.trial = trial
@@ -56,6 +65,8 @@ class BatchSetting:
         self.may_keep = may_keep
         """Says which activities this node can run itself; None: all."""
         self.inlines_children = not trial
+        self.leaves_values = leaves_values
+        """Whether no value is decoded: executions are terminated, all else for them is kept in their inboxes."""
 
 
 class Batch:
@@ -81,7 +92,7 @@ class Batch:
         self._pending: list[PendingTurn] = []
         room = services.config.batch_size if setting.inlines_children else 0
         self._children = InlineChildren(services.routes, room)
-        self._admission = Admission(services, self._effects, setting.now, setting.trial)
+        self._admission = Admission(services, self._effects, setting.now, setting.trial, leaves_values=setting.leaves_values)
         self._taker = TurnTaker(services, self._effects, self._children, setting.may_keep)
 
     @property
@@ -98,7 +109,8 @@ class Batch:
 
     async def run(self, order: BatchOrder) -> CommitOutcome:
         """Run the batch in one transaction: claim, plan, take turns, write, commit. If it raises, nothing was committed."""
-        transaction = await self._services.store.begin()
+        store = self._services.store
+        transaction = await (begin_without_values(store) if self._setting.leaves_values else store.begin())
         try:
             plan = await self._make_plan(transaction, order)
             todo = self._pending = _make_pending(plan)

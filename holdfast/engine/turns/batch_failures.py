@@ -5,6 +5,8 @@ from __future__ import annotations
 from collections.abc import Collection, Sequence
 from typing import TYPE_CHECKING, Final
 
+from holdfast.core.envelopes import Cancel, Terminate
+from holdfast.engine.requests import Request
 from holdfast.engine.turns.turn_taking import as_answer
 from holdfast.errors import OutcomeUnknown, StoreFault, StoreUnavailable
 
@@ -24,6 +26,13 @@ def may_be_outage(error: Exception) -> bool:
 def is_cut(error: Exception) -> bool:
     """Whether the store was out of reach, as when a connection breaks, which happens by chance too."""
     return isinstance(error, StoreUnavailable) and error.fault is StoreFault.OUT_OF_REACH
+
+
+def find_orders(requests: Sequence[AnyRequest], error: Exception) -> list[AnyRequest]:
+    """Of requests whose batch failed in an outage of the codec, those that need no value: to cancel, and to terminate."""
+    if not isinstance(error, StoreUnavailable) or error.fault is not StoreFault.CODEC:
+        return []
+    return [one for one in requests if isinstance(one, Request) and isinstance(one.envelope, Cancel | Terminate)]
 
 
 def keep_or_refuse(requests: Sequence[AnyRequest], error: Exception, max_attempts: int | None) -> list[AnyRequest]:

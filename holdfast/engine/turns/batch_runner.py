@@ -18,7 +18,7 @@ from holdfast.core.retry import retry_delay
 from holdfast.core.safe_texts import count_noun
 from holdfast.engine.requests import AnyRequest, Request
 from holdfast.engine.turns.batch import Batch, BatchSetting
-from holdfast.engine.turns.batch_failures import FailedOnce, is_cut, keep_or_refuse, may_be_outage
+from holdfast.engine.turns.batch_failures import FailedOnce, find_orders, is_cut, keep_or_refuse, may_be_outage
 from holdfast.engine.turns.claims import BatchOrder, Claims, ClaimTarget, WorkflowKey
 from holdfast.engine.turns.commit_outcome import CommitOutcome
 from holdfast.engine.turns.parked_deadlines import ParkedDeadlines
@@ -307,10 +307,6 @@ class BatchRunner:
         """Let requests be part of the next trial of their execution; False if none is to come, or it is under way."""
         return self._trials.add(execution_id, requests) or self._resting.add(execution_id, requests)
 
-    def _keep_apart(self, execution_ids: Collection[str]) -> None:
-        self.skip.update(execution_ids)
-        self._services.quarantine.keep_apart(execution_ids)
-
     def _rejoin(self, execution_ids: Collection[str]) -> None:
         """These executions took their turns, or were found to be unable to: they are no longer kept apart."""
         self._services.quarantine.rejoin(execution_ids)
@@ -323,6 +319,9 @@ class BatchRunner:
 
     async def _recover_trial(self, worker: BatchWorker, trial: Trial, error: Exception, *, was_claimed: bool) -> None:
         """Nothing of a trial was committed: it is tried again after an outage, else split, or rests if it was of one."""
+        done = await self._take_orders(worker, trial.requests, error)
+        if done:
+            trial.replace_requests(lambda requests: [request for request in requests if request not in done])
         if isinstance(error, StoreUnavailable) and (not was_claimed or isinstance(error, OutcomeUnknown)):
             self._trials.replace_requests(lambda requests: self._keep_or_refuse(requests, error))
             self._trials.end(trial)
@@ -347,7 +346,8 @@ class BatchRunner:
     async def _fail_alone(self, worker: BatchWorker, trial: Trial, error: Exception) -> None:
         """One execution alone cannot take its turn: it rests apart. If that counts as a try, it is blocked after some."""
         (execution_id,) = trial.execution_ids
-        self._keep_apart([execution_id])
+        self._services.quarantine.keep_apart([execution_id])
+        self.skip.add(execution_id)
         is_try, most = self._resting.count(execution_id, error), self._services.config.max_lost
         follows = f"after {most} tries in a row the execution is blocked" if is_try else "it is tried again later, apart"
         unexpected = None if isinstance(error, StoreUnavailable) else error
@@ -412,7 +412,10 @@ class BatchRunner:
 
     async def _recover(self, worker: BatchWorker, batch: Batch, requests: Sequence[AnyRequest], error: Exception) -> None:
         """Handle a batch that failed and committed nothing: retry it after an outage, else split it."""
+        done = await self._take_orders(worker, requests, error)
+        requests = [request for request in requests if request not in done]
         members = [] if isinstance(error, OutcomeUnknown) else batch.members
+        members = [(target, [request for request in own if request not in done]) for target, own in members]
         ids = {target.execution_id for target, _ in members}
         if isinstance(error, StoreUnavailable) or not members:
             self._batch_size = max(1, self._batch_size // 2)
@@ -438,13 +441,34 @@ class BatchRunner:
                 error,
                 extra=tag(LogEvent.BATCH_SPLIT, node=self._services.node),
             )
-            self._keep_apart(trial.execution_ids)
+            quarantine.keep_apart(trial.execution_ids)
+            self.skip.update(trial.execution_ids)
             self._trials.isolate(trial)
             self._workers.wake()
         elif len(trial):
             await self._fail_alone(worker, trial, error)
         else:
             await self._pause_after_failure(worker, error, f"a batch with {count_noun(len(requests), 'request')}")
+
+    async def _take_orders(
+        self, worker: BatchWorker, requests: Sequence[AnyRequest], error: Exception
+    ) -> Collection[AnyRequest]:
+        """In an outage of the codec, do at once what needs no value: cancel and terminate. The requests that are done with.
+
+        Who is to be cancelled finds that in its inbox once it can take turns again.
+        """
+        orders = find_orders(requests, error)
+        if not orders:
+            return ()
+        setting = BatchSetting(self._services.clock.now(), worker.slot, leaves_values=True)
+        try:
+            outcome = await Batch(self._services, self.prefetch, setting).run(BatchOrder(orders))
+        except StoreError:
+            return ()  # handled as what failed before
+        outcome.parked, outcome.newer = (), NOTHING_NEWER  # that is so only for now
+        self._follow(worker, outcome, looked=False)
+        self._watch.may_have_work = True
+        return set(orders)
 
     def _keep_or_refuse(self, requests: Sequence[AnyRequest], error: Exception) -> list[AnyRequest]:
         return keep_or_refuse(requests, error, self._services.config.storage_retry.max_attempts)

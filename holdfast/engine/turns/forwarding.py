@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING
 from holdfast.core import codec
 from holdfast.core.envelopes import Cancel, Terminate
 from holdfast.core.signals import closed_error, missing_error
+from holdfast.engine.encoded_store import show_encoded
 from holdfast.engine.requests import Accepted, AnyRequest, Handled, Opened
 from holdfast.engine.rows import from_row
 from holdfast.engine.turns.plan import Forward
@@ -69,7 +70,7 @@ class Forwarder:
 
     async def _find_refusal(self, forward: Forward) -> HoldfastError:
         request = forward.request
-        row = await self._store.find_execution(request.org, forward.execution_id)
+        row = await show_encoded(self._store).find_execution(request.org, forward.execution_id)
         if row is None:
             return missing_error(request.org, forward.execution_id, request.verb)
         return closed_error(from_row(row), request.verb)

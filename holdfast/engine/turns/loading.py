@@ -56,7 +56,8 @@ class Loader:
         cache, claims = self._services.cache, self._claims
         old: dict[str, PendingTurn] = {}
         for execution_id, turn in turns.items():
-            live = turn.live = None if turn.retaken else cache.take(execution_id)
+            is_new = turn.retaken or self._admission.leaves_values
+            live = turn.live = None if is_new else cache.take(execution_id)
             if live is None or live.execution.state_version != claims.version_of(execution_id):
                 old[execution_id] = turn
             elif execution_id in claims.rows and _is_of_another_past(live, claims.rows[execution_id]):

@@ -10,6 +10,7 @@ import msgspec
 
 from holdfast.core.instants import SECOND
 from holdfast.engine.clock import call_after
+from holdfast.engine.turns.batch_failures import find_orders
 from holdfast.errors import StoreFault, StoreUnavailable
 
 if TYPE_CHECKING:
@@ -86,6 +87,8 @@ class Resting:
         if one is None or one.resting is None:
             return False
         one.resting.add(execution_id, requests)
+        if one.error is not None and find_orders(requests, one.error):
+            self._end(execution_id, one.resting)  # they need not wait: without the codec they can be done as well
         return True
 
     def forget(self, execution_ids: Iterable[str]) -> None:

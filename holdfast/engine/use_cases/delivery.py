@@ -17,6 +17,7 @@ from holdfast.core.instants import SECOND, Duration, Instant, to_micros
 from holdfast.core.options import OnClosed, OnOpen, separate_options
 from holdfast.core.signals import missing_error
 from holdfast.core.start_checks import check_chain, check_start_at, check_texts
+from holdfast.engine.encoded_store import show_encoded
 from holdfast.engine.requests import Accepted, Answer, AnyRequest, Handled, Opened, Request, WorkflowIdLookup
 from holdfast.engine.turns.claims import key_id_of
 from holdfast.engine.turns.request_keys import answer_remembered
@@ -62,6 +63,7 @@ class Delivery:
         entropy: Callable[[int], int],
     ) -> None:
         self._store = store
+        self._shown = show_encoded(store)
         self._catalog = catalog
         self._config = config
         self._clock = clock
@@ -234,8 +236,8 @@ class Delivery:
         """The row of an execution by its id, or of the newest by workflow id."""
         check_identifier(org, "the org")
         check_identifier(target, "the id of an execution")
-        row = await self._store.find_execution(org, target) if may_be_execution_id(target) else None
-        return row or await self._store.find_latest(org, target)
+        row = await self._shown.find_execution(org, target) if may_be_execution_id(target) else None
+        return row or await self._shown.find_latest(org, target)
 
     async def find_or_raise(self, org: str, target: str, verb: str) -> ExecutionRow:
         """As `find`, but raises ExecutionNotFound if there is none, after a look into the inbox."""
@@ -253,7 +255,7 @@ class Delivery:
         check_identifier(workflow_id, "the workflow id")
         check_identifier(execution_id, "the id of an execution")
         await self._send(WorkflowIdLookup(org, workflow_id))
-        row = await self._store.find_execution(org, execution_id) or await self._store.find_latest(org, workflow_id)
+        row = await self._shown.find_execution(org, execution_id) or await self._shown.find_latest(org, workflow_id)
         if row is None:
             raise missing_error(org, workflow_id, verb)
         return row

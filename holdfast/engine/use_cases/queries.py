@@ -6,6 +6,7 @@ import builtins
 from collections.abc import Sequence
 from typing import TYPE_CHECKING
 
+from holdfast.engine.encoded_store import show_encoded
 from holdfast.engine.nodes.roster import NodeInfo, list_nodes
 from holdfast.engine.results import Ending, find_following, read_closing
 from holdfast.engine.rows import to_turns
@@ -38,6 +39,7 @@ class Queries:
 
     def __init__(self, store: Store, delivery: Delivery, clock: Clock, here: ThisNode) -> None:
         self._store = store
+        self._shown = show_encoded(store)
         self._delivery = delivery
         self._clock = clock
         self._here = here
@@ -46,9 +48,9 @@ class Queries:
         """The present status of an execution, and what it waits for. Raises ExecutionNotFound."""
         row = await self._delivery.find_or_raise(org, target, "query")
         [info] = await self._to_infos([row])
-        info = await add_pending(self._store, info, row, self._clock.now(), self._here)
+        info = await add_pending(self._shown, info, row, self._clock.now(), self._here)
         info = add_unheard(info, self._here.node, self._here.runner.begun.find_unheard(info.execution_id))
-        return await add_inbox(self._store, info) if may_be_stuck(info) else info
+        return await add_inbox(self._shown, info) if may_be_stuck(info) else info
 
     async def ending(self, org: str, target: str) -> Ending | None:
         """How an execution ended, or the last run of its chain; None while that is open. Raises ExecutionNotFound."""
@@ -64,11 +66,11 @@ class Queries:
     async def history(self, org: str, target: str) -> History:
         """The whole history of an execution. Raises ExecutionNotFound."""
         row = await self._delivery.find_or_raise(org, target, "read the history of")
-        return History(to_turns(await self._store.load_history(row.execution_id)), row.execution_id, row.org)
+        return History(to_turns(await self._shown.load_history(row.execution_id)), row.execution_id, row.org)
 
     async def list(self, options: PageOptions) -> ExecutionList:
         """Executions that fit, newest first. Raises InvalidArguments."""
-        page = await self._store.search_executions(make_page_filter(options))
+        page = await self._shown.search_executions(make_page_filter(options))
         return make_list(await self._to_infos(page.rows), page.end)
 
     async def count(self, conditions: SearchConditions) -> ExecutionCounts:
@@ -86,7 +88,7 @@ class Queries:
     async def dead_letters(self, org: str, limit: int, after: int) -> builtins.list[DeadLetter]:
         """Envelopes that could not be handled, with the reasons, oldest first."""
         check_page(org, limit, after)
-        return [to_dead_letter(row) for row in await self._store.list_dead_letters(org, limit, after)]
+        return [to_dead_letter(row) for row in await self._shown.list_dead_letters(org, limit, after)]
 
     async def _to_infos(self, rows: Sequence[ExecutionRow]) -> builtins.list[ExecutionInfo]:
         missing = await find_missing(self._store, self._here.routes, self._here.node, self._clock.now(), rows)

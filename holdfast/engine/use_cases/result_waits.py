@@ -14,6 +14,7 @@ from holdfast.core.instants import SECOND, Duration, Micros, to_micros
 from holdfast.core.lifecycle import Status
 from holdfast.core.options import OnBlocked
 from holdfast.engine.clock import Clock, call_after
+from holdfast.engine.encoded_store import show_encoded
 from holdfast.engine.results import Ending, find_following, read_blocked, read_closing
 from holdfast.errors import ExecutionBlocked, HoldfastError, InvalidArguments, ResultTimedOut
 from holdfast.log_events import LogEvent, tag_execution
@@ -97,7 +98,7 @@ class ResultWaits:
         closing = self._runtime.result_waiters.recall((org, target))
         live = self._runtime.cache.get(target)
         if closing is not None and type(closing) is not events.WorkflowCompleted:
-            row = await self._store.find_execution(org, target)  # an error names the execution as people do
+            row = await show_encoded(self._store).find_execution(org, target)  # an error names the execution as people do
             wait.workflow_id = target if row is None else row.workflow_id
         elif closing is None and live is not None and live.execution.org == org:
             wait.workflow_id, wait.execution_id = live.execution.workflow_id, target
@@ -120,7 +121,7 @@ class ResultWaits:
             if not is_open and not self._store.exclusive:
                 self._runtime.spawn(self._runtime.remote_results.look())  # one query for all who begin at the same time
             elif not is_open:
-                row = await self._store.find_execution(wait.org, execution_id)
+                row = await show_encoded(self._store).find_execution(wait.org, execution_id)
                 if row is not None and row.closed_at is not None:
                     return waiters.recall(key) or await read_closing(self._store, execution_id)
                 if row is not None and row.status == Status.BLOCKED:
