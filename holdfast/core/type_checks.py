@@ -107,7 +107,7 @@ def _make_check(hint: Any, in_model: bool) -> Check | None:
     if cls in (dt.datetime, dt.time):
         return _check_zone
     if not isinstance(cls, type) or cls in _PLAIN_CHECKS:
-        return None if in_model else _PLAIN_CHECKS.get(cls)
+        return (_CHECKS_IN_MODELS if in_model else _PLAIN_CHECKS).get(cls)
     if cls is tuple:
         return _make_tuple_check(get_args(hint), in_model)
     if issubclass(cls, collections.abc.Mapping):
@@ -117,7 +117,7 @@ def _make_check(hint: Any, in_model: bool) -> Check | None:
     ):
         inner = find_check(get_args(hint)[0], in_model=in_model) if get_args(hint) else check_plain
         return None if inner is None else _check_each(inner)
-    return None
+    return _make_path_check(cls) if is_path(cls) and not in_model else None
 
 
 def check_plain(value: Any) -> None:
@@ -202,8 +202,39 @@ def _check_text_keys(value: Mapping[Any, Any]) -> None:
 
 
 def _check_float(value: Any) -> None:
-    if type(value) is int and abs(value) > _EXACT and value.bit_length() <= 1023 and float(value) != value:
-        raise Unfaithful("an int of so many digits would be rounded to a float. Pass a float, or declare it as int.")
+    if type(value) is int and _is_rounded(value):
+        raise Unfaithful(_ROUNDED)
+
+
+def _check_float_in_model(value: Any) -> None:
+    """Pydantic makes a float of what is given, but not of what is assigned later."""
+    if type(value) is int and _is_rounded(value):
+        raise Ambiguous(_ROUNDED)
+
+
+def _check_floats(value: Any) -> None:
+    if isinstance(value, list | tuple | set | frozenset) and int in set(map(type, value)):
+        for item in value:
+            _check_float_in_model(item)
+
+
+def _is_rounded(value: int) -> bool:
+    return abs(value) > _EXACT and value.bit_length() <= 1023 and float(value) != value
+
+
+def _make_path_check(cls: Any) -> Check:
+    """All paths are written alike, and read as those of the hint or, if it names no system, of this one."""
+    read_as = type(cls("."))
+
+    def check(value: Any) -> None:
+        given = type(value)
+        if given is not read_as and is_path(given) and cls(str(value)) != value:
+            raise Ambiguous(
+                f"a {given.__name__} would come back as a {read_as.__name__}. "
+                f"Pass a {read_as.__name__}, or declare it as {given.__name__}."
+            )
+
+    return check
 
 
 _TEXT: Final = frozenset([str])
@@ -219,14 +250,18 @@ _WRITTEN_AS_TEXT: Final = (
     UUID,
     enum.Enum,
 )
+_ROUNDED: Final = "an int of so many digits would be rounded to a float. Pass a float, or declare it as int."
 _EXACT: Final = 2**53
 """Up to here every int is a float too."""
 _PLAIN_CHECKS: Final[Mapping[Any, Check]] = {str: _check_text, float: _check_float}
+_CHECKS_IN_MODELS: Final[Mapping[Any, Check]] = {float: _check_float_in_model}
 
 
 def _check_each(inner: Check) -> Check:
     if inner is _check_text:
         return _check_texts
+    if inner is _check_float_in_model:
+        return _check_floats
     if inner is check_plain:
         return check_plain
 
@@ -350,7 +385,8 @@ def _make_record_check(record: RecordType, in_model: bool) -> Check:
             accepted = accepted.union(models.list_written_keys(field[1], field[0])[1])
     takes_more = record.takes_more or record.is_array or getattr(cls, "__pydantic_root_model__", False)
     by_key = {field.key: check for field in record.fields for name, check in parts if name == field.name}
-    own_parts = () if record.kind == "model" else parts  # those of models are checked when they are written
+    is_written_apart = record.kind == "model" and not in_model
+    own_parts = () if is_written_apart else parts  # those of models are checked when they are written
     is_rebuilt = record.kind in ("dataclass", "struct") and (hasattr(cls, "__post_init__") or models.is_pydantic(cls))
     takes_generic = _find_origin(cls)
 

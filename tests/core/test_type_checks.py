@@ -11,7 +11,7 @@ from collections.abc import Callable
 from dataclasses import dataclass
 from decimal import Decimal
 from enum import Enum, IntFlag
-from pathlib import Path, PurePosixPath
+from pathlib import Path, PurePosixPath, PureWindowsPath
 from typing import Annotated, Any, Generic, Literal, NamedTuple, NewType, NotRequired, Protocol, TypedDict, TypeVar
 from uuid import UUID
 
@@ -507,3 +507,44 @@ def check_as(value: Any, hint: Any) -> None:
     check = type_checks.find_check(hint)
     assert check is not None
     check(value)
+
+
+class Measured(pydantic.BaseModel):
+    size: float = 0.0
+    sizes: list[float] = pydantic.Field(default=[])
+    by_name: dict[str, float] = pydantic.Field(default={})
+    either: int | float = 0
+
+
+class Measuring(pydantic.BaseModel):
+    inner: Measured
+    more: list[Measured] = pydantic.Field(default=[])
+
+
+@pytest.mark.parametrize("field", ["size", "sizes", "by_name"])
+def test_V1_int_that_a_float_of_a_model_would_round_is_refused(field: str) -> None:
+    value: Any = {"size": 2**53 + 1, "sizes": [1.0, 2**53 + 1], "by_name": {"a": 2**53 + 1}}[field]
+    rounded = Measured.model_construct(**{field: value})
+    for one in (rounded, Measuring(inner=rounded), Measuring(inner=Measured(), more=[rounded])):
+        with pytest.raises(EncodingError, match="would be rounded to a float"):
+            payloads.encode(one, "it", check=type_checks.find_check(type(one)))
+
+
+def test_V1_int_that_fits_a_float_of_a_model_is_taken() -> None:
+    fits = Measuring(inner=Measured.model_construct(size=5, sizes=[2**53], by_name={"a": 1}, either=2**53 + 1))
+
+    written = payloads.encode(fits, "it", check=type_checks.find_check(Measuring))
+
+    assert payloads.decode(written, Measuring, "it") == fits
+
+
+@pytest.mark.parametrize("hint", [Path, PurePosixPath, Path | None, list[Path], dict[str, Path]])
+def test_V2_path_of_windows_is_refused_where_it_would_be_another(hint: Any) -> None:
+    path = PureWindowsPath(r"a\b")
+    value = {"list": [path], "dict": {"a": path}}.get(getattr(hint, "__name__", ""), path)
+
+    with pytest.raises(EncodingError, match="a PureWindowsPath would come back as a"):
+        payloads.encode(value, "it", check=type_checks.find_check(hint))
+
+    written = payloads.encode(path, "it", check=type_checks.find_check(PureWindowsPath))
+    assert payloads.decode(written, PureWindowsPath, "it") == path
