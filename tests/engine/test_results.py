@@ -222,3 +222,23 @@ async def test_end_that_is_remembered_does_not_keep_what_came_with_it(tmp_path: 
 
     assert len(ends) == 20
     assert held < 2_000_000
+
+
+class Gone(Exception):
+    """One of the workflow's own."""
+
+
+@workflow
+async def raising(ctx: Context, is_own: bool) -> None:
+    raise Gone("away") if is_own else FileNotFoundError("away")
+
+
+@pytest.mark.parametrize(("is_own", "kind"), [(True, Gone), (False, FileNotFoundError)])
+async def test_R3_result_raises_workflow_failed_with_the_original_as_its_cause(is_own: bool, kind: type[Exception]) -> None:
+    async with Engine("memory://", workflows=[raising]) as engine:
+        with pytest.raises(WorkflowFailed) as caught:
+            await (await engine.start(raising, is_own)).result()
+
+    assert caught.value.type == kind.__name__
+    assert isinstance(caught.value.__cause__, kind)
+    assert isinstance(caught.value, kind) is is_own
