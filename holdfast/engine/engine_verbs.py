@@ -119,7 +119,9 @@ class EngineVerbs:
             return WorkflowHandle(self, org, start.workflow_id, start.execution_id, created=None, hint=hint)
         opened = await self._delivery.start(org, prepared)
         found = options.get("workflow_id") or opened.execution_id
-        if options.get("idempotency_key") is not None and not opened.created:  # the key counts, whatever the id of this call
+        is_repeated = prepared.key is not None and opened.execution_id != start.execution_id
+        if is_repeated and (options.get("idempotency_key") or not options.get("workflow_id")):
+            # The key counts, whatever the id of this call; and the first run of the chain may have been removed.
             found = (await self._delivery.find_or_raise(org, opened.execution_id, "find")).workflow_id
         return WorkflowHandle(self, org, found, opened.execution_id, created=opened.created, hint=hint)
 

@@ -552,10 +552,10 @@ class Store(Reader, Nodes, Offers, Protocol):
         ...
 
     async def purge(self, closed_before: Instant, limit: int) -> int:
-        """Remove up to `limit` executions that closed before then, with their histories and the requests that they answered.
+        """Remove up to `limit` executions that closed before then, with their histories and answered requests; how many.
 
-        Those that have been closed for longest come first; one that another transaction holds is left for the next time. How
-        many were removed. May raise OutcomeUnknown; doing it again does no harm.
+        The oldest ends come first; what another transaction holds is left for the next time. Requests stay until they expire
+        where an execution is open under the workflow id: keys of starts lead there. Harmless to repeat after OutcomeUnknown.
         """
         ...
 

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from enum import Enum
-from typing import TypeAlias
+from typing import Final, TypeAlias
 
 import msgspec
 
@@ -120,8 +120,15 @@ class DeadLetterRow(msgspec.Struct, frozen=True, gc=False):
     id: int = 0
 
 
+START_KEY_KINDS: Final = ("start", "start_request")
+"""The kinds of requests that stand for an execution: if that is removed, for the open one of its workflow id."""
+
+
 class RequestRow(msgspec.Struct, frozen=True, gc=False):
-    """What was answered to a request with a key, kept until it expires, or the execution that it is about is removed."""
+    """What was answered to a request with a key, kept until it expires, or the execution that it is about is removed.
+
+    While another execution is open under the same workflow id, it outlives the execution that it is about.
+    """
 
     org: str
     kind: str

@@ -9,7 +9,7 @@ import msgspec
 from holdfast.core.instants import SECOND, Instant
 from holdfast.core.lifecycle import Status
 from holdfast.store.contract import ExecutionFilter, Store
-from holdfast.store.rows import ExecutionRow, RequestRow
+from holdfast.store.rows import START_KEY_KINDS, ExecutionRow, RequestRow
 from tests.store.builders import (
     NOW,
     ORG,
@@ -39,6 +39,20 @@ async def close(store: Store, number: int, at: int, **columns: object) -> Execut
     await commit(store, make_start(row))
     await commit(store, closing)
     return closing.row
+
+
+async def read_requests(store: Store, requests: list[RequestRow]) -> list[RequestRow | None]:
+    """What is remembered of requests, also of expired ones."""
+    transaction = await store.begin()
+    found = [await read_request(transaction, row.org, row.kind, row.key, NOW - 2 * SECOND) for row in requests]
+    await transaction.rollback()
+    return found
+
+
+def hand_on(row: RequestRow, successors: dict[int, int]) -> RequestRow:
+    """A request as it is once those of its executions were removed: the keys of starts lead to their successors."""
+    found = [id_of(after) for before, after in successors.items() if id_of(before) == row.execution_id]
+    return msgspec.structs.replace(row, execution_id=found[0]) if found and row.kind in START_KEY_KINDS else row
 
 
 async def list_all(store: Store) -> list[str]:
@@ -89,7 +103,7 @@ async def test_no_more_are_removed_than_asked_and_the_oldest_ends_first(store: S
     assert left == [[id_of(1), id_of(2), id_of(3)], [id_of(1)], [], []]
 
 
-async def test_the_requests_that_they_answered_are_removed_and_no_others(store: Store) -> None:
+async def test_requests_that_they_answered_and_expired_ones_are_removed_and_no_others(store: Store) -> None:
     await close(store, 1, at=1)
     await commit(store, make_start(make_row(2)))
     expired, valid = NOW - SECOND, NOW + 99 * SECOND
@@ -101,12 +115,50 @@ async def test_the_requests_that_they_answered_are_removed_and_no_others(store: 
     ]
     await commit_unrouted(store, requests=requests)
 
-    await store.purge(NOW * 2, 10)
+    await store.purge(NOW + 2 * SECOND, 10)
 
-    transaction = await store.begin()
-    left = [await read_request(transaction, row.org, row.kind, row.key, NOW - 2 * SECOND) for row in requests]
-    await transaction.rollback()
-    assert left == [None, None, *requests[2:]]
+    assert await read_requests(store, requests) == [None, None, requests[2], None]
+
+
+async def test_requests_outlive_their_execution_while_another_is_open_under_its_id(store: Store) -> None:
+    for number, columns in enumerate(({}, {}, {"workflow_id": "other"}, {"org": OTHER}), 1):
+        await close(store, number, at=number, **{"workflow_id": "order", **columns})
+    await commit(store, make_start(make_row(5, workflow_id="order")))
+    requests = [
+        RequestRow(org, kind, f"{kind} {number}", id_of(number), 1, NOW + 99 * SECOND, b"{}")
+        for number, org in ((1, ORG), (2, ORG), (3, ORG), (4, OTHER), (5, ORG))
+        for kind in ("start", "start_request", "signal", "signal_with_start", "cancel")
+    ]
+    await commit_unrouted(store, requests=requests)
+
+    await store.purge(NOW + 5 * SECOND, 1)
+    assert await read_requests(store, requests) == [hand_on(row, {1: 5}) for row in requests]
+    assert await store.purge(NOW + 5 * SECOND, 10) == 3
+
+    kept = {id_of(number) for number in (1, 2, 5)}
+    assert await read_requests(store, requests) == [
+        hand_on(row, {1: 5, 2: 5}) if row.execution_id in kept else None for row in requests
+    ]
+    assert await store.check() == []
+
+
+async def test_keys_that_were_handed_on_go_with_the_execution_that_has_them(store: Store) -> None:
+    await close(store, 1, at=1, workflow_id="order")
+    following = make_row(2, workflow_id="order")
+    await commit(store, make_start(following))
+    requests = [RequestRow(ORG, kind, "key", id_of(1), 1, NOW + 9 * SECOND) for kind in ("start", "signal")]
+    await commit_unrouted(store, requests=requests)
+    await store.purge(NOW + 2 * SECOND, 10)
+    closing = make_closing(following)
+    closing.row = msgspec.structs.replace(closing.row, closed_at=NOW + 4 * SECOND)
+    await commit(store, closing)
+
+    await store.purge(NOW + 5 * SECOND, 10)
+    assert await read_requests(store, requests) == [None, requests[1]]
+
+    await close(store, 3, at=6)
+    await store.purge(NOW + 10 * SECOND, 10)
+    assert await read_requests(store, requests) == [None, None], "what expired is not left behind"
 
 
 async def test_a_workflow_id_whose_executions_are_gone_can_be_started_again(store: Store) -> None:

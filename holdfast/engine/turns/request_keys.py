@@ -1,7 +1,8 @@
 """Requests that carry a key: what is remembered of them, and what a repeated one is answered.
 
-A request id gets the answer of the first request again, exactly as it was. The idempotency key of a start stands for the
-execution instead: whoever repeats it did not create it.
+A request id gets the answer of the first request again, exactly as it was; only the execution of a start is the open one if
+that of the answer was removed. The idempotency key of a start stands for the execution instead: whoever repeats it did not
+create it.
 """
 
 from __future__ import annotations
@@ -30,9 +31,11 @@ def answer_remembered(request: Request, row: RequestRow) -> Success:
     """The answer to a repeated request, from what is remembered of the first."""
     if row.answer is not None and row.kind != IDEMPOTENCY_KEY:
         try:
-            return _DECODER.decode(row.answer)
+            answer = _DECODER.decode(row.answer)
         except msgspec.MsgspecError:
             pass  # of a newer Holdfast: what every version remembers is told
+        else:
+            return msgspec.structs.replace(answer, execution_id=row.execution_id) if type(answer) is Opened else answer
     return answer_repeated(request, row.execution_id, row.sequence)
 
 

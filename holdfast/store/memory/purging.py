@@ -21,6 +21,9 @@ async def purge(connection: Connection, closed_before: Instant, limit: int) -> i
         rows = (tables.executions[execution_id] for _, execution_id in old)
         free = (row for row in rows if session.locks.try_escalate(session, (row.org, row.execution_id)))
         session.changes.purged.update(row.execution_id for row in islice(free, max(limit, 0)))
+        if session.changes.purged:
+            requests = tables.requests.items()
+            session.changes.forgotten += [key for key, request in requests if request.expires_at <= closed_before]
     await session.finish(Point.PURGE_COMMIT, Point.PURGED)
     return len(session.changes.purged)
 

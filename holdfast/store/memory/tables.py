@@ -15,6 +15,7 @@ import msgspec
 from holdfast.core.instants import Instant
 from holdfast.core.lifecycle import CLOSED
 from holdfast.store.rows import (
+    START_KEY_KINDS,
     ActivityRow,
     DeadLetterRow,
     ExecutionRow,
@@ -66,6 +67,7 @@ class Changes:
         self.discarded: set[int] = set()
         self.requests: dict[RequestKeyId, RequestRow] = {}
         self.purged: set[str] = set()
+        self.forgotten: list[RequestKeyId] = []
         self.values: dict[str, Any] | None = None
 
     def put_execution(self, row: ExecutionRow) -> None:
@@ -146,6 +148,8 @@ class Tables:
         self.requests.update(changes.requests)
         if changes.purged:
             self._purge(changes.purged)
+        for key in changes.forgotten:
+            self.requests.pop(key, None)
         if changes.values is not None:
             self.values = changes.values
 
@@ -164,17 +168,22 @@ class Tables:
             del self.closed[bisect_left(self.closed, (row.closed_at, row.execution_id))]
 
     def _purge(self, execution_ids: Collection[str]) -> None:
+        open_ids: dict[str, str | None] = {}
         for execution_id in execution_ids:
             row = self.executions.pop(execution_id)
             self._forget_closing(row)
             self.histories.pop(execution_id, None)
             pair = (row.org, row.workflow_id)
+            open_ids[execution_id] = self.open_ids.get(pair)
             del self.runs[pair][execution_id]
             if not self.runs[pair]:
                 del self.runs[pair]
-        answered = [key for key, request in self.requests.items() if request.execution_id in execution_ids]
-        for key in answered:
-            del self.requests[key]
+        for key, request in [one for one in self.requests.items() if one[1].execution_id in open_ids]:
+            open_id = open_ids[request.execution_id]
+            if open_id is None:
+                del self.requests[key]
+            elif request.kind in START_KEY_KINDS:
+                self.requests[key] = msgspec.structs.replace(request, execution_id=open_id)
 
     def _put_offer(self, key: NumberKey, offer: ActivityRow | None) -> None:
         """What takes the place of another offer is new, so it goes to the end."""

@@ -274,17 +274,32 @@ JOIN holdfast.activities
     AND activities.node = $1;
 
 -- name: purge
--- Only what nobody is at; a closed execution is never opened again.
+-- Only what nobody is at; a closed execution is never opened again. While another is open under the workflow id, a repeated
+-- call would reach that one: then request ids stay until they expire, and the keys of starts, which stand for an execution,
+-- go on to it.
 WITH gone AS (
     DELETE FROM holdfast.executions
     WHERE id = ANY (ARRAY(
         SELECT id FROM holdfast.executions WHERE closed_at < $1 ORDER BY closed_at LIMIT $2 FOR UPDATE SKIP LOCKED
     ))
-    RETURNING id, execution_id
+    RETURNING id, execution_id, org, workflow_id
 ), histories AS (
     DELETE FROM holdfast.events USING gone WHERE events.execution = gone.id
+), followed AS (
+    SELECT gone.execution_id, (
+        SELECT open.execution_id
+        FROM holdfast.executions AS open
+        WHERE open.org = gone.org AND open.workflow_id = gone.workflow_id AND open.closed_at IS NULL
+    ) AS open_id
+    FROM gone
+), handed_on AS (
+    UPDATE holdfast.requests
+    SET execution_id = (SELECT open_id FROM followed WHERE followed.execution_id = requests.execution_id)
+    WHERE execution_id = ANY (ARRAY(SELECT execution_id FROM followed WHERE open_id IS NOT NULL))
+        AND (kind IN ('start', 'start_request')) IS TRUE  -- no index is to be used for it
 ), answered AS (
-    DELETE FROM holdfast.requests USING gone WHERE requests.execution_id = gone.execution_id
+    DELETE FROM holdfast.requests
+    WHERE execution_id = ANY (ARRAY(SELECT execution_id FROM followed WHERE open_id IS NULL))
 )
 SELECT count(*) FROM gone;
 

@@ -39,6 +39,8 @@ T = TypeVar("T")
 
 _READERS: Final = 4
 _LONGEST_PAUSE: Final = 1.0
+_FORGOTTEN_AT_ONCE: Final = 2_000
+"""So many requests that expired, at most, are removed after a batch of executions."""
 
 
 class PostgresStore(Reads, PostgresNodes):
@@ -273,7 +275,10 @@ class PostgresStore(Reads, PostgresNodes):
         return changed
 
     async def purge(self, closed_before: int, limit: int) -> int:
-        return int(await self._connections.fetch_value("purge", "purge", closed_before, limit))
+        removed = int(await self._connections.fetch_value("purge", "purge", closed_before, limit))
+        if removed:
+            await self._connections.fetch("forget requests in", "forget_requests", closed_before, _FORGOTTEN_AT_ONCE)
+        return removed
 
     async def purge_dead_letters(self, before: int, limit: int) -> int:
         return int(await self._connections.fetch_value("purge dead letters in", "purge_dead_letters", before, limit))

@@ -147,10 +147,23 @@ WHERE execution_id = ANY ($1::text[])
 ORDER BY id;
 
 -- name: copy_requests
+-- Those that an execution answered; with an open one, also those that runs before it answered under the workflow id, whether
+-- or not they are still there: repeated, they would reach it.
 SELECT org, kind, key, execution_id, sequence, expires_at, answer
 FROM holdfast.requests
 WHERE execution_id = ANY ($1::text[])
-ORDER BY org, kind, key;
+UNION ALL
+SELECT requests.org, requests.kind, requests.key, executions.execution_id, requests.sequence, requests.expires_at, requests.answer
+FROM holdfast.executions
+JOIN holdfast.requests
+    ON requests.org = executions.org
+    AND requests.kind IN ('signal', 'signal_with_start', 'cancel', 'terminate', 'retry_blocked')
+    AND requests.key > executions.workflow_id || chr(10)
+    AND requests.key < executions.workflow_id || chr(11)
+WHERE executions.execution_id = ANY ($1::text[])
+    AND executions.closed_at IS NULL
+    AND requests.execution_id <> executions.execution_id
+ORDER BY 1, 2, 3;
 
 -- === writing ============================================================================================================
 

@@ -49,10 +49,12 @@ def _remove_executions(connection: sqlite3.Connection, _changes: Changes, closed
         numbers.append(number)
     if numbers:
         asked = (as_json(numbers),)
+        connection.execute(SQL["hand_on_start_keys"], asked)
         connection.execute(SQL["remove_requests"], asked)
         connection.execute(SQL["remove_attributes"], asked)
         connection.execute(SQL["remove_events"], asked)
         connection.execute(SQL["remove_executions"], asked)
+        connection.execute(SQL["forget_requests"], (closed_before, EVENTS_AT_ONCE))
     return len(numbers)
 
 

@@ -265,12 +265,36 @@ WITH RECURSIVE old (id, previous) AS (
 DELETE FROM events
 WHERE id IN (SELECT id FROM old);
 
+-- name: hand_on_start_keys
+-- The key of a start stands for an execution: it goes on to the one that is open under the workflow id, if there is one.
+UPDATE requests
+SET execution_id = (
+    SELECT open.execution_id
+    FROM executions AS ended
+    CROSS JOIN executions AS open INDEXED BY executions_one_open
+        ON open.org = ended.org AND open.workflow_id = ended.workflow_id AND open.closed_at IS NULL
+    WHERE ended.execution_id = requests.execution_id
+)
+WHERE kind IN ('start', 'start_request') AND execution_id IN (
+    SELECT ended.execution_id
+    FROM json_each(?) AS purged
+    CROSS JOIN executions AS ended ON ended.id = purged.value
+    CROSS JOIN executions AS open INDEXED BY executions_one_open
+        ON open.org = ended.org AND open.workflow_id = ended.workflow_id AND open.closed_at IS NULL
+);
+
 -- name: remove_requests
+-- While an execution is open under the workflow id, a repeated call would reach it: then they stay until they expire.
 DELETE FROM requests
 WHERE execution_id IN (
-    SELECT executions.execution_id
-    FROM json_each(?) AS ended
-    CROSS JOIN executions ON executions.id = ended.value
+    SELECT ended.execution_id
+    FROM json_each(?) AS purged
+    CROSS JOIN executions AS ended ON ended.id = purged.value
+    WHERE NOT EXISTS (
+        SELECT 1
+        FROM executions AS open INDEXED BY executions_one_open
+        WHERE open.org = ended.org AND open.workflow_id = ended.workflow_id AND open.closed_at IS NULL
+    )
 );
 
 -- name: remove_attributes

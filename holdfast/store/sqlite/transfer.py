@@ -151,7 +151,7 @@ def _read_copies(connection: sqlite3.Connection, execution_ids: Collection[str])
     asked = (as_json(list(execution_ids)),)
     rows = [to_execution_row(values) for values in connection.execute(TRANSFER_STATEMENTS["copy_executions"], asked)]
     requests: dict[str, list[RequestRow]] = {row.execution_id: [] for row in rows}
-    for values in connection.execute(TRANSFER_STATEMENTS["copy_requests"], asked):
+    for values in connection.execute(TRANSFER_STATEMENTS["copy_requests"], {"execution_ids": asked[0]}):
         request = RequestRow(*values)
         requests[request.execution_id].append(request)
     return [_read_copy(connection, row, requests[row.execution_id]) for row in rows]

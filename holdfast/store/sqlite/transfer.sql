@@ -113,11 +113,22 @@ WHERE execution_id = ?
 ORDER BY id;
 
 -- name: copy_requests
--- No index leads there: one look through the table, for many executions.
+-- Those that an execution answered; with an open one, also those that runs before it answered under the workflow id, whether
+-- or not they are still there: repeated, they would reach it.
 SELECT org, kind, key, execution_id, sequence, expires_at, answer
 FROM requests
-WHERE execution_id IN (SELECT value FROM json_each(?))
-ORDER BY org, kind, key;
+WHERE execution_id IN (SELECT value FROM json_each(:execution_ids))
+UNION ALL
+SELECT requests.org, requests.kind, requests.key, executions.execution_id, requests.sequence, requests.expires_at, requests.answer
+FROM json_each(:execution_ids) AS asked
+CROSS JOIN executions ON executions.execution_id = asked.value AND executions.closed_at IS NULL
+CROSS JOIN requests
+    ON requests.org = executions.org
+    AND requests.kind IN ('signal', 'signal_with_start', 'cancel', 'terminate', 'retry_blocked')
+    AND requests.key > executions.workflow_id || char(10)
+    AND requests.key < executions.workflow_id || char(11)
+WHERE requests.execution_id <> executions.execution_id
+ORDER BY 1, 2, 3;
 
 -- === writing ============================================================================================================
 

@@ -62,6 +62,15 @@ async def collect(ctx: Context, count: int) -> list[str]:
 
 
 @workflow
+async def pass_on(ctx: Context, words: list[str]) -> list[str]:
+    """Takes two words, each in a run of its own."""
+    words = [*words, await ctx.wait_for_signal("word", str)]
+    if len(words) < 2:
+        ctx.continue_as(words)
+    return words
+
+
+@workflow
 async def nap(ctx: Context, seconds: float) -> str:
     await ctx.sleep(seconds)
     return "slept"
@@ -91,7 +100,11 @@ async def source(tmp_path: Path) -> AsyncIterator[Engine]:
 
 
 def make_engine(url: str, **options: Any) -> Engine:
-    return Engine(url, workflows=[enter, collect, nap], activities=[pass_door], shutdown_grace=0.01, **options)
+    return Engine(url, workflows=[enter, collect, pass_on, nap], activities=[pass_door], shutdown_grace=0.01, **options)
+
+
+async def has_continued(engine: Engine, workflow_id: str, first: str | None) -> bool:
+    return (await engine.query_status(workflow_id)).execution_id != first
 
 
 async def export(engine: Engine, *targets: str, **options: Any) -> list[bytes]:
@@ -186,6 +199,23 @@ async def test_the_next_run_of_a_workflow_id_is_the_newest_there_too(source: Eng
         assert [one.execution_id for one in await engine.list()] == listed
         await engine.signal_workflow("words", "word", "hello")
         assert await engine.handle("words").result() == ["hello"]
+
+
+async def test_request_ids_of_runs_that_were_removed_come_with_the_open_run(urls: tuple[str, str]) -> None:
+    async with make_engine(urls[0]) as source:
+        first = await source.start(pass_on, [], workflow_id="words", idempotency_key="k")
+        answer = await source.signal_workflow("words", "word", "one", request_id="r")
+        await eventually(lambda: has_continued(source, "words", first.execution_id))
+        assert await source.store.purge(source.clock.now() + 1, 10) == 1
+        lines = await export(source)
+
+    async with make_engine(urls[1]) as engine:
+        await engine.import_executions(lines)
+        assert await engine.signal_workflow("words", "word", "one", request_id="r") == answer
+        again = await engine.start(pass_on, [], idempotency_key="k")
+        assert again.workflow_id == "words"
+        await engine.signal_workflow("words", "word", "two")
+        assert await again.result() == ["one", "two"]
 
 
 # --- refusals -------------------------------------------------------------------------------------------------------------

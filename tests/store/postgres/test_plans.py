@@ -22,7 +22,8 @@ NOW: Final = 1_000_000
 FILL: Final = f"""
 INSERT INTO holdfast.executions (org, execution_id, workflow_id, workflow, code_version, queue, status, state_version,
     sequence, nodes, created_at, updated_at, closed_at, details, route)
-SELECT 'default', 'e' || lpad(n::text, 8, '0'), 'w' || n, 'order', '1', 'default',
+SELECT 'default', 'e' || lpad(n::text, 8, '0'), 'w' || CASE WHEN n IN (10, 20, 30) THEN n / 10 ELSE n END,
+    'order', '1', 'default',
     CASE WHEN n % 10 = 0 THEN 'suspended' ELSE 'completed' END, 1, 1, NULL, n, n,
     CASE WHEN n % 10 = 0 THEN NULL ELSE n END,
     CASE WHEN n % 10 = 7
