@@ -260,9 +260,9 @@ def _check_cancellation(value: Any) -> Cancellation:
 
 
 def _check_single_attempt(changes: dict[str, Any], base: ActivityOptions) -> None:
-    """What is run at most once has one attempt; a policy with more contradicts it."""
+    """What is run at most once has one attempt; a policy with more contradicts it, the default one too if it is given."""
     policy: RetryPolicy = changes.get("retry", base.retry)
-    if policy == DEFAULT_RETRY:
+    if "retry" not in changes and policy == DEFAULT_RETRY:
         changes["retry"] = msgspec.structs.replace(policy, max_attempts=1)
     elif policy.max_attempts != 1:
         raise InvalidConfiguration(

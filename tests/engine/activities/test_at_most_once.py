@@ -298,6 +298,11 @@ def test_retry_that_contradicts_at_most_once_is_refused() -> None:
     once = activity(at_most_once=True, retry=Retry(max_attempts=1), name="once")(int.bit_length)
     with pytest.raises(InvalidConfiguration, match="to have one attempt, but its retry allows any number"):
         once.with_options(retry=Retry(initial=5))
+    with pytest.raises(InvalidConfiguration, match="to have one attempt, but its retry allows"):
+        once.with_options(retry=Retry())
+    with pytest.raises(InvalidConfiguration, match="to have one attempt, but its retry allows"):
+        activity(at_most_once=True, retry=Retry())
+    assert activity(name="often")(int.bit_length).with_options(at_most_once=True).options.retry.max_attempts == 1
     with pytest.raises(InvalidConfiguration, match="at_most_once=… to be True or False"):
         activity(at_most_once="yes")  # type: ignore[call-overload]
 
