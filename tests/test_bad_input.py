@@ -163,6 +163,16 @@ CALLS: dict[str, tuple[Call, type[HoldfastError], str]] = {
         InvalidArguments,
         "Expected headers to map text to text, but the value of 'traceparent' is of type bytes. Pass for instance",
     ),
+    "headers in pairs": (
+        lambda e: e.start(order, "a", headers=[("a", "b"), ("a", "c")]),
+        InvalidArguments,
+        "Expected headers to map text to text, but it is of type list. Pass for instance",
+    ),
+    "headers of a signal in pairs": (
+        lambda e: e.signal_workflow("w", "s", headers=[("a", "b")]),
+        InvalidArguments,
+        "Expected headers to map text to text, but it is of type list. Pass for instance",
+    ),
     "metadata list": (lambda e: e.start(order, "a", metadata=[1]), InvalidArguments, "Expected metadata to map text"),
     "metadata text": (
         lambda e: e.start(order, "a", metadata={"a": surrogate()}),

@@ -71,8 +71,8 @@ def check_child_options(
         check_label(options.get("name", ""), "a child"),
         propagates,
         check_chain(options.get("execution_timeout"), options.get("run_timeout"), options.get("retry")),
-        check_texts(options.get("metadata"), "metadata", limit),
-        None if headers is None else check_texts(headers, "headers", limit),
+        check_texts(options.get("metadata"), "metadata", limit, may_be_pairs=True),
+        None if headers is None else check_texts(headers, "headers", limit, may_be_pairs=True),
     )
 
 

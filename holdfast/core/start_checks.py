@@ -51,11 +51,16 @@ def check_retry(retry: Any) -> RetryPolicy | None:
     )
 
 
-def check_texts(texts: Any, what: str, limit: int) -> dict[str, str]:
-    """Metadata or headers: texts by name, of at most `limit` bytes as JSON together. Raises InvalidArguments."""
+def check_texts(texts: Any, what: str, limit: int, *, may_be_pairs: bool = False) -> dict[str, str]:
+    """Metadata or headers: texts by name, of at most `limit` bytes as JSON together. Raises InvalidArguments.
+
+    `may_be_pairs`: whether pairs are taken for a mapping, as recorded executions may have passed them to their children.
+    """
     if texts is None:
         return {}
     try:
+        if not may_be_pairs and not isinstance(texts, Mapping):
+            raise TypeError(f"it is of type {name_type(texts)}")
         given = dict(texts)
         found = msgspec.convert(given, dict[str, str])
         size = len(msgspec.json.encode(found))
