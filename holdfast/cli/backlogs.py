@@ -22,7 +22,7 @@ def backlog(*, database: Database, org: str | None, as_json: bool) -> None:
     """Tell what waits to be done, by org and queue.
 
     Open executions by status, envelopes that wait for a turn, timers that are due, and activities that no node has taken. Of
-    each kind, the first 10,000 are counted.
+    each kind, the first 10,000 are counted. What waits for blocked executions is left out.
     """
 
     async def work(store: Store) -> list[QueueBacklog]:

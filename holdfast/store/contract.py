@@ -384,7 +384,7 @@ class Reader(Protocol):
         ...
 
     async def read_backlog(self, now: Instant, limit: int) -> list[BacklogRow]:
-        """What waits, of all orgs: of each kind the first `limit` are counted. Of offers `oldest` is not known."""
+        """The first `limit` of each kind that waits, those of blocked executions apart. Of offers `oldest` is not known."""
         ...
 
     async def read_input_schemas(self, digests: Collection[str]) -> dict[str, bytes]:

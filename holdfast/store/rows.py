@@ -184,7 +184,7 @@ class BacklogRow(msgspec.Struct, frozen=True, gc=False):
     """The queue of the execution; None where there is none, or it is not known: then the route tells it."""
     route: Route
     status: str
-    """Of open executions; else empty."""
+    """Of open executions. Of envelopes and timers: `blocked` if they wait for a blocked execution, else empty."""
     count: int
     oldest: Instant | None
     """Since when the oldest waits; None if that is not known."""

@@ -10,7 +10,9 @@ from typing import Any
 import pytest
 
 from holdfast import Context, Engine, activity, workflow
+from holdfast.core.lifecycle import Status
 from holdfast.errors import HoldfastError, InvalidArguments, InvalidIdentifier, InvalidTime
+from holdfast.testing import TestEngine
 
 
 @workflow
@@ -157,3 +159,25 @@ async def test_a_condition_that_no_database_can_hold_is_refused(engine: Engine, 
             await engine.count(metadata=metadata)
     with pytest.raises(InvalidIdentifier):
         await engine.dead_letters(org=text)
+
+
+async def test_a_backlog_leaves_out_what_waits_for_blocked_executions() -> None:
+    @workflow(name="changing")
+    async def before(ctx: Context) -> None:
+        await asyncio.gather(ctx.sleep(5), ctx.sleep(60), ctx.wait_for_signal("go"))
+
+    @workflow(name="changing")
+    async def after(ctx: Context) -> None:
+        await ctx.wait_for_signal("go")
+
+    async with TestEngine(workflows=[before], auto_advance=False) as engine:
+        await engine.start(before, workflow_id="w")
+        await engine.restart(workflows=[after])
+        await engine.clock.advance(10)
+        assert (await engine.query_status("w")).status is Status.BLOCKED
+        await engine.signal_workflow("w", "go")
+        await engine.clock.advance(3600)
+
+        (queue,) = await engine.backlog()
+
+    assert (queue.open, queue.due, queue.inbox, queue.oldest) == ({"blocked": 1}, 0, 0, None)

@@ -193,3 +193,30 @@ async def test_a_backlog_counts_what_waits_by_org_and_queue(store: Store) -> Non
         )
     )
     assert sum(row.count for row in await store.read_backlog(NOW + 10 * SECOND, 1)) == 4
+
+
+async def test_a_backlog_tells_what_waits_for_blocked_executions_apart(store: Store) -> None:
+    await commit(
+        store,
+        make_start(make_row(1, status=Status.BLOCKED), timers=[make_timer(1, 5), make_timer(2, 6)]),
+        make_start(make_row(2), timers=[make_timer(1, 7, of=2)]),
+    )
+    await commit_unrouted(
+        store,
+        replace(make_signal("x"), at=NOW),
+        replace(make_signal("y", 2), at=NOW + SECOND),
+    )
+
+    rows = [row for row in await store.read_backlog(NOW + 10 * SECOND, 100) if row.what is not Waiting.OPEN]
+
+    assert sorted(map(repr, rows)) == sorted(
+        map(
+            repr,
+            [
+                BacklogRow(Waiting.INBOX, ORG, "default", "", "blocked", 1, NOW),
+                BacklogRow(Waiting.INBOX, ORG, "default", "", "", 1, NOW + SECOND),
+                BacklogRow(Waiting.DUE, ORG, "default", "", "blocked", 2, NOW + 5 * SECOND),
+                BacklogRow(Waiting.DUE, ORG, "default", "", "", 1, NOW + 7 * SECOND),
+            ],
+        )
+    )

@@ -101,12 +101,22 @@ def read_backlog(tables: Tables, now: Instant, limit: int) -> list[BacklogRow]:
         row = tables.executions.get(execution_id)
         return None if row is None else row.queue
 
+    def mark_blocked(execution_id: str) -> str:
+        row = tables.executions.get(execution_id)
+        return str(Status.BLOCKED) if row is not None and row.status == Status.BLOCKED else ""
+
     opened = heapq.nsmallest(limit, (row for row in tables.executions.values() if not is_closed(row)), key=_by_id)
     found += [((Waiting.OPEN, row.org, row.queue, "", str(row.status)), row.created_at) for row in opened]
     waiting = [tables.inbox[row_id] for row_id in tables.arrivals[:limit]]
-    found += [((Waiting.INBOX, row.org, queue_of(row.execution_id), row.route, ""), row.at or None) for row in waiting]
+    found += [
+        ((Waiting.INBOX, row.org, queue_of(row.execution_id), row.route, mark_blocked(row.execution_id)), row.at or None)
+        for row in waiting
+    ]
     due = [tables.timers[execution_id][number] for at, execution_id, number in tables.due if at <= now][:limit]
-    found += [((Waiting.DUE, row.org, queue_of(row.execution_id), row.route, ""), row.due) for row in due]
+    found += [
+        ((Waiting.DUE, row.org, queue_of(row.execution_id), row.route, mark_blocked(row.execution_id)), row.due)
+        for row in due
+    ]
     offered = [row for row in tables.offers.values() if row.node is None][:limit]
     found += [((Waiting.OFFERED, row.org, None, row.route, ""), None) for row in offered]
     counts = Counter(key for key, _ in found)

@@ -166,24 +166,24 @@ FROM (
 ) AS found;
 
 -- name: read_backlog
--- The first of each kind, up to a limit, whatever there is beyond.
+-- The first of each kind, up to a limit, whatever there is beyond. What waits for blocked executions is counted apart.
 SELECT 'open', org, queue, '', status, count(*), min(created_at)
 FROM (
     SELECT org, queue, status, created_at FROM holdfast.executions WHERE (closed_at IS NULL) IS TRUE ORDER BY execution_id LIMIT $2
 ) AS found
 GROUP BY org, queue, status
 UNION ALL
-SELECT 'inbox', found.org, executions.queue, found.route, '', count(*), min(nullif(found.at, 0))
+SELECT 'inbox', found.org, executions.queue, found.route, CASE WHEN executions.status = 'blocked' THEN 'blocked' ELSE '' END, count(*), min(nullif(found.at, 0))
 FROM (SELECT org, execution_id, route, at FROM holdfast.inbox ORDER BY id LIMIT $2) AS found
 LEFT JOIN holdfast.executions ON executions.execution_id = found.execution_id
-GROUP BY found.org, executions.queue, found.route
+GROUP BY 2, 3, 4, 5
 UNION ALL
-SELECT 'due', found.org, executions.queue, found.route, '', count(*), min(found.due)
+SELECT 'due', found.org, executions.queue, found.route, CASE WHEN executions.status = 'blocked' THEN 'blocked' ELSE '' END, count(*), min(found.due)
 FROM (
     SELECT due.* FROM unnest($3::text[]) AS mine (route) CROSS JOIN LATERAL (SELECT org, execution_id, route, due FROM holdfast.timers WHERE timers.route = mine.route AND timers.due <= $1 ORDER BY timers.due LIMIT $2) AS due LIMIT $2
 ) AS found
 LEFT JOIN holdfast.executions ON executions.execution_id = found.execution_id
-GROUP BY found.org, executions.queue, found.route
+GROUP BY 2, 3, 4, 5
 UNION ALL
 SELECT 'offered', org, NULL, route, '', count(*), NULL
 FROM (SELECT org, route FROM holdfast.activities WHERE node IS NULL ORDER BY route, id LIMIT $2) AS found

@@ -156,24 +156,24 @@ FROM (
 );
 
 -- name: read_backlog
--- The first of each kind, up to a limit, whatever there is beyond.
+-- The first of each kind, up to a limit, whatever there is beyond. What waits for blocked executions is counted apart.
 SELECT 'open', org, queue, '', status, count(*), min(created_at)
 FROM (
     SELECT org, queue, status, created_at FROM executions INDEXED BY executions_open WHERE closed_at IS NULL ORDER BY execution_id LIMIT :limit
 ) AS found
 GROUP BY org, queue, status
 UNION ALL
-SELECT 'inbox', found.org, executions.queue, found.route, '', count(*), min(nullif(found.at, 0))
+SELECT 'inbox', found.org, executions.queue, found.route, CASE WHEN executions.status = 'blocked' THEN 'blocked' ELSE '' END, count(*), min(nullif(found.at, 0))
 FROM (SELECT org, execution_id, route, at FROM inbox ORDER BY id LIMIT :limit) AS found
 LEFT JOIN executions ON executions.execution_id = found.execution_id
-GROUP BY found.org, executions.queue, found.route
+GROUP BY 2, 3, 4, 5
 UNION ALL
-SELECT 'due', found.org, executions.queue, found.route, '', count(*), min(found.due)
+SELECT 'due', found.org, executions.queue, found.route, CASE WHEN executions.status = 'blocked' THEN 'blocked' ELSE '' END, count(*), min(found.due)
 FROM (
     SELECT org, execution_id, route, due FROM timers WHERE due <= :now ORDER BY due LIMIT :limit
 ) AS found
 LEFT JOIN executions ON executions.execution_id = found.execution_id
-GROUP BY found.org, executions.queue, found.route
+GROUP BY 2, 3, 4, 5
 UNION ALL
 SELECT 'offered', org, NULL, route, '', count(*), NULL
 FROM (SELECT org, route FROM activities INDEXED BY activities_by_node WHERE node IS NULL LIMIT :limit) AS found
