@@ -92,7 +92,8 @@ def decide_raised(turn: Turn, envelope: envelopes.ActivityRaised) -> events.Acti
     if not is_about_present(turn, envelope):
         return None
     if envelope.is_lost:
-        turn.troubles.append(ActivityEnded(describe_attempt(turn.execution, number, envelope.attempt), failure))
+        about = describe_attempt(turn.execution, number, envelope.attempt)
+        turn.troubles.append(ActivityEnded(about, failure, is_lost=True))
         return events.ActivityLost(number=number, attempt=envelope.attempt)
     if _retry(turn, number, failure, envelope.heartbeat, envelope.kinds, envelope.retry_after_us):
         return None

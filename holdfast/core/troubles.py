@@ -28,6 +28,8 @@ class ActivityEnded(msgspec.Struct, frozen=True, gc=False):
 
     about: ActivityAbout
     failure: Failure
+    is_lost: bool = False
+    """Whether it must not run again, had begun, and nobody knows how it ended."""
 
 
 class AttemptFailed(msgspec.Struct, frozen=True, gc=False):

@@ -120,6 +120,11 @@ _DISCARDED: Final = "an envelope for %s could not be handled, and dead_letter_po
 def _log_activity_ended(execution: Execution, trouble: ActivityEnded, node: str) -> None:
     about, failure = trouble.about, trouble.failure
     extra = _tag_activity(LogEvent.ACTIVITY_FAILED, execution, about, node, failure.trace)
+    if trouble.is_lost:  # reported by an attempt that was not run: its number would tell of one call too many
+        lost = "activity '%s' of %s is lost: it may run at most once, had begun, and %s (%s)"
+        told = (about.name, _name(execution), hide_values(failure.message), failure.type)
+        _write(_activity_log, logging.WARNING, lost, told, extra)
+        return
     args = (about.name, _name(execution), about.attempt, _describe(failure), _indent(failure.trace))
     _write(_activity_log, logging.WARNING, "activity '%s' of %s failed for good, in attempt %d, with %s%s", args, extra)
 
