@@ -6,6 +6,7 @@
 from __future__ import annotations
 
 import builtins
+import re
 from datetime import timedelta
 from typing import TYPE_CHECKING, Any, Final
 
@@ -42,7 +43,8 @@ LARGEST_ATTRIBUTE: Final = 4_000
 """Bytes of `details` that are taken from an exception which is none of Holdfast's."""
 _OWN_FOLDER: Final = __file__.removesuffix("failures.py").rstrip("/\\").removesuffix("core")
 """Where the files of this package lie."""
-_GROUPS: Final = ("ExceptionGroup", "BaseExceptionGroup")
+_GROUP_MESSAGE: Final = re.compile(r"\([0-9]+ sub-exceptions?\)\Z")
+"""How the text of every group ends, whatever its class is called."""
 RECORDED_FOREIGN: Final = "__holdfast_foreign__"
 """Where it notes that its class was foreign."""
 RECORDED_TRACE: Final = "__holdfast_trace__"
@@ -194,7 +196,7 @@ def shorten_trace(failure: Failure) -> Failure:
 def list_told(failure: Failure) -> list[Failure]:
     """What a line about a failure tells of: the failure; of a group, which says only how many, also the first one in it."""
     told = [failure]
-    while told[-1].type in _GROUPS and told[-1].cause is not None:
+    while told[-1].cause is not None and _GROUP_MESSAGE.search(told[-1].message):
         told.append(told[-1].cause)
     return told
 

@@ -131,6 +131,21 @@ async def test_O1_failure_of_a_group_tells_of_the_first_in_it(
     assert any(told in record.getMessage() for record in caplog.records)
 
 
+async def test_O1_failure_of_a_group_with_a_class_of_its_own_tells_of_the_first_in_it(open_engine: OpenEngine) -> None:
+    class Declined(ExceptionGroup[Exception]):
+        """A group of the user's own."""
+
+    @workflow
+    async def grouped(ctx: Context) -> None:
+        raise Declined("all cards", [ValueError("the first card"), KeyError("b")])
+
+    told = "Declined: all cards (2 sub-exceptions); the first is ValueError: the first card"
+    engine = await open_engine(grouped)
+    handle = await engine.start(grouped)
+    with pytest.raises(WorkflowFailed, match=re.escape(told)):
+        await handle.result()
+
+
 async def test_O1_id_of_an_execution_that_has_no_other_is_told_once(
     open_engine: OpenEngine, caplog: pytest.LogCaptureFixture
 ) -> None:
