@@ -156,6 +156,8 @@ def describe_wait(info: ExecutionInfo) -> str:
     """What an execution waits for, and until when, where that is a matter of time."""
     from holdfast.cli.tables import show_time
 
+    if info.status is Status.BLOCKED and info.last_error is not None:
+        return f"a retry, after {info.last_error.type}"
     if info.missing_definition is not None or info.waiting_for is None:
         return info.missing_definition or ""
     if info.waiting_until is None or info.waiting_kind not in ("start", "retry", "timer"):

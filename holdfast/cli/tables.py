@@ -82,7 +82,18 @@ def show_rows(columns: Sequence[str], rows: Iterable[Sequence[object]]) -> None:
         column.no_wrap = not is_folded and column.header not in CUT_FIRST
     for row in cells:
         table.add_row(*row, style=find_style(row))
-    console.print(table)
+    print_table(console, table)
+
+
+def print_table(console: Console, table: Table) -> None:
+    """Print a table; in a pipe without the blanks behind its last column."""
+    if console.is_terminal:
+        console.print(table)
+        return
+    with console.capture() as captured:
+        console.print(table)
+    for line in captured.get().splitlines():
+        console.out(line.rstrip(" "), highlight=False)
 
 
 def leave_out(columns: Sequence[str], rows: list[list[str]], width: int) -> tuple[Sequence[str], list[list[str]]]:
@@ -118,7 +129,7 @@ def show_execution(info: ExecutionInfo, headers: Mapping[str, str] | None = None
             table.add_row(field.name.replace("_", " "), show_value(value))
     if headers:
         table.add_row("headers", show_value(headers))
-    make_console().print(table)
+    print_table(make_console(), table)
 
 
 def show_history(history: History) -> None:

@@ -222,6 +222,7 @@ def test_blocked_execution_is_shown_and_retried_after_a_fix(invoke: Invoke, tmp_
         ask(invoke, "signal", database, "s", "go")
         wait_until(invoke, app, "s", lambda info: info["status"] == "blocked")
         shown = invoke("show", database, "s").output
+        listed = invoke("list", database).output
         told = json.loads(invoke("show", database, "s", "--json").stdout)
         waited = invoke("start", database, "steps", "--id", "s", "--wait")
         assert invoke("retry", database, "s").exit_code == 0
@@ -229,6 +230,7 @@ def test_blocked_execution_is_shown_and_retried_after_a_fix(invoke: Invoke, tmp_
         wait_until(invoke, app, "s", lambda info: info["status"] == "completed")
 
     assert "blocked since" in shown
+    assert "a retry, after NonDeterminismError" in listed
     assert told["blocked_since"] >= told["created_at"]
     assert "waiting in its inbox" in shown
     assert waited.exit_code == 5, waited.output

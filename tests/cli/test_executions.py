@@ -65,6 +65,12 @@ def test_each_execution_is_one_line_in_a_pipe(invoke: Invoke, database: Path) ->
     assert "suspended" in line
 
 
+def test_no_line_in_a_pipe_ends_with_blanks(invoke: Invoke, database: Path) -> None:
+    for command in (["list", database], ["show", database, "done"], ["show", database, "open"], ["nodes", database]):
+        lines = invoke(*command).stdout.splitlines()
+        assert lines == [line.rstrip() for line in lines]
+
+
 @pytest.mark.parametrize(
     "options", [["--status", "asleep"], ["--limit", "0"], ["--limit", "many"], ["--colour"]], ids=" ".join
 )
