@@ -2,10 +2,10 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from datetime import datetime
 from operator import itemgetter
-from typing import Any, Final
+from typing import Any, Final, overload
 
 import msgspec
 
@@ -118,6 +118,11 @@ class RecordedEvent(ShownValue, frozen=True):
         """The event's name, in the past tense."""
         return type(self.event).__name__
 
+    @property
+    def type(self) -> str:
+        """The event's name as JSON and the command line's `--json` have it: `activity_completed`."""
+        return str(self.event.__struct_config__.tag)
+
     def to_dict(self) -> dict[str, Any]:
         """The event as plain JSON values, with its place and times; the values in it as in `History.to_json`."""
         times = {"at": self.at.isoformat(), "taken_at": self.taken_at.isoformat()}
@@ -125,7 +130,7 @@ class RecordedEvent(ShownValue, frozen=True):
 
 
 class History(msgspec.Struct, frozen=True):
-    """The whole history of one execution."""
+    """The whole history of one execution. It can be iterated, counted and indexed: a sequence of RecordedEvent."""
 
     turns: list[HistoryTurn]
     execution_id: str = ""
@@ -145,6 +150,19 @@ class History(msgspec.Struct, frozen=True):
     def kinds(self) -> list[str]:
         """The names of the events' types, in order."""
         return [type(event).__name__ for turn in self.turns for event in turn.events]
+
+    def __iter__(self) -> Iterator[RecordedEvent]:
+        return iter(self.events)
+
+    def __len__(self) -> int:
+        return sum(len(turn.events) for turn in self.turns)
+
+    @overload
+    def __getitem__(self, index: int) -> RecordedEvent: ...
+    @overload
+    def __getitem__(self, index: slice) -> list[RecordedEvent]: ...
+    def __getitem__(self, index: int | slice) -> RecordedEvent | list[RecordedEvent]:
+        return self.events[index]
 
     def to_json(self) -> list[dict[str, Any]]:
         """One object per event: what `holdfast.testing.replay` takes."""
