@@ -33,6 +33,7 @@
     ├── StoreError
     │   ├── StoreOwned              another process owns the database
     │   ├── NotOurDatabase
+    │   │   └── DatabaseNotFound    there is none at that place
     │   ├── NewerDatabase
     │   ├── OlderDatabase           and nobody asked for an upgrade
     │   ├── StoreMoved              to another database; or that is under way
@@ -248,6 +249,10 @@ class StoreOwned(StoreError):
 
 class NotOurDatabase(StoreError):
     """The file is no Holdfast database."""
+
+
+class DatabaseNotFound(NotOurDatabase):
+    """There is no database at that place yet: no file, an empty one, or a database in which no engine made tables."""
 
 
 class NewerDatabase(StoreError):

@@ -67,7 +67,7 @@ class OwnedFile:
         self._is_closed = False
 
     async def open(self) -> None:
-        """See that there is a database. Raises NotOurDatabase."""
+        """See that there is a database. Raises DatabaseNotFound."""
         require_file(self.path)
 
     async def close(self) -> None:

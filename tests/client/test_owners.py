@@ -21,7 +21,15 @@ from holdfast import Client, WorkflowHandle
 from holdfast.engine.serving.frames import PROTOCOL, FrameKind, make_frame, read_frame
 from holdfast.engine.serving.messages import Welcome
 from holdfast.engine.serving.places import open_place
-from holdfast.errors import ConnectionRefused, EngineClosed, InvalidConfiguration, NotOurDatabase, OutcomeUnknown, StoreOwned
+from holdfast.errors import (
+    ConnectionRefused,
+    DatabaseNotFound,
+    EngineClosed,
+    InvalidConfiguration,
+    NotOurDatabase,
+    OutcomeUnknown,
+    StoreOwned,
+)
 from holdfast.store.sqlite.ownership import Ownership, read_owner
 from tests.client.conftest import ROOT, Owner, make_engine
 
@@ -129,14 +137,16 @@ async def test_what_no_client_can_reach_is_refused(tmp_path: Path) -> None:
         Client("memory://")
     with pytest.raises(InvalidConfiguration):
         Client("http://localhost")
-    with pytest.raises(NotOurDatabase):
+    with pytest.raises(DatabaseNotFound, match="the first engine makes it") as missing:
         await Client(f"sqlite:///{tmp_path / 'missing.db'}").open()
+    assert isinstance(missing.value, NotOurDatabase)
     (tmp_path / "other.db").write_text("no database")
     async with Client(f"sqlite:///{tmp_path / 'other.db'}") as client:
         with pytest.raises(Exception, match="database"):
             await client.list()
-        with pytest.raises(NotOurDatabase):
+        with pytest.raises(NotOurDatabase) as refused:
             await client.start("collect", 1)
+        assert not isinstance(refused.value, DatabaseNotFound)
     assert (tmp_path / "other.db").read_text() == "no database"
 
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 import logging
 from typing import TYPE_CHECKING, Final
 
-from holdfast.errors import NewerDatabase, NotOurDatabase, OlderDatabase, StoreError
+from holdfast.errors import DatabaseNotFound, NewerDatabase, OlderDatabase, StoreError
 from holdfast.log_events import LogEvent, tag
 from holdfast.store.postgres.failures import DRIVER_ERRORS, translate
 from holdfast.store.postgres.statements import place, quote_name, read_migrations, read_schema
@@ -36,7 +36,7 @@ async def prepare_schema(connections: Connections, *, make: bool = True, upgrade
     if version == VERSION:
         return  # nothing to do, and a role that may not create anything can go on
     if version is None and not make:
-        raise NotOurDatabase(
+        raise DatabaseNotFound(
             f"Expected a database of Holdfast in schema '{address.schema}' of {address.shown}, but there is none. "
             "Check the URL."
         )

@@ -10,7 +10,7 @@ from importlib.resources import files
 from pathlib import Path
 from typing import Final, TypeAlias
 
-from holdfast.errors import CorruptStore, NewerDatabase, NotOurDatabase, OlderDatabase, StoreUnavailable
+from holdfast.errors import CorruptStore, DatabaseNotFound, NewerDatabase, NotOurDatabase, OlderDatabase, StoreUnavailable
 from holdfast.store.sqlite.failures import translate_os
 from holdfast.store.sqlite.log_files import LogFile
 from holdfast.store.sqlite.statements import SQL
@@ -72,13 +72,13 @@ def prepare_file(path: Path) -> None:
 
 
 def require_file(path: Path) -> None:
-    """See that there is something at `path`. Raises NotOurDatabase."""
+    """See that there is something at `path`. Raises DatabaseNotFound."""
     if not path.exists():
-        raise NotOurDatabase(
+        raise DatabaseNotFound(
             f"Expected a database at '{path}', but there is none. Check the path; the first engine makes it."
         )
     if path.is_file() and not path.stat().st_size:
-        raise NotOurDatabase(f"Expected a database at '{path}', but the file is empty. Check the path.")
+        raise DatabaseNotFound(f"Expected a database at '{path}', but the file is empty. Check the path.")
 
 
 def _not_ours(path: Path, what: str) -> NotOurDatabase:

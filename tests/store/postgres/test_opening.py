@@ -7,7 +7,7 @@ from collections.abc import AsyncIterator, Iterator
 
 import pytest
 
-from holdfast.errors import NewerDatabase, NotOurDatabase, OlderDatabase, StoreUnavailable
+from holdfast.errors import DatabaseNotFound, NewerDatabase, OlderDatabase, StoreUnavailable
 from holdfast.store.postgres import opening
 from holdfast.store.postgres.opening import VERSION
 from holdfast.store.postgres.statements import place
@@ -138,7 +138,7 @@ async def test_older_schema_is_not_touched_by_who_may_not(postgres_url: str, lef
 
 
 async def test_missing_schema_is_not_made_by_who_only_looks(postgres_url: str, watch: Watch) -> None:
-    with pytest.raises(NotOurDatabase, match="Check the URL"):
+    with pytest.raises(DatabaseNotFound, match="Check the URL"):
         await PostgresStore.from_url(postgres_url).open_existing()
 
     assert await watch.value("SELECT count(*) FROM pg_namespace WHERE nspname = $1", watch.address.schema) == 0
