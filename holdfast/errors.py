@@ -118,6 +118,16 @@ class InvalidTime(InvalidRequest):
 class InvalidArguments(InvalidRequest):
     """Arguments do not fit the function's signature or type hints."""
 
+    unknown_keyword: str | None = None
+    """The keyword that is no parameter, if that is what does not fit."""
+
+    @classmethod
+    def name_unknown(cls, keyword: str, what: str, parameters: str) -> InvalidArguments:
+        """The error of a call that names a parameter which `what` does not have."""
+        error = cls(f"Expected {what} to be called with {parameters}, but '{keyword}' is no parameter of it.")
+        error.unknown_keyword = keyword
+        return error
+
 
 class InvalidDefinition(InvalidRequest):
     """A function cannot serve as a workflow or an activity."""

@@ -19,7 +19,7 @@ from holdfast.code.workflow_types import WorkflowTaking
 from holdfast.core import payloads
 from holdfast.core.ids import DEFAULT_ORG, check_identifier
 from holdfast.core.instants import Duration
-from holdfast.core.options import OnBlocked, separate_options
+from holdfast.core.options import OnBlocked, naming_options, separate_options
 from holdfast.core.retry import RetryPolicy
 from holdfast.engine.handles import SignalResponse, SignalWithStartResponse, WorkflowHandle, make_handle
 from holdfast.engine.nodes.roster import NodeInfo
@@ -327,7 +327,8 @@ def _encode_start(
     if "workflow_input" in options:
         given = take_input(given, kwargs, options.pop("workflow_input"))
     if isinstance(workflow, Workflow):
-        encoded = workflow.encode_input(given, kwargs, LARGEST)
+        with naming_options(names):
+            encoded = workflow.encode_input(given, kwargs, LARGEST)
         return workflow.name, workflow.result_hint, encoded.data, options
     if not isinstance(workflow, str):
         raise UnknownWorkflow(

@@ -33,7 +33,7 @@ from holdfast.code.child_options import CHILD_OPTIONS, ChildOptions, check_child
 from holdfast.code.definitions import Workflow
 from holdfast.core.ids import DEFAULT_QUEUE, check_identifier, check_label, derive_entropy
 from holdfast.core.instants import Duration, from_datetime, to_datetime, to_micros
-from holdfast.core.options import DEFAULT_OPTIONS, ParentClose, separate_options
+from holdfast.core.options import DEFAULT_OPTIONS, ParentClose, naming_options, separate_options
 from holdfast.core.payloads import Strictness
 from holdfast.errors import ChildWorkflowFailed, InvalidArguments
 
@@ -312,7 +312,8 @@ class Context:
         options, kwargs = separate_options(keywords, CHILD_OPTIONS)
         call = unbind(workflow, args, kwargs)
         given = () if call.workflow is not workflow else options
-        name, encoded, hint = _describe_workflow(call, given, self._issuer)
+        with naming_options(CHILD_OPTIONS):
+            name, encoded, hint = _describe_workflow(call, given, self._issuer)
         checked = check_child_options(options, default_policy, propagates, self._issuer.payload_limit)
         child_id, future = self._issuer.start_child(name, encoded, checked, hint)
         future.source = call.workflow

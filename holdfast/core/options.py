@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
+from contextlib import contextmanager
+from difflib import get_close_matches
 from enum import StrEnum
 from typing import Any, Literal, TypeAlias
 
@@ -11,6 +13,7 @@ import msgspec
 from holdfast.core.ids import DEFAULT_QUEUE
 from holdfast.core.instants import Micros
 from holdfast.core.retry import DEFAULT_RETRY, RetryPolicy
+from holdfast.errors import InvalidArguments
 
 
 class Cancellation(StrEnum):
@@ -74,6 +77,20 @@ class TimeoutKind(StrEnum):
     SCHEDULE_TO_START = "schedule_to_start"
     SCHEDULE_TO_CLOSE = "schedule_to_close"
     HEARTBEAT = "heartbeat"
+
+
+@contextmanager
+def naming_options(names: frozenset[str]) -> Iterator[None]:
+    """A call that takes these options beside the arguments of a workflow: if a keyword is neither, the error names them."""
+    try:
+        yield
+    except InvalidArguments as error:
+        if error.unknown_keyword is None:
+            raise
+        listed = sorted(names)
+        near = get_close_matches(error.unknown_keyword, listed, 1)
+        hint = f" Did you mean the option '{near[0]}'?" if near else ""
+        raise InvalidArguments(f"{error}{hint} The options of this call are: {', '.join(listed)}.") from None
 
 
 def separate_options(keywords: Mapping[str, Any], names: frozenset[str]) -> tuple[dict[str, Any], dict[str, Any]]:

@@ -157,7 +157,7 @@ class Signature:
         values = list(args) + list(self.defaults[len(args) :])
         for name, value in kwargs.items():
             if name not in self.names:
-                raise self._misfit(f"'{name}' is no parameter of it")
+                raise InvalidArguments.name_unknown(name, self.what, self._listing())
             position = self.names.index(name)
             if position < len(args):
                 raise InvalidArguments(

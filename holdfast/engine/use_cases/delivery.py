@@ -14,7 +14,7 @@ from holdfast.core import payloads
 from holdfast.core.envelopes import AnyEnvelope, Cancel, RequestKey, Signal, Start, Terminate
 from holdfast.core.ids import DEFAULT_ORG, DEFAULT_QUEUE, check_identifier, make_execution_id
 from holdfast.core.instants import SECOND, Duration, Instant, to_micros
-from holdfast.core.options import OnClosed, OnOpen, separate_options
+from holdfast.core.options import OnClosed, OnOpen, naming_options, separate_options
 from holdfast.core.signals import missing_error
 from holdfast.core.start_checks import check_chain, check_start_at, check_texts
 from holdfast.engine.encoded_store import show_encoded
@@ -91,7 +91,8 @@ class Delivery:
         options, kwargs = separate_options(keywords, START_OPTIONS)
         check_identifier(org, "the org")
         workflow_id = options.get("workflow_id")
-        start, hint = self._make_run(org, workflow, args, kwargs, options)
+        with naming_options(START_OPTIONS):
+            start, hint = self._make_run(org, workflow, args, kwargs, options)
         start = msgspec.structs.replace(
             start,
             workflow_id=start.execution_id if workflow_id is None else check_identifier(workflow_id, "the workflow id"),
@@ -116,7 +117,8 @@ class Delivery:
         options, kwargs = separate_options(keywords, SIGNAL_WITH_START_OPTIONS)
         check_identifier(org, "the org")
         check_identifier(workflow_id, "the workflow id")
-        start, hint = self._make_run(org, workflow, args, kwargs, options)
+        with naming_options(SIGNAL_WITH_START_OPTIONS):
+            start, hint = self._make_run(org, workflow, args, kwargs, options)
         key = self._key("signal_with_start", options.get("request_id"), options.get("idempotency_ttl"), workflow_id)
         return PreparedStart(msgspec.structs.replace(start, workflow_id=workflow_id), key, hint)
 

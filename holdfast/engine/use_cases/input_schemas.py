@@ -163,7 +163,7 @@ def _bind(schema: InputSchema, args: Sequence[Any], kwargs: Mapping[str, Any]) -
     given = dict(zip(names, args, strict=False))
     for name, value in kwargs.items():
         if name not in names:
-            raise InvalidArguments(f"{expected}'{name}' is no parameter of it.")
+            raise InvalidArguments.name_unknown(name, schema.what, schema.describe())
         if name in given:
             raise InvalidArguments(
                 f"Expected one value for parameter '{name}' of {schema.what}, but two were given. Pass it once."
