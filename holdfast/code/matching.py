@@ -2,10 +2,11 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Collection, Sequence
+from collections.abc import Callable, Collection, Mapping, Sequence
 from typing import Any, Final, NamedTuple
 
 from holdfast.core import commands, events
+from holdfast.core.failures import RECORDED_TRACE
 from holdfast.errors import NonDeterminismError
 
 PAIRS: Final[dict[type[commands.Command], type[events.Event]]] = {
@@ -38,20 +39,54 @@ def matches(command: commands.Command, event: events.Event) -> bool:
     return all(getattr(command, field, None) == getattr(event, field, None) for field in _COMPARED)
 
 
-def describe_command(command: commands.Command) -> str:
-    """A command as an error message shows it."""
-    return _describe(type(command).__name__, command)
+class _Deed(NamedTuple):
+    """What code did, in the words of who wrote it: `call` and `ctx.run('charge')`."""
+
+    verb: str
+    what: str = ""
+
+    def tell(self, verbs: Mapping[str, str], number: str = "") -> str:
+        """The deed with its verb in another form."""
+        return " ".join(part for part in (verbs.get(self.verb, self.verb), self.what, number) if part)
 
 
-def describe_event(event: events.Event) -> str:
-    """A recorded event as an error message shows it."""
-    return _describe(type(event).__name__, event)
+_PAST: Final = {
+    "call": "called",
+    "start": "started",
+    "cancel": "cancelled",
+    "refuse": "refused",
+    "return": "returned",
+    "raise": "raised",
+    "end": "ended",
+}
+_DEEDS: Final[dict[type[events.Event], Callable[[Any], _Deed]]] = {
+    events.ActivityScheduled: lambda one: _Deed("call", f"ctx.run({one.name!r})"),
+    events.ActivityCancelRequested: lambda one: _Deed("cancel", f"the activity number {one.number}"),
+    events.TimerStarted: lambda _: _Deed("start", "a timer (ctx.sleep, or a timeout)"),
+    events.TimerCancelled: lambda one: _Deed("cancel", f"the timer number {one.number}"),
+    events.ChildStarted: lambda one: _Deed("start", f"the child workflow {one.workflow!r}"),
+    events.ChildCancelRequested: lambda one: _Deed("cancel", f"the child number {one.number}"),
+    events.ExternalSignalInitiated: lambda one: _Deed(
+        "call", f"ctx.signal_external_workflow({one.workflow_id!r}, {one.name!r})"
+    ),
+    events.SignalRejected: lambda one: _Deed("refuse", f"the value of signal {one.name!r}"),
+    events.SideEffectRecorded: lambda _: _Deed("call", "ctx.side_effect(…)"),
+    events.PatchRecorded: lambda one: _Deed("call", f"ctx.patched({one.patch!r})"),
+    events.WorkflowCompleted: lambda _: _Deed("return"),
+    events.WorkflowFailed: lambda one: _Deed("raise", one.failure.type),
+    events.WorkflowCancelled: lambda _: _Deed("end", "as cancelled"),
+    events.ContinuedAs: lambda one: _Deed("call", f"ctx.continue_as(…) for workflow {one.workflow!r}"),
+}
+"""What code did that led to an event; the command that the event records has the fields that are told."""
 
 
-def _describe(kind: str, value: Any) -> str:
-    parts = [repr(getattr(value, field)) for field in ("name", "workflow", "patch") if getattr(value, field, None)]
-    number = getattr(value, "number", None)
-    return " ".join([kind, *parts, *([f"(number {number})"] if number else [])])
+def _describe(one: commands.Command | events.Event) -> _Deed:
+    kind: Any = PAIRS.get(type(one), type(one))  # type: ignore[arg-type]  # an event is no key
+    return _DEEDS[kind](one)
+
+
+def _number(one: Any) -> str:
+    return f"(number {one.number})" if getattr(one, "number", None) else ""
 
 
 REMEDY: Final = "Bring the old code path back, or guard the change with ctx.patched(), then retry the execution."
@@ -71,7 +106,7 @@ class Places(NamedTuple):
     """How a comparison finds out where in the user's code something is."""
 
     find: Callable[[commands.Command], str]
-    """Where a command was asked for."""
+    """Where a command was asked for; with the name of the workflow's function if only that is known."""
     find_waiting: Callable[[], str]
     """Where the code waits."""
 
@@ -99,16 +134,14 @@ def compare(
         if offset >= len(issued):
             raise unasked(who, event, sequence, places.find_waiting())
         if not matches(issued[offset], event):
-            raise NonDeterminismError(
-                f"Expected {who} to ask for {describe_event(event)} again, which is event {sequence} of its "
-                f"history, but it asked for {describe_command(issued[offset])}{places.find(issued[offset])}. "
-                f"{_find_remedy(event)}"
-            )
+            raise _disagree(who, event, sequence, issued[offset], places.find(issued[offset]))
     if len(issued) > len(numbered):
         extra = issued[len(numbered)]
-        raise NonDeterminismError(
+        place = places.find(extra)
+        raise _with_place(
             f"Expected {who} to be at rest after event {last} of its history, "
-            f"but it asked for {describe_command(extra)}{places.find(extra)}, which history does not hold. {REMEDY}"
+            f"but it {_describe(extra).tell(_PAST)} at {place}, which history does not hold. {REMEDY}",
+            place,
         )
 
 
@@ -120,7 +153,28 @@ def _is_patch(one: Any, patches: Collection[str]) -> bool:
 def unasked(who: str, event: events.Event, sequence: int, waiting_place: str) -> NonDeterminismError:
     """History records something that the code did not ask for."""
     waits = f", it waits at {waiting_place}" if waiting_place else ""
-    return NonDeterminismError(
-        f"Expected {who} to ask for {describe_event(event)} again, which is event {sequence} of its history, "
-        f"but it asked for nothing there{waits}. {_find_remedy(event)}"
+    return _with_place(
+        f"Expected {who} to {_describe(event).tell({})} again, which is event {sequence} of its history, "
+        f"but it did nothing there{waits}. {_find_remedy(event)}",
+        waiting_place,
     )
+
+
+def _disagree(who: str, event: events.Event, sequence: int, command: commands.Command, place: str) -> NonDeterminismError:
+    """History records one thing, and the code did another."""
+    recorded, issued = _describe(event), _describe(command)
+    is_told_apart = recorded != issued  # else only their numbers differ
+    expected = recorded.tell({}, "" if is_told_apart else _number(event))
+    done = issued.tell(_PAST, "" if is_told_apart else _number(command))
+    return _with_place(
+        f"Expected {who} to {expected} again, which is event {sequence} of its history, but it {done} at {place}. "
+        f"{_find_remedy(event)}",
+        place,
+    )
+
+
+def _with_place(message: str, place: str) -> NonDeterminismError:
+    """The error with a line of the user's code for its trace: that of the comparison has only lines of Holdfast."""
+    error = NonDeterminismError(message)
+    vars(error)[RECORDED_TRACE] = place
+    return error

@@ -336,12 +336,14 @@ class CodeProgram:
             compare(self._name(), issued, recorded, turn.first + begin, places, self.issuer.deprecated_patches)
 
     def _name(self) -> str:
-        return f"workflow '{self.definition.name}' (execution {self.execution_id})"
+        chosen = "" if self._info is None or self._info.workflow_id == self.execution_id else f"'{self._info.workflow_id}', "
+        return f"workflow '{self.definition.name}' ({chosen}execution {self.execution_id})"
 
     def _place(self, command: commands.Command) -> str:
-        place = self.issuer.places.get(id(command))
+        if isinstance(command, commands.Fail) and command.failure.trace:
+            return command.failure.trace.splitlines()[-1]
         code = self.definition.function.__code__
-        return f" at {place}" if place else f" in {code.co_qualname} ({code.co_filename}:{code.co_firstlineno})"
+        return self.issuer.places.get(id(command)) or f"{code.co_filename}:{code.co_firstlineno} in {code.co_qualname}"
 
     def _block(self, error: DeterminismError | _Escaped) -> Step:
         return Step([commands.Block(error=self._describe(error))])

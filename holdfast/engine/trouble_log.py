@@ -47,13 +47,9 @@ def tag_task(event: LogEvent, task: ActivityTask) -> dict[str, Any]:
 def log_blocked(execution: Execution, failure: Failure, node: str) -> None:
     """An execution takes no more turns, until its code was fixed and somebody retries it."""
     extra = tag_execution(LogEvent.EXECUTION_BLOCKED, execution, node=node, trace=failure.trace or None)
-    _write(
-        _engine_log,
-        logging.ERROR,
-        "%s is blocked by %s. Correct the code, then retry it; see `holdfast show`.%s",
-        (_name(execution), _describe(failure).rstrip("."), _indent(failure.trace)),
-        extra,
-    )
+    remedy = "See" if failure.message.endswith(_RETRY) else "Correct the code, then retry it; see"
+    args = (_name(execution), _describe(failure).rstrip("."), remedy, _indent(failure.trace))
+    _write(_engine_log, logging.ERROR, "%s is blocked by %s. %s `holdfast show`.%s", args, extra)
 
 
 def log_failed(execution: Execution, failure: Failure, node: str) -> None:
@@ -109,6 +105,8 @@ def log_discarded(row: DeadLetterRow, node: str) -> None:
     _write(_engine_log, logging.WARNING, _DISCARDED, (_name_receiver(row), hide_values(row.reason)), extra)
 
 
+_RETRY: Final = "then retry the execution."
+"""How messages end that say what to do about a blocked execution."""
 _DEAD: Final = "what was sent to %s cannot be handled, and is a dead letter: %s See `holdfast dead-letters`."
 _REJECTED: Final = (
     "a signal '%s' for %s has a value that does not fit what the workflow waits for, and is a dead letter: "

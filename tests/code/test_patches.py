@@ -78,14 +78,14 @@ def test_R6_call_that_goes_too_early_is_found_by_replay() -> None:
     failure = play(patched).replay(after)
 
     assert failure is not None
-    assert "to ask for PatchRecorded 'card' again, which is event 2 of its history" in failure.message
+    assert "to call ctx.patched('card') again, which is event 2 of its history" in failure.message
 
 
 def test_R6_patch_that_is_deprecated_too_early_is_found_by_replay() -> None:
     failure = play(before).replay(deprecated)
 
     assert failure is not None
-    assert "to ask for ActivityScheduled 'charge'" in failure.message
+    assert "to call ctx.run('charge') again" in failure.message
 
 
 def test_R6_other_differences_are_found_behind_a_deprecated_patch() -> None:
@@ -97,7 +97,7 @@ def test_R6_other_differences_are_found_behind_a_deprecated_patch() -> None:
     failure = play(patched).replay(other)
 
     assert failure is not None
-    assert "ActivityScheduled 'charge_by_card' (number 1) again, which is event 3 of its history" in failure.message
+    assert "to call ctx.run('charge_by_card') again, which is event 3 of its history" in failure.message
 
 
 def test_R6_execution_goes_on_with_the_code_that_deprecates_its_patch() -> None:

@@ -267,6 +267,8 @@ async def test_O1_blocked_execution_is_logged_with_what_is_wrong(
     assert (vars(record)["workflow_id"], vars(record)["execution_id"]) == ("w", handle.execution_id)
     assert "NonDeterminismError" in record.getMessage()
     assert ".." not in record.getMessage()
+    assert record.getMessage().count("retry") == 1  # what to do is said once
+    assert re.fullmatch(rf"{re.escape(__file__)}:\d+", vars(record)["trace"])  # a line of the user's, and none of ours
 
 
 async def test_O1_rejected_signal_is_logged_without_its_value(

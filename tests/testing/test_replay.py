@@ -134,9 +134,9 @@ def test_another_command_is_shown_with_the_recorded_one_and_its_line() -> None:
         replay(FOLDER / "ship.json", [changed])
 
     message = caught.value.message
-    assert "ActivityScheduled 'reserve' (number 1)" in message
+    assert "call ctx.run('reserve') again" in message
     assert "event 2 of its history" in message
-    assert f"RunActivity 'release' (number 1) at {line_of(changed, 'ctx.run(release')}" in message
+    assert f"called ctx.run('release') at {line_of(changed, 'ctx.run(release')}" in message
     assert "ctx.patched()" in message
 
 
@@ -152,7 +152,7 @@ def test_a_command_too_many_is_shown_with_its_line() -> None:
         replay(FOLDER / "ship.json", [changed])
 
     assert "to be at rest after event 2" in caught.value.message
-    assert f"RunActivity 'release' (number 2) at {line_of(changed, 'ctx.run(release')}" in caught.value.message
+    assert f"called ctx.run('release') at {line_of(changed, 'ctx.run(release')}" in caught.value.message
 
 
 def test_a_command_too_few_is_shown_with_the_line_that_waits() -> None:
@@ -163,8 +163,8 @@ def test_a_command_too_few_is_shown_with_the_line_that_waits() -> None:
     with pytest.raises(NonDeterminismError) as caught:
         replay(FOLDER / "ship.json", [changed])
 
-    assert "ActivityScheduled 'reserve' (number 1)" in caught.value.message
-    assert f"asked for nothing there, it waits at {line_of(changed, 'wait_for_signal')}" in caught.value.message
+    assert "to call ctx.run('reserve') again" in caught.value.message
+    assert f"did nothing there, it waits at {line_of(changed, 'wait_for_signal')}" in caught.value.message
 
 
 def test_an_end_too_soon_is_shown_with_the_workflow_that_ended() -> None:
@@ -175,7 +175,7 @@ def test_an_end_too_soon_is_shown_with_the_workflow_that_ended() -> None:
     with pytest.raises(NonDeterminismError) as caught:
         replay(FOLDER / "ship.json", [changed])
 
-    assert "asked for Complete in " in caught.value.message
+    assert "it returned at " in caught.value.message
     assert line_of(changed, "@workflow") in caught.value.message
 
 
@@ -184,8 +184,10 @@ def test_code_that_raises_where_it_did_not_is_a_disagreement() -> None:
     async def changed(ctx: Context, item: str) -> str:
         raise ZeroDivisionError
 
-    with pytest.raises(NonDeterminismError, match="Fail"):
+    with pytest.raises(NonDeterminismError, match="but it raised ZeroDivisionError at ") as caught:
         replay(FOLDER / "ship.json", [changed])
+
+    assert f"at {line_of(changed, 'raise ')} in " in caught.value.message
 
 
 def test_what_the_guard_catches_on_replay_is_raised_as_such() -> None:

@@ -43,7 +43,7 @@ async def test_every_disagreement_is_reported(still: TestEngine) -> None:
     assert {one.execution_id for one in report.disagreements} == {handle.execution_id for handle in handles}
     for one in report.disagreements:
         assert (one.workflow, one.failure) == ("run_and_sleep", "NonDeterminismError")
-        assert "ActivityScheduled 'note'" in one.message
+        assert "to call ctx.run('note') again" in one.message
         assert f"{Path(__file__)}:" in one.message
     with pytest.raises(NonDeterminismError, match="4 executions to replay, but 3 did not") as caught:
         report.check()

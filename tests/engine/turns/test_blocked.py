@@ -70,10 +70,12 @@ async def test_mismatch_blocks_and_says_what_where_and_which_version(open_engine
     assert info.closed_at is None
     assert info.code_version == "1"
     assert info.last_error is not None
-    assert str(info.last_error).startswith("NonDeterminismError: Expected workflow 'order' (execution ")
-    assert "to ask for ActivityScheduled 'work' (number 1) again, which is event 2 of its history" in str(info.last_error)
-    assert "but it asked for RunActivity 'other_work' (number 1) at " in str(info.last_error)
+    assert str(info.last_error).startswith("NonDeterminismError: Expected workflow 'order' ('order', execution ")
+    assert "to call ctx.run('work') again, which is event 2 of its history" in str(info.last_error)
+    assert "but it called ctx.run('other_work') at " in str(info.last_error)
     assert "test_blocked.py:" in str(info.last_error)
+    assert "test_blocked.py:" in info.last_error.trace
+    assert "holdfast/" not in info.last_error.trace
 
 
 async def test_blocked_execution_has_no_trace_of_the_attempt_in_its_history(open_engine: OpenEngine) -> None:
