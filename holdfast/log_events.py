@@ -45,6 +45,7 @@ class LogEvent(StrEnum):
     SOCKET_REPLACED = "socket_replaced"
     CLIENT_CUT_OFF = "client_cut_off"
     CLIENT_CALL_FAILED = "client_call_failed"
+    WORKFLOW_NOT_ANNOUNCED = "workflow_not_announced"
 
     # --- who waits for a result ---
     RESULT_WAITS_FOR_BLOCKED = "result_waits_for_blocked"

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import time
 from collections.abc import Collection, Mapping, Sequence
+from difflib import get_close_matches
 from typing import TYPE_CHECKING, Any, Final
 
 from holdfast.code.definitions import Workflow
@@ -13,7 +14,7 @@ from holdfast.core.payloads import Payload
 from holdfast.core.retry import RetryPolicy
 from holdfast.core.routes import make_route
 from holdfast.engine.catalog import Catalog
-from holdfast.engine.use_cases.input_schemas import InputChecker, encode_arguments, find_checkers
+from holdfast.engine.use_cases.input_schemas import InputChecker, encode_arguments, list_announcing, make_checkers
 from holdfast.errors import UnknownWorkflow
 
 if TYPE_CHECKING:
@@ -101,6 +102,9 @@ class NamedWorkflows(Catalog):
     def __init__(self) -> None:
         super().__init__()
         self._learnt: dict[tuple[str, str | None], tuple[float, list[InputChecker]]] = {}
+        self._unannounced: dict[str, list[str]] = {}
+        """Workflows that nobody announces, each with the names that resemble it, until they were told of."""
+        self._told: set[str] = set()
 
     async def learn(self, store: Store, clock: Clock, workflow: str, version: str | None, *, anew: bool = False) -> bool:
         """Ask which input schemas nodes announce of a workflow, unless that is known; whether the store was asked."""
@@ -110,11 +114,26 @@ class NamedWorkflows(Catalog):
         if found is not None and not anew and time.monotonic() < found[0]:
             return False
         check_identifier(workflow, "the name of a workflow")
-        checkers = await find_checkers(store, workflow, version, clock.now())
+        announcing = await list_announcing(store, clock.now())
+        checkers = await make_checkers(store, announcing, workflow, version)
+        if announcing or not store.exclusive:
+            self._note_known(workflow, sorted({name for one in announcing for name in one.workflows}))
         if len(self._learnt) >= _MOST_LEARNT:
             self._learnt.clear()
         self._learnt[workflow, version] = time.monotonic() + LEARNT_FOR, checkers
         return True
+
+    def take_unknown(self, workflow: str) -> list[str] | None:
+        """Of a workflow that no living node announces: the nearest names that are announced. None if it is, or was told."""
+        return self._unannounced.pop(workflow, None)
+
+    def _note_known(self, workflow: str, names: Sequence[str]) -> None:
+        if workflow in names:
+            self._told.discard(workflow)
+            self._unannounced.pop(workflow, None)
+        elif workflow not in self._told and len(self._told) < _MOST_LEARNT:
+            self._told.add(workflow)
+            self._unannounced[workflow] = get_close_matches(workflow, names, 3)
 
     def find(self, workflow: Workflow[..., Any] | str, version: str | None = None, org: str = DEFAULT_ORG) -> Definition:
         """A workflow that some node has, or will have. Raises InvalidIdentifier, or UnknownWorkflow if it is no workflow."""

@@ -27,6 +27,7 @@ from holdfast.engine.runtime import Runtime
 from holdfast.engine.transfer.marks import refuse_moved
 from holdfast.engine.views import RecoveryReport
 from holdfast.errors import EngineClosed, InvalidArguments, NotOurDatabase, StoreError, StoreMoved
+from holdfast.log_events import LogEvent, tag
 from holdfast.store.contract import TimeKeeper, WakeReason
 from holdfast.store.transfer import PersistentStore
 
@@ -160,12 +161,28 @@ class DirectVerbs(Engine):
         self._check_open()
         is_new = await self._named.learn(self.store, self.clock, workflow, version)
         try:
-            return await call()
+            answer = await call()
         except InvalidArguments:
             if is_new:
                 raise
+        else:
+            self._warn_of_unknown(workflow)
+            return answer
         await self._named.learn(self.store, self.clock, workflow, version, anew=True)  # a newer node may take them
         return await call()
+
+    def _warn_of_unknown(self, workflow: str) -> None:
+        """Log once that no living node has a workflow which was started by its name: it may be misspelt."""
+        near = self._named.take_unknown(workflow)
+        if near is None:
+            return
+        hint = f" Did you mean {' or '.join(map(repr, near))}?" if near else ""
+        log.warning(
+            "workflow '%s' was started, but no living node has it: the execution waits until one does.%s",
+            workflow,
+            hint,
+            extra=tag(LogEvent.WORKFLOW_NOT_ANNOUNCED, workflow=workflow),
+        )
 
     def _make_catalog(
         self,

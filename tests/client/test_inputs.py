@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+import asyncio
+import subprocess
+import sys
 from typing import Any
 
 import pytest
@@ -9,6 +12,7 @@ import pytest
 from holdfast import Client, Context, Engine, WorkflowHandle, workflow
 from holdfast.client.direct import DirectVerbs
 from holdfast.errors import ExecutionNotFound, InvalidArguments
+from holdfast.log_events import LogEvent
 from tests.client.conftest import Way, make_engine
 
 AT = "2030-01-02T00:00:00Z"
@@ -96,3 +100,33 @@ async def test_I4_without_a_node_arguments_by_position_are_accepted(postgres_url
             await client.start("collect", count=2)
         async with make_engine(postgres_url):
             assert (await client.start("collect", count=2)).created
+
+
+def list_warnings(caplog: pytest.LogCaptureFixture) -> list[str]:
+    return [one.getMessage() for one in caplog.records if getattr(one, "event", None) == LogEvent.WORKFLOW_NOT_ANNOUNCED]
+
+
+async def test_a_name_that_no_living_node_has_is_warned_of_once(postgres_url: str, caplog: pytest.LogCaptureFixture) -> None:
+    async with make_engine(postgres_url), Client(postgres_url) as client:
+        await client.start("collect", 1)
+        assert list_warnings(caplog) == []
+
+        await client.start("colect", 1)
+        await client.start("colect", 1)
+
+    told = "workflow 'colect' was started, but no living node has it: the execution waits until one does."
+    assert list_warnings(caplog) == [f"{told} Did you mean 'collect'?"]
+
+
+def test_the_command_line_tells_of_a_name_that_no_living_node_has(postgres_url: str) -> None:
+    async def make() -> None:
+        async with make_engine(postgres_url):
+            pass
+
+    asyncio.run(make())
+    command = [sys.executable, "-m", "holdfast.cli", "start", postgres_url, "colect", "1"]
+
+    done = subprocess.run(command, capture_output=True, text=True, timeout=60, check=True)
+
+    assert "Started colect" in done.stdout
+    assert "no living node has it" in done.stderr

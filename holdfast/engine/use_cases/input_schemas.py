@@ -131,8 +131,20 @@ def encode_arguments(
 
 async def find_checkers(store: Store, workflow: str, version: str | None, now: Instant) -> list[InputChecker]:
     """What the living nodes announce of a workflow, or the last owner did, each schema once and ready to check with."""
+    return await make_checkers(store, await list_announcing(store, now), workflow, version)
+
+
+async def list_announcing(store: Store, now: Instant) -> list[NodeDetails]:
+    """What the living nodes announce; on a database that one process owns, what the last owner did."""
+    return _list_announcing(await store.list_nodes(), now, is_exclusive=store.exclusive)
+
+
+async def make_checkers(
+    store: Store, announcing: Sequence[NodeDetails], workflow: str, version: str | None
+) -> list[InputChecker]:
+    """What nodes announce of a workflow, each schema once and ready to check with."""
     digests: dict[str, None] = {}
-    for details in _list_announcing(await store.list_nodes(), now, is_exclusive=store.exclusive):
+    for details in announcing:
         announced = details.inputs.get(workflow, {})
         known = details.versions.get(workflow) or [""]
         wanted = known[-1] if version is None else version
