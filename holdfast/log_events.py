@@ -95,6 +95,7 @@ class LogEvent(StrEnum):
 
     # --- tests ---
     TIME_STANDS_STILL = "time_stands_still"
+    RESULT_WAITS_FOR_TEST = "result_waits_for_test"
 
 
 FIELDS: Final = ("org", "workflow", "workflow_id", "execution_id", "queue", "activity", "attempt", "node", "trace")

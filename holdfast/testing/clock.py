@@ -33,6 +33,10 @@ class Participant(Protocol):
         """Wait until `is_at_rest` is true, with the same `strictly`."""
         ...
 
+    async def tell_waits(self) -> None:
+        """Log what the executions wait for whose results are awaited."""
+        ...
+
 
 class VirtualAlarm:
     """A callback that is scheduled for a moment of virtual time."""
@@ -202,6 +206,12 @@ class VirtualClock:
         listener: asyncio.Future[Any] = asyncio.get_running_loop().create_future()
         self._listeners.append(listener)
         await listener
+
+    async def tell_waits(self) -> None:
+        """Let each engine that is at rest log what the executions wait for whose results are awaited."""
+        for participant in list(self._participants):
+            if participant.is_at_rest(strictly=True):
+                await participant.tell_waits()
 
     @property
     def is_moving(self) -> bool:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import logging
 from collections.abc import Callable, Iterable, Mapping
 from datetime import datetime
 from typing import TYPE_CHECKING, Any, Final, Protocol, Unpack, runtime_checkable
@@ -19,8 +20,10 @@ from holdfast.engine.leftovers import forget_open
 from holdfast.engine.payload_codecs import PayloadCodec
 from holdfast.engine.requests import AnyRequest
 from holdfast.engine.stores import make_store
+from holdfast.engine.use_cases.result_waits import describe_wait
 from holdfast.engine.views import RecoveryReport
 from holdfast.errors import EngineClosed
+from holdfast.log_events import LogEvent, tag_execution
 from holdfast.testing.clock import VirtualClock
 from holdfast.testing.rest import Rest
 
@@ -28,6 +31,10 @@ if TYPE_CHECKING:
     from holdfast.store.contract import Store
 
 
+log = logging.getLogger("holdfast.testing")
+
+MOST_TOLD: Final = 5
+"""Of how many executions at most the log tells what they wait for."""
 SELDOM: Final = {"heartbeat": 10_000_000.0, "lease": 20_000_000.0}
 """Months: where nobody else lives by the same clock, nobody judges by heartbeats, and years may pass in a test."""
 
@@ -59,7 +66,8 @@ class TestEngine(Engine):
             assert await handle.result() == "sent"  # though it sleeps for 30 days
 
     While somebody awaits a result and nothing else can happen, time jumps to the next due moment by itself; with
-    `auto_advance=False` it moves only by `engine.clock.advance(…)`. Activities are real: while one runs, time does not jump.
+    `auto_advance=False` it moves only by `engine.clock.advance(…)`. If nothing waits for time either, the log says after two
+    real seconds what the awaited execution waits for. Activities are real: while one runs, time does not jump.
 
     `start` is the time at which it begins. `patience` is how many real seconds `clock.advance` and `settle` wait for an
     activity: one that takes longer is taken to wait for time to pass. With 0 only those that need no real waiting count.
@@ -114,6 +122,19 @@ class TestEngine(Engine):
     async def come_to_rest(self, *, strictly: bool = False) -> None:
         """Wait until the engine is at rest; `settle` does so for every engine on the clock."""
         await self._rest.wait(strictly=strictly)
+
+    async def tell_waits(self) -> None:
+        """Log what the executions wait for whose results are awaited: nothing that this engine knows of can end the wait."""
+        for org, execution_id in self._runtime.result_waiters.watched[:MOST_TOLD]:
+            info = await self.query_status(execution_id, org=org)
+            log.warning(
+                "the result of execution '%s' of workflow '%s' is awaited, but nothing can happen unless the test does "
+                "something: %s; result(timeout=…) fails instead of waiting",
+                info.workflow_id,
+                info.workflow,
+                describe_wait(info),
+                extra=tag_execution(LogEvent.RESULT_WAITS_FOR_TEST, info, node=self.node),
+            )
 
     async def _await_end(self, watcher: asyncio.Future[AnyEvent]) -> AnyEvent:
         if self.auto_advance:

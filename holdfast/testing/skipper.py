@@ -12,6 +12,10 @@ T = TypeVar("T")
 
 MOST_JUMPS: Final = 100_000
 """After so many jumps without a result, waiting fails."""
+PATIENCE: Final = 2.0
+"""Real seconds without anything that could happen, after which the log tells what the awaited executions wait for."""
+RARER: Final = 10
+"""By what the time until it is told again grows each time."""
 
 
 class Skipper:
@@ -45,8 +49,11 @@ class Skipper:
             await clock.settle(strictly=True)
             if not self._open_ones():
                 return
-            if clock.is_moving or not clock.alarms:
+            if clock.is_moving:
                 await clock.wait_for_change()
+                continue
+            if not clock.alarms:
+                await self._wait_for_others()
                 continue
             clock.step()
             jumps += 1
@@ -56,6 +63,18 @@ class Skipper:
                     "Look for an activity that fails at every attempt (give it Retry(max_attempts=…)) or a loop that only "
                     "sleeps; or open TestEngine(..., auto_advance=False) and move the clock yourself."
                 )
+
+    async def _wait_for_others(self) -> None:
+        """Wait until somebody else changes something: only the test itself can, and the log says so after a while."""
+        change, pause = asyncio.ensure_future(self._clock.wait_for_change()), PATIENCE
+        try:
+            while not (await asyncio.wait([change], timeout=pause))[0]:
+                if not self._open_ones() or self._clock.alarms:
+                    return
+                await self._clock.tell_waits()
+                pause *= RARER
+        finally:
+            change.cancel()
 
     def _open_ones(self) -> list[asyncio.Future[Any]]:
         return [future for future in self._awaited if not future.done()]

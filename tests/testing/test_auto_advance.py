@@ -7,10 +7,12 @@ from datetime import timedelta
 
 import pytest
 
-from holdfast import Status, WorkflowFailed
+from holdfast import Context, Status, WorkflowFailed, activity, workflow
+from holdfast.log_events import LogEvent
 from holdfast.store.memory.database import MemoryDatabase
 from holdfast.store.memory.store import MemoryStore
 from holdfast.testing import TestEngine, rest, skipper
+from tests.eventually import eventually
 from tests.testing import flows
 
 
@@ -192,3 +194,49 @@ async def test_jumping_can_be_turned_off_and_on(engine: TestEngine) -> None:
 
     assert not was_done
     assert result == await waiting
+
+
+def list_waits(caplog: pytest.LogCaptureFixture) -> list[str]:
+    return [one.getMessage() for one in caplog.records if getattr(one, "event", None) == LogEvent.RESULT_WAITS_FOR_TEST]
+
+
+async def test_a_wait_that_nothing_can_end_is_told_of_and_goes_on(
+    caplog: pytest.LogCaptureFixture, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    @workflow
+    async def forever(ctx: Context) -> str:
+        return await ctx.wait_for_signal("go", str)
+
+    monkeypatch.setattr(skipper, "PATIENCE", 0.05)
+    monkeypatch.setattr(skipper, "RARER", 10_000)
+    async with TestEngine(workflows=[forever]) as engine:
+        handle = await engine.start(forever, workflow_id="w")
+        waiting = asyncio.create_task(handle.result())
+        await eventually(lambda: list_waits(caplog))
+
+        await handle.signal("go", "gone")
+
+        assert await waiting == "gone"
+    (told,) = list_waits(caplog)
+    assert "execution 'w' of workflow 'forever' is awaited, but nothing can happen" in told
+    assert "it is suspended, and waits for signal go" in told
+
+
+async def test_a_wait_for_time_or_an_activity_is_not_told_of(
+    caplog: pytest.LogCaptureFixture, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    @activity
+    async def rest_a_while() -> None:
+        await asyncio.sleep(0.3)
+
+    @workflow
+    async def sleepy(ctx: Context) -> str:
+        await ctx.sleep(timedelta(days=3))
+        await ctx.run(rest_a_while)
+        return "done"
+
+    monkeypatch.setattr(skipper, "PATIENCE", 0.05)
+    async with TestEngine(workflows=[sleepy], activities=[rest_a_while]) as engine:
+        assert await (await engine.start(sleepy)).result() == "done"
+
+    assert list_waits(caplog) == []
