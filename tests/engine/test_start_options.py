@@ -24,10 +24,12 @@ async def test_arguments_of_a_workflow_are_given_by_name() -> None:
         assert await handle.result() == ["ann", 3, "none"]
 
 
-async def test_an_option_comes_before_an_argument_of_the_same_name() -> None:
+async def test_what_may_be_an_option_or_an_argument_is_refused_and_the_remedy_works() -> None:
     async with Engine("memory://", workflows=[describe]) as engine:
-        handle = await engine.start(describe, "ann", queue="slow")
+        with pytest.raises(InvalidArguments, match=r"bind\("):
+            await engine.start(describe, "ann", queue="slow")
 
+        handle = await engine.start(describe.bind("ann"), queue="slow")
         assert (await handle.status()).queue == "slow"
         assert await handle.result() == ["ann", 1, "none"]
 
