@@ -5,6 +5,8 @@ from __future__ import annotations
 from collections.abc import Collection, Mapping, Sequence
 from typing import TYPE_CHECKING, Any, Final
 
+import msgspec
+
 from holdfast.core import payloads
 from holdfast.core.behaviours import CHECKED_PAYLOADS, STRICT_ARGUMENTS
 from holdfast.core.failures import Failure
@@ -49,7 +51,7 @@ class Values:
                 f"Expected only positional arguments for {callee} called by name, but got {sorted(kwargs)}. "
                 "Pass them by position, or pass the decorated function."
             )
-        return self.encode({"args": args, "kwargs": kwargs}, what)
+        return msgspec.structs.replace(self.encode({"args": args, "kwargs": kwargs}, what), named=True)
 
     def encode_result(self, signature: Signature, value: Any) -> Payload:
         """The result of the code. It fits the return hint, unless the execution began before that was checked."""

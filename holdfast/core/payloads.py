@@ -32,6 +32,9 @@ class Payload(msgspec.Struct, frozen=True, omit_defaults=True, gc=False, forbid_
     data: msgspec.Raw
     encoding: str = "json"
     key: str = ""
+    named: bool = False
+    """Whether it holds arguments with their names: see `signatures.NamedArguments`. Nodes that do not know them do not know
+    this field either, and leave alone what has it."""
 
 
 class Strictness(enum.Enum):

@@ -194,7 +194,7 @@ async def _convert(
             f"Expected the codec to {verb} {count_noun(len(given), 'payload')} into as many, but it returned "
             f"{len(found)}. Correct it."
         )
-    converted = iter([read(one) for one in found])
+    converted = (_keep_mark(payload, read(one)) for payload, one in zip(given, found, strict=True))
     return [next(converted) if concerns(payload) else payload for payload in payloads]
 
 
@@ -206,6 +206,10 @@ async def _wait_for(answer: Any) -> Any:
         return await answer
     async with asyncio.timeout(LONGEST_CALL):
         return await answer
+
+
+def _keep_mark(before: Payload, after: Payload) -> Payload:
+    return msgspec.structs.replace(after, named=True) if before.named else after
 
 
 def _is_well_formed(found: object) -> bool:

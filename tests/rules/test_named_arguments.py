@@ -2,14 +2,28 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from typing import Any
 
 import msgspec
 import pytest
 
-from holdfast import Client, Context, Engine, InvalidArguments, WorkflowFailed, activity, workflow
+from holdfast import (
+    Client,
+    Context,
+    EncodedPayload,
+    Engine,
+    InvalidArguments,
+    PayloadCodec,
+    WorkflowFailed,
+    activity,
+    workflow,
+)
+from holdfast.code.values import Values
 from holdfast.core.behaviours import PRESENT, STRICT_ARGUMENTS
 from holdfast.core.events import HistoryTurn, WorkflowStarted
+from holdfast.core.payloads import Strictness
+from holdfast.engine.payload_codecs import decode_payloads, encode_payloads
 from tests.code.playing import Play, replay
 
 
@@ -141,3 +155,35 @@ def test_executions_from_before_may_pass_them_by_position(is_old: bool) -> None:
     refused = replay(positional, [HistoryTurn(turn.first, turn.at, (old, *others))])
 
     assert (refused is None) == is_old
+
+
+class _PayloadOfBefore(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
+    """A payload as nodes of the version before know it: they cannot bind named arguments."""
+
+    data: msgspec.Raw
+    encoding: str = "json"
+    key: str = ""
+
+
+class _Reversing:
+    async def encode(self, payloads: Sequence[EncodedPayload], org: str) -> Sequence[EncodedPayload]:
+        return [EncodedPayload(one.data[::-1], "reversed", "k") for one in payloads]
+
+    async def decode(self, payloads: Sequence[EncodedPayload]) -> Sequence[EncodedPayload]:
+        return [EncodedPayload(one.data[::-1]) for one in payloads]
+
+
+@pytest.mark.parametrize("codec", [None, _Reversing()])
+async def test_nodes_of_the_version_before_leave_calls_with_named_arguments_alone(codec: PayloadCodec | None) -> None:
+    """Else they would fail them for good, beside newer nodes that could run them."""
+    values = Values(10_000)
+    values.strictness = Strictness.STRICT
+    named, plain = values.encode_arguments(["tea"], {"note": "soon"}, "order"), values.encode_arguments(["tea"], {}, "order")
+    if codec is not None:
+        stored = await encode_payloads(codec, [plain, named, plain], "org")
+        assert await decode_payloads(codec, stored) == [plain, named, plain]
+        plain, named, _ = stored
+
+    assert msgspec.json.decode(msgspec.json.encode(plain), type=_PayloadOfBefore).data == plain.data
+    with pytest.raises(msgspec.ValidationError, match="Object contains unknown field `named`"):
+        msgspec.json.decode(msgspec.json.encode(named), type=_PayloadOfBefore)
