@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from datetime import timedelta
 from typing import TYPE_CHECKING, Any, TypeVar
 
@@ -15,6 +15,7 @@ from holdfast.cli.inputs import read_delay, read_input, read_inputs, read_length
 
 if TYPE_CHECKING:
     from holdfast.client.client import Client
+    from holdfast.code.bound_workflows import BoundWorkflow
     from holdfast.engine.handles import WorkflowHandle
     from holdfast.errors import HoldfastError, WorkflowError
 
@@ -89,7 +90,7 @@ def start(
     given = choose_given(options)
 
     async def work(client: Client) -> WorkflowHandle[Any]:
-        return await client.start(workflow, *inputs, org=org, **given)
+        return await client.start(_bind(workflow, inputs), org=org, **given)
 
     handle = use_client(database, work)
     told = {
@@ -104,6 +105,13 @@ def start(
         return
     click.echo(describe_start(workflow, handle), err=True)
     wait_for_end(database, told, timeout, as_json=as_json)
+
+
+def _bind(workflow: str, inputs: Sequence[Any]) -> BoundWorkflow[Any]:
+    """A workflow with all its arguments: options of the command line are options, whatever its parameters are called."""
+    from holdfast.code.bound_workflows import BoundWorkflow
+
+    return BoundWorkflow(workflow, inputs, {})
 
 
 def choose_given(options: dict[str, Any]) -> dict[str, Any]:
@@ -198,7 +206,12 @@ def signal_with_start(
 
     async def work(client: Client) -> Any:
         return await client.signal_with_start_workflow(
-            workflow_id, workflow, *inputs, signal_name=signal_name, signal_value=signal_value, org=org, **given
+            workflow_id,
+            _bind(workflow, inputs),
+            signal_name=signal_name,
+            signal_value=signal_value,
+            org=org,
+            **given,
         )
 
     done = use_client(database, work)

@@ -20,6 +20,7 @@ from collections.abc import Awaitable, Callable, Iterable
 from typing import TYPE_CHECKING, Any, Final, TypeVar
 
 from holdfast.client.definitions import NamedWorkflows
+from holdfast.code.bound_workflows import BoundWorkflow
 from holdfast.engine.clock import StoreClock
 from holdfast.engine.encoded_store import find_bare_store
 from holdfast.engine.engine import Engine
@@ -156,6 +157,8 @@ class DirectVerbs(Engine):
 
     async def _check_by_name(self, workflow: object, version: str | None, call: Callable[[], Awaitable[T]]) -> T:
         """Make a call that starts a workflow, with what nodes announce of it known if it is started by its name."""
+        if isinstance(workflow, BoundWorkflow):
+            workflow = workflow.workflow
         if not isinstance(workflow, str):
             return await call()
         self._check_open()

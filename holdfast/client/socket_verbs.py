@@ -13,7 +13,7 @@ from typing import Any, Final, ParamSpec, TypeVar, TypeVarTuple, Unpack, overloa
 import msgspec
 
 from holdfast.client.links import Link
-from holdfast.code.bound_workflows import BoundWorkflow, check_call, unbind
+from holdfast.code.bound_workflows import BoundWorkflow, check_call, list_options, unbind
 from holdfast.code.definitions import Workflow
 from holdfast.code.workflow_types import WorkflowTaking
 from holdfast.core import payloads
@@ -93,8 +93,8 @@ class SocketVerbs:
     ) -> WorkflowHandle[Any]:
         """Start a workflow that the owner has, or find the open execution that has the workflow id."""
         _refuse_connection(connection)
-        name, hint, inputs, named = _encode_start(workflow, args, options, START_OPTIONS)
-        started = await self._call("start", Started, [name], {"org": org, **named}, inputs)
+        name, hint, inputs, named = _encode_start(workflow, args, {**options, "org": org}, START_OPTIONS)
+        started = await self._call("start", Started, [name], named, inputs, is_bound=isinstance(workflow, BoundWorkflow))
         return WorkflowHandle(
             self, org, started.workflow_id, started.execution_id or None, created=started.created, hint=hint
         )
@@ -162,9 +162,10 @@ class SocketVerbs:
         """Signal the open execution that has the workflow id, or start one that has the signal, in one transaction."""
         _refuse_connection(connection)
         value = payloads.encode(signal_value, f"the value of signal '{signal_name}'", LARGEST).data
-        name, _, inputs, named = _encode_start(workflow, args, options, SIGNAL_WITH_START_OPTIONS)
-        named |= {"org": org, "signal_name": signal_name, "signal_value": value}
-        return await self._call("signal_with_start_workflow", SignalWithStartResponse, [workflow_id, name], named, inputs)
+        name, _, inputs, named = _encode_start(workflow, args, {**options, "org": org}, SIGNAL_WITH_START_OPTIONS)
+        named |= {"signal_name": signal_name, "signal_value": value}
+        is_bound, kind = isinstance(workflow, BoundWorkflow), SignalWithStartResponse
+        return await self._call("signal_with_start_workflow", kind, [workflow_id, name], named, inputs, is_bound=is_bound)
 
     async def signal_workflow(
         self,
@@ -293,7 +294,14 @@ class SocketVerbs:
     # --- inside ---
 
     async def _call(
-        self, verb: str, kind: type[T], positional: builtins.list[Any], named: Mapping[str, Any], inputs: Any = None
+        self,
+        verb: str,
+        kind: type[T],
+        positional: builtins.list[Any],
+        named: Mapping[str, Any],
+        inputs: Any = None,
+        *,
+        is_bound: bool = False,
     ) -> T:
         times = {name: value for name, value in named.items() if isinstance(value, datetime)}
         seconds = {name: value.total_seconds() for name, value in named.items() if isinstance(value, timedelta)}
@@ -301,7 +309,7 @@ class SocketVerbs:
         others = {*times, *seconds, *(["retry"] if isinstance(retry, RetryPolicy) else [])}
         plain = {name: value for name, value in named.items() if name not in others}
         try:
-            call = Call(verb, positional, inputs, plain, times, seconds, retry if "retry" in others else None)
+            call = Call(verb, positional, inputs, plain, times, seconds, retry if "retry" in others else None, is_bound)
             answer = await self._link.call(call)
         except (TypeError, UnicodeEncodeError) as error:  # an argument of a kind, or with text, that JSON does not have
             raise InvalidArguments(f"Expected arguments of '{verb}' that JSON can hold, but {error}.") from None
@@ -320,9 +328,9 @@ def _encode_start(
     names: frozenset[str],
 ) -> tuple[str, Any, msgspec.Raw, dict[str, Any]]:
     """A start's workflow by name, the type of its result, its arguments as a JSON array, and all that is named."""
-    options, named = separate_options(keywords, names)
+    options, named = separate_options(keywords, names | {"org"})
     call = unbind(workflow, args, named)
-    check_call(call, () if call.workflow is not workflow else options)
+    check_call(call, list_options(call, workflow, options.keys() - {"org"}, options["org"]))
     workflow, given, kwargs = call
     if "workflow_input" in options:
         given = take_input(given, kwargs, options.pop("workflow_input"))

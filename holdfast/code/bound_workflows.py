@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Collection, Mapping, Sequence
 from typing import TYPE_CHECKING, Any, Generic, NamedTuple, TypeVar
 
+from holdfast.core.ids import DEFAULT_ORG
 from holdfast.errors import InvalidArguments
 
 if TYPE_CHECKING:
@@ -17,19 +18,21 @@ class BoundWorkflow(Generic[R_co]):
     """A workflow with its arguments, made by `order.bind(1, customer="ann")`. Everything that starts a workflow takes it.
 
     It stands for the workflow and all its arguments, so that options beside it are options only, whatever the parameters of
-    the workflow are called, and type checkers see both.
+    the workflow are called, and type checkers see both. Holdfast itself makes it of a name too, where options cannot
+    be meant as arguments: on the command line, and for callers that have bound them.
     """
 
     __slots__ = ("args", "kwargs", "workflow")
 
-    def __init__(self, workflow: Workflow[..., R_co], args: Sequence[Any], kwargs: Mapping[str, Any]) -> None:
+    def __init__(self, workflow: Workflow[..., R_co] | str, args: Sequence[Any], kwargs: Mapping[str, Any]) -> None:
         self.workflow = workflow
         self.args = tuple(args)
         self.kwargs = dict(kwargs)
 
     def __repr__(self) -> str:
         named = [f"{name}={value!r}" for name, value in self.kwargs.items()]
-        return f"<workflow {self.workflow.name}({', '.join([*map(repr, self.args), *named])})>"
+        name = self.workflow if isinstance(self.workflow, str) else self.workflow.name
+        return f"<workflow {name}({', '.join([*map(repr, self.args), *named])})>"
 
 
 class Call(NamedTuple):
@@ -50,6 +53,13 @@ def unbind(workflow: Any, args: Sequence[Any], kwargs: Mapping[str, Any]) -> Cal
             f"Expected no arguments beside those of {workflow!r}, but got {extra}. Pass all of them to bind(…)."
         )
     return Call(workflow.workflow, workflow.args, workflow.kwargs)
+
+
+def list_options(call: Call, workflow: Any, options: Collection[str], org: str) -> Collection[str]:
+    """The names of the options of a call that may be meant as arguments: none beside a bound workflow."""
+    if call.workflow is not workflow:
+        return ()
+    return options if org == DEFAULT_ORG else [*options, "org"]
 
 
 def check_call(call: Call, options: Collection[str]) -> None:

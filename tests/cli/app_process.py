@@ -30,6 +30,11 @@ async def echo(ctx: Context, first: Any = None, second: Any = None) -> list[Any]
 
 
 @workflow
+async def options_as_names(ctx: Context, delay: int = 5, org: str = "", *, request_id: str = "none") -> list[Any]:
+    return [delay, org, request_id]
+
+
+@workflow
 async def failing(ctx: Context) -> None:
     raise ValueError("out of stock")
 
@@ -76,7 +81,18 @@ async def stuck(ctx: Context) -> None:
     await asyncio.Event().wait()
 
 
-WORKFLOWS: list[Workflow[..., Any]] = [echo, failing, approval, order, paying, rendering, hops, steps, stuck]
+WORKFLOWS: list[Workflow[..., Any]] = [
+    echo,
+    options_as_names,
+    failing,
+    approval,
+    order,
+    paying,
+    rendering,
+    hops,
+    steps,
+    stuck,
+]
 
 
 async def main(url: str) -> None:

@@ -267,3 +267,15 @@ def test_an_unknown_workflow_is_told_to_who_types_the_command(invoke: Invoke, sq
     )
     assert "version '7' of workflow 'echo', but it has not (it has: one without a name)" in other_version.stderr
     assert "Engine(" not in started.stderr + other_version.stderr
+
+
+def test_options_are_options_whatever_the_parameters_of_a_workflow_are_called(invoke: Invoke, app: App) -> None:
+    """Commands cannot mean arguments by them, and give each call a request id."""
+    options = ["--id", "n-1", "--delay", "0s", "--org", "acme", "--wait"]
+
+    assert invoke("start", app.database, "options_as_names", "7", *options).stdout == '[7,"","none"]\n'
+    assert invoke("start", app.database, "options_as_names", "--request-id", "r").exit_code == 0
+    sent = ask(invoke, "signal-with-start", app.database, "n-2", "options_as_names", "--signal", "go")
+    assert sent["created"]
+    refused = invoke("start", app.database, "options_as_names", '"x"')
+    assert "Expected parameter 'delay' of workflow 'options_as_names'" in refused.output

@@ -111,6 +111,8 @@ async def test_client_refuses_what_the_engine_refuses(tmp_path: Any) -> None:
         for started in (remind, "remind"):
             with pytest.raises(InvalidArguments, match=EITHER.format("delay")):
                 await client.start(started, delay=5)
+            with pytest.raises(InvalidArguments, match=EITHER.format("org")):
+                await client.start(started, org="acme")
         orders: list[Any] = [order, "order"]
         for named in orders:
             with pytest.raises(InvalidArguments, match="'item' is missing"):

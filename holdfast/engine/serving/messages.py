@@ -57,6 +57,8 @@ class Call(msgspec.Struct, frozen=True, omit_defaults=True):
     """Named arguments that are lengths of time."""
     retry: RetryPolicy | None = None
     """The named argument `retry`, if there is one."""
+    is_bound: bool = False
+    """Whether the last by position is a workflow that `payloads` are all arguments of: what is named are options."""
 
 
 class Started(msgspec.Struct, frozen=True):

@@ -29,6 +29,7 @@ from typing import TYPE_CHECKING, Any, Final
 
 import msgspec
 
+from holdfast.code.bound_workflows import BoundWorkflow
 from holdfast.core import codec
 from holdfast.core.instants import to_micros
 from holdfast.engine.handles import WorkflowHandle
@@ -315,7 +316,10 @@ class _Connection:
                 f"Expected a verb, but '{call.verb}' is none. Use the same version of Holdfast on both sides."
             )
         payloads: Any = call.payloads
-        positional = [*call.positional, *(payloads or ())]
+        if call.is_bound and call.positional:
+            positional = [*call.positional[:-1], BoundWorkflow(call.positional[-1], payloads or (), {})]
+        else:
+            positional = [*call.positional, *(payloads or ())]
         lengths = {name: _read_length(name, value) for name, value in call.seconds.items()}
         named = {**call.named, **call.times, **lengths}
         if call.retry is not None:

@@ -9,10 +9,10 @@ from typing import TYPE_CHECKING, Any, TypeAlias, TypeVar
 
 import msgspec
 
-from holdfast.code.bound_workflows import BoundWorkflow, check_call, check_options, unbind
+from holdfast.code.bound_workflows import BoundWorkflow, check_call, check_options, list_options, unbind
 from holdfast.core import payloads
 from holdfast.core.envelopes import AnyEnvelope, Cancel, RequestKey, Signal, Start, Terminate
-from holdfast.core.ids import DEFAULT_ORG, DEFAULT_QUEUE, check_identifier, make_execution_id
+from holdfast.core.ids import DEFAULT_QUEUE, check_identifier, make_execution_id
 from holdfast.core.instants import SECOND, Duration, Instant, to_micros
 from holdfast.core.options import OnClosed, OnOpen, naming_options, separate_options
 from holdfast.core.signals import missing_error
@@ -129,7 +129,7 @@ class Delivery:
         version, queue = options.get("version"), options.get("queue")
         call = unbind(workflow, args, kwargs)
         definition = self._catalog.find(call.workflow, version, org)
-        given = () if call.workflow is not workflow else [*options, *(() if org == DEFAULT_ORG else ("org",))]
+        given = list_options(call, workflow, options, org)
         if isinstance(call.workflow, str):  # by position also what can be named only: so they come from other processes
             check_options(f"workflow '{call.workflow}'", [*definition.parameters][len(call.args) :], given)
         else:
