@@ -39,7 +39,7 @@ _activity_log: Final = logging.getLogger("holdfast.activities")
 PAUSE: Final[Micros] = 60 * SECOND
 """How long after a reason to look a node looks, and how long something waits at least before it is told."""
 TOLD_FOR: Final[Micros] = 60 * 60 * SECOND
-"""How long no other node tells of the same."""
+"""How long no node tells of the same. Who looks later, because something happened, tells again."""
 LOCK: Final = "unserved"
 """The lock of who looks; followed by a colon, the kind and the route, of who has told."""
 MOST_COUNTED: Final = 10_000
@@ -89,8 +89,8 @@ class UnservedWatch:
         self._is_looking = False
         self._found: dict[str, Instant] = {}
         """Unserved work, by the names of its locks, and since when this node knows of it."""
-        self._told: set[str] = set()
-        """What of it was told, by this node or another."""
+        self._told: dict[str, Instant] = {}
+        """What of it was told, by this node or another, and when this node knew that."""
 
     def note(self) -> None:
         """Note that there may be work now which no node takes: a heartbeat that comes late enough looks for it."""
@@ -147,16 +147,17 @@ class UnservedWatch:
         """Tell what is to be told; whether that is all there is."""
         store, now = self._store, self._clock.now()
         found = {one.lock: one for one in await self._find(now)}
-        for name in self._told.difference(found):
-            self._told.discard(name)
+        for name in self._told.keys() - found.keys():
+            del self._told[name]
             await self._release(name)
+        self._told = {name: at for name, at in self._told.items() if now - at < TOLD_FOR}
         self._found = {name: self._found.get(name, now) for name in found}
         for name, since in self._found.items():
             if name not in self._told and (store.exclusive or now - since >= self._pause):
                 if store.exclusive or await store.take_lock(name, self._node, now, now + TOLD_FOR):
                     log_unserved(found[name], self._node)
-                self._told.add(name)
-        return self._told.issuperset(found)
+                self._told[name] = now
+        return self._told.keys() >= found.keys()
 
     async def _release(self, name: str) -> None:
         if not self._store.exclusive:

@@ -137,3 +137,24 @@ async def test_O7_owner_of_a_database_that_does_not_serve_a_queue_says_so_at_onc
     await engine.start(wall_on_gpu, workflow_id="v")
     await engine.clock.advance(hours=1)
     assert len(find(caplog, LogEvent.ACTIVITY_NOT_OFFERED)) == 1
+
+    await engine.start(wall_on_gpu, workflow_id="u")
+    await engine.settle()
+    assert len(find(caplog, LogEvent.ACTIVITY_NOT_OFFERED)) == 2, "new work came an hour later"
+
+
+@pytest.mark.usefixtures("soon")
+async def test_O7_work_that_comes_after_the_time_for_which_nobody_tells_again_is_logged_again(
+    cluster: Cluster, caplog: pytest.LogCaptureFixture, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(unserved, "TOLD_FOR", SECOND // 2)
+    one = await cluster.open("one", wall)
+    await one.start(wall, workflow_id="w")
+    await eventually(lambda: find(caplog, LogEvent.ACTIVITY_NOT_OFFERED))
+    await watch_for_a_while(one)
+
+    async def is_told_again() -> bool:
+        await one.start(wall)
+        return len(find(caplog, LogEvent.ACTIVITY_NOT_OFFERED)) > 1
+
+    await eventually(is_told_again)
