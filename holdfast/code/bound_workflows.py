@@ -74,15 +74,18 @@ def check_call(call: Call, options: Collection[str]) -> None:
         check_options(signature.what, signature.names[len(call.args) :], options)
 
 
-def check_options(what: str, parameters: Sequence[str], options: Collection[str]) -> None:
+def check_options(what: str, parameters: Sequence[str], options: Collection[str], *, can_bind: bool = True) -> None:
     """Raises InvalidArguments for an option that may be meant as the argument of a parameter, which is not given so far.
 
-    Calls with a bound workflow have no such parameters: it has all its arguments.
+    Calls with a bound workflow have no such parameters: it has all its arguments. A name alone cannot be bound.
     """
     for name in parameters:
         if name in options and name != "workflow_input":  # an argument either way
+            binding = (
+                f"Bind the arguments: with bind({name}=…) it is the argument, and beside bind(…) the option. An argument "
+                "can also be given by position."
+            )
+            remedy = binding if can_bind else "Give the argument by position: then the keyword is the option."
             raise InvalidArguments(
-                f"Expected {name}=… to be an argument of {what} or an option of the call, but it may be either. Bind the "
-                f"arguments: with bind({name}=…) it is the argument, and beside bind(…) the option. An argument can also be "
-                "given by position."
+                f"Expected {name}=… to be an argument of {what} or an option of the call, but it may be either. {remedy}"
             )

@@ -29,6 +29,9 @@ async def test_what_may_be_an_option_or_an_argument_is_refused_and_the_remedy_wo
         with pytest.raises(InvalidArguments, match=r"bind\("):
             await engine.start(describe, "ann", queue="slow")
 
+        with pytest.raises(InvalidArguments, match=r"Give the argument by position"):
+            await engine.start("describe", "ann", queue="slow")
+
         handle = await engine.start(describe.bind("ann"), queue="slow")
         assert (await handle.status()).queue == "slow"
         assert await handle.result() == ["ann", 1, "none"]

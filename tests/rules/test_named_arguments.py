@@ -57,7 +57,7 @@ async def goes_on(ctx: Context) -> list[Any]:
     ctx.continue_as("tea", workflow="order", note="soon")
 
 
-EITHER = "^Expected {}=… to be an argument of workflow 'remind' or an option of the call, but it may be either. Bind the"
+EITHER = r"^Expected {}=… to be an argument of workflow 'remind' or an option of the call, but it may be either\."
 BY_NAME = r"but 'note' is given by position, and can be given by name only. Write note=…\.$"
 WORKFLOWS: list[Any] = [order, remind, parent, shop, goes_on]
 

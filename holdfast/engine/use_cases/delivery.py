@@ -131,7 +131,8 @@ class Delivery:
         definition = self._catalog.find(call.workflow, version, org)
         given = list_options(call, workflow, options, org)
         if isinstance(call.workflow, str):  # by position also what can be named only: so they come from other processes
-            check_options(f"workflow '{call.workflow}'", [*definition.parameters][len(call.args) :], given)
+            left = [*definition.parameters][len(call.args) :]
+            check_options(f"workflow '{call.workflow}'", left, given, can_bind=False)
         else:
             check_call(call, given)
         args, kwargs = call.args, call.kwargs
