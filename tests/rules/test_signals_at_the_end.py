@@ -252,13 +252,14 @@ async def test_S7_signals_of_two_nodes_that_meet_the_end_are_given_or_refused(no
 
 
 async def test_S7_an_end_by_timer_is_taken_again_with_the_signal_before_it(nodes: Nodes) -> None:
-    one, two = await nodes.open("one", ALL), await nodes.open("two", ALL)
+    one = await nodes.open("one", ALL)
     handle = await one.start(timed, workflow_id="w")
-    nodes.faults["two"] = hear_nothing
     await nodes.clock.advance(seconds=59)
+    nodes.faults["two"] = hear_nothing
     nodes.pause("one")
     moving = asyncio.ensure_future(nodes.clock.advance(seconds=2))
     await nodes.paused("one")
+    two = await nodes.open("two", ALL)  # only now: each of two nodes might be first to see that the timer is due
 
     await two.signal_workflow("w", "x", 7)
     nodes.resume("one")
