@@ -269,7 +269,7 @@ class Engine(EngineVerbs):
 
     async def _close(self) -> None:
         if self._server is not None:
-            self._server.stop()
+            await self._server.stop()
         try:
             await self._runtime.close()
         finally:

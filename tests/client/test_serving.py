@@ -10,7 +10,7 @@ import subprocess
 import sys
 import tempfile
 import time
-from contextlib import ExitStack
+from contextlib import ExitStack, suppress
 from pathlib import Path
 from typing import Any
 
@@ -22,7 +22,7 @@ from holdfast.client.links import connect
 from holdfast.engine.serving.frames import PROTOCOL, FrameKind, make_frame, read_frame
 from holdfast.engine.serving.messages import Call, Hello, decode_error
 from holdfast.engine.serving.places import open_place
-from holdfast.engine.serving.server import ClientServer, list_verbs
+from holdfast.engine.serving.server import GREETING_TIME, ClientServer, list_verbs
 from holdfast.errors import ConnectionRefused, InvalidArguments, PayloadTooLarge
 from holdfast.store.endpoints import Endpoint
 from holdfast.store.sqlite.ownership import read_owner
@@ -220,3 +220,19 @@ async def test_U2_an_owner_that_has_no_room_for_a_connection_is_tried_again() ->
                 await connect(place.endpoint)
     finally:
         place.close()
+
+
+@pytest.mark.parametrize("steps", range(8))
+async def test_U3_a_client_that_connects_while_the_engine_ends_is_let_go_at_once(file_url: str, steps: int) -> None:
+    engine = make_engine(file_url)
+    await engine.open()
+    with socket.socket(socket.AF_UNIX) as client:
+        client.connect(find_endpoint(file_url).socket)
+        client.setblocking(False)
+        for _ in range(steps):
+            await asyncio.sleep(0)  # the loop is somewhere between hearing of the client and serving it
+
+        await engine.shutdown()
+
+        with suppress(ConnectionResetError):
+            assert await asyncio.wait_for(asyncio.get_running_loop().sock_recv(client, 1), GREETING_TIME / 2) == b""

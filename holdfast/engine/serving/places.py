@@ -77,11 +77,15 @@ class ListeningPlace:
         except OSError:
             return False
 
+    def hide(self) -> None:
+        """Remove the folder, so that nobody finds the place any more. Idempotent; never raises."""
+        remove_folder(self._folder)
+
     def close(self) -> None:
         """Listen no longer, and remove the folder. Idempotent; never raises."""
         _OWN_SOCKETS.discard(self.listener)
         self.listener.close()
-        remove_folder(self._folder)
+        self.hide()
 
 
 def open_place(*, prefers_unix: bool = HAS_UNIX_SOCKETS) -> ListeningPlace:

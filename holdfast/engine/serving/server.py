@@ -25,6 +25,7 @@ import logging
 import secrets
 from collections.abc import Awaitable, Callable, Mapping
 from datetime import timedelta
+from functools import partial
 from typing import TYPE_CHECKING, Any, Final
 
 import msgspec
@@ -70,6 +71,8 @@ LOOK_INTERVAL: Final = 2.0
 """Seconds between two looks whether the socket is still there."""
 LONGEST_LOOK_INTERVAL: Final = 60.0
 """The same, while there is no place for another."""
+STEPS_OF_AN_ACCEPT: Final = 5
+"""How often the loop comes round, at most, until a connection that it has accepted is served."""
 WAIT_VERBS: Final = frozenset({"wait_for_ending", "wait_for_result"})
 """Verbs that wait for something to happen: they end when their client goes away."""
 
@@ -103,6 +106,7 @@ class ClientServer:
         self._place: ListeningPlace | None = None
         self._server: asyncio.Server | None = None
         self._connections: set[_Connection] = set()
+        self._is_closed = False
 
     async def open(self, store: OwnedStore) -> None:
         """Begin to take calls. If there is no place for it, the log says so, and the engine goes on without clients."""
@@ -112,9 +116,8 @@ class ClientServer:
     async def _listen(self, store: OwnedStore) -> bool:
         try:
             self._place = open_place(prefers_unix=self._prefers_unix)
-            self._server = await asyncio.start_server(
-                self._serve, sock=self._place.listener, limit=LONGEST_PART, backlog=BACKLOG
-            )
+            serve = partial(self._serve, self._place.token)
+            self._server = await asyncio.start_server(serve, sock=self._place.listener, limit=LONGEST_PART, backlog=BACKLOG)
             store.announce(self._place.endpoint)
         except (OSError, NotImplementedError, HoldfastError) as error:
             log.warning(
@@ -123,7 +126,7 @@ class ClientServer:
                 error,
                 extra=tag(LogEvent.CLIENTS_NOT_SERVED),
             )
-            self._leave_place()
+            await self._leave_place()
             return False
         return True
 
@@ -135,7 +138,7 @@ class ClientServer:
             store.keep_announced()
             if self._place is not None and self._place.is_there:
                 continue
-            self._leave_place()
+            await self._leave_place()
             is_back = await self._listen(store)
             pause = self._look_interval if is_back else min(2 * pause, LONGEST_LOOK_INTERVAL)
             if is_back:
@@ -145,13 +148,17 @@ class ClientServer:
                     extra=tag(LogEvent.SOCKET_REPLACED),
                 )
 
-    def stop(self) -> None:
+    async def stop(self) -> None:
         """Take no more connections. Those that are there get answers until `close`."""
         if self._looking is not None:
             self._looking.cancel()
-        self._leave_place()
+        await self._leave_place()
 
-    def _leave_place(self) -> None:
+    async def _leave_place(self) -> None:
+        if self._place is not None:
+            self._place.hide()
+        for _ in range(STEPS_OF_AN_ACCEPT):
+            await asyncio.sleep(0)  # asyncio forgets, unclosed, a connection that it accepts while its server is closed
         if self._server is not None:
             self._server.close()
             self._server = None
@@ -167,12 +174,15 @@ class ClientServer:
 
     async def close(self) -> None:
         """End all connections, after the answers that are due."""
-        self.stop()
+        self._is_closed = True
+        await self.stop()
         for connection in list(self._connections):
             await connection.close()
 
-    async def _serve(self, reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
-        token = "" if self._place is None else self._place.token
+    async def _serve(self, token: str, reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
+        if self._is_closed:
+            writer.transport.abort()
+            return
         connection = _Connection(reader, writer, self._verbs, self._longest, self._stalled)
         self._connections.add(connection)
         try:
