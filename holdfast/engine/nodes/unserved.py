@@ -147,7 +147,7 @@ class UnservedWatch:
         """Tell what is to be told; whether that is all there is."""
         store, now = self._store, self._clock.now()
         found = {one.lock: one for one in await self._find(now)}
-        for name in self._told.keys() - found.keys():
+        for name in sorted(self._told.keys() - found.keys()):
             del self._told[name]
             await self._release(name)
         self._told = {name: at for name, at in self._told.items() if now - at < TOLD_FOR}

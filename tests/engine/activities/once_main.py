@@ -32,7 +32,7 @@ async def order(ctx: Context, folder: str) -> str:
 async def main(path: str, folder: str) -> None:
     """Start the order, or go on with it, and say how it ends."""
     async with Engine(f"sqlite:///{path}", workflows=[order], activities=[charge], shutdown_grace=0.1) as engine:
-        handle = await engine.start(order, folder, workflow_id="order-1")
+        handle = await engine.start(order, folder, workflow_id="order-1", idempotency_key="order-1")  # also if it has ended
         print(await handle.result(), flush=True)
 
 
