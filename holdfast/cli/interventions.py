@@ -17,10 +17,12 @@ if TYPE_CHECKING:
 Function = TypeVar("Function", bound=Callable[..., Any])
 
 
+request_id_option = click.option("--request-id", help="Calls with the same id are one call.")
+
+
 def ending_options(function: Function) -> Function:
     """Add what `cancel` and `terminate` take."""
-    function = click.option("--request-id", help="Calls with the same id are one call.")(function)
-    return click.option("--reason", default="", help="Why, as it is recorded and shown.")(function)
+    return click.option("--reason", default="", help="Why, as it is recorded and shown.")(request_id_option(function))
 
 
 @click.command()
@@ -70,16 +72,18 @@ def terminate(*, database: Database, target: str, reason: str, request_id: str |
 @click.command()
 @database_argument
 @click.argument("target", metavar="ID")
+@request_id_option
 @org_option
 @json_option
-def retry(*, database: Database, target: str, org: str, as_json: bool) -> None:
+def retry(*, database: Database, target: str, request_id: str | None, org: str, as_json: bool) -> None:
     """Retry a blocked execution, after its code was fixed.
 
     On PostgreSQL it may take half a minute until a node does so. ID is a workflow id or an execution id.
     """
+    given = choose_given({"request_id": request_id})
     intervene(
         database,
-        lambda client: client.retry_blocked(target, org=org),
+        lambda client: client.retry_blocked(target, org=org, **given),
         {"org": org, "id": target, "verb": "retry"},
         f"Execution '{target}' is tried again.",
         f"Expected to retry execution '{target}', but it is not blocked. Run `holdfast show` to see what it waits for.",

@@ -225,9 +225,10 @@ def test_blocked_execution_is_shown_and_retried_after_a_fix(invoke: Invoke, tmp_
         listed = invoke("list", database).output
         told = json.loads(invoke("show", database, "s", "--json").stdout)
         waited = invoke("start", database, "steps", "--id", "s", "--wait")
-        assert invoke("retry", database, "s").exit_code == 0
+        assert invoke("retry", database, "s", "--request-id", "r").exit_code == 0
     with run_app(database) as app:
         wait_until(invoke, app, "s", lambda info: info["status"] == "completed")
+        assert invoke("retry", database, "s", "--request-id", "r").exit_code == 0, "the answer of the first call"
 
     assert "blocked since" in shown
     assert "a retry, after NonDeterminismError" in listed
