@@ -17,7 +17,9 @@ from holdfast.activities.definitions import (
 )
 from holdfast.code.context import Context
 from holdfast.code.definitions import Versioning, Workflow, check_versioning
+from holdfast.code.start_triggers import check_triggers
 from holdfast.core.instants import Duration
+from holdfast.core.publications import StartTrigger
 from holdfast.core.retry import RetryPolicy
 from holdfast.core.start_checks import check_retry
 from holdfast.errors import InvalidConfiguration, InvalidDefinition
@@ -36,6 +38,7 @@ def workflow(
     version: str = "",
     versioning: str = Versioning.LATEST,
     retry: RetryPolicy | None = None,
+    starts_on: StartTrigger | Sequence[StartTrigger] | None = None,
 ) -> Callable[[Callable[Concatenate[Context, P], Awaitable[R]]], Workflow[P, R]]: ...
 def workflow(
     function: Any = None,
@@ -45,6 +48,7 @@ def workflow(
     version: str = "",
     versioning: str = Versioning.LATEST,
     retry: RetryPolicy | None = None,
+    starts_on: StartTrigger | Sequence[StartTrigger] | None = None,
 ) -> Any:
     """Make an `async def` function a workflow. Its first parameter is the Context; the others are its input.
 
@@ -54,14 +58,20 @@ def workflow(
     versions of one name: `Engine(…, workflows=[order_v1, order_v2])`.
 
     With `retry`, a run that fails is followed by another with the same input, unless its start gives a policy of its own.
+
+    With `starts_on=Message('order')` a message that nobody waits for starts it: the correlation key becomes the workflow id,
+    the value its input. With `BroadcastSignal('…')` each broadcast signal of that name does. That holds while an engine that
+    has the workflow runs. Several can be given as a list.
     """
+    triggers = check_triggers(starts_on)
     check_retry(retry)
     if not isinstance(version, str):
         raise InvalidConfiguration(f"Expected version=… of a workflow to be text, but it is {version!r}. Write version='2'.")
     policy = check_versioning(versioning, version)
 
     def decorate(function: Any) -> Workflow[..., Any]:
-        return Workflow(function, _name_of(function, "workflow") if name is None else name, version, policy, retry)
+        chosen = _name_of(function, "workflow") if name is None else name
+        return Workflow(function, chosen, version, policy, retry, triggers)
 
     return decorate if function is None else decorate(function)
 

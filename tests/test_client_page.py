@@ -14,6 +14,6 @@ FOR_HANDLES = {"find_started", "wait_for_result"}
 
 def test_the_page_lists_exactly_the_verbs() -> None:
     listed = PAGE.split("`Client` has the verbs of `Engine`")[1].split("What only an engine does")[0]
-    verbs = {name for name, one in vars(Verbs).items() if inspect.isfunction(one) and not name.startswith("_")}
+    verbs = {name for name, one in inspect.getmembers(Verbs, inspect.isfunction) if not name.startswith("_")}
 
     assert set(re.findall(r"`(\w+)`", listed)) == verbs - FOR_HANDLES

@@ -25,11 +25,61 @@ EXPECTED = {
         Ann, you said: bye
         a new conversation
     """,
+    "searching.py": """
+        large and open: claim-2 claim-0
+        policy P-7: claim-1 claim-2
+        decided: 1
+    """,
+    "events.py": """
+        kept: True, [OrderPaid(order=1, amount=10)]
+        order 1: paid 10
+        order 3: paid 30
+        waits found: 1
+        order 2: not paid on Monday
+    """,
+    "messages.py": """
+        refused: nobody waits for it
+        refused: it is kept already
+        started: True
+        tea for 10
+    """,
+    "broadcast.py": """
+        delivered: 3, started: 1
+        north sells tea for 3
+        failed: NoShelf
+        south sells tea for 3
+        nobody waits now: 0
+    """,
     "order_saga.py": """
         order-1: courier for order-1
         refunded: 4200 cents for order-2
         released: stock for order-2
         order-2: given up because of NoCourier
+    """,
+    "schedules.py": """
+        daily: Sun 04:00 Mon 04:00 Tue 04:00
+        tick: ended, 3 fired, 2 skipped
+        now: weekly at Sun 13:00
+        weekly-2030-04-01T09:00:00Z -> weekly at Mon 09:00
+        daily-2030-04-01T04:00:00Z -> daily at Mon 04:00
+        weekly-2030-03-31T13:00:00Z-manual -> weekly at Sun 13:00
+    """,
+    "updates.py": """
+        left: 70
+        once more: 70
+        Expected update 'withdraw' to be accepted, but its validator refused it: ValueError: only 70 are left
+        asked: 70
+        closed with 70 and asked again: 70
+    """,
+    "pausing.py": """
+        paused, 1 waits: the address is wrong
+        Ann gets tea and milk
+    """,
+    "approval.py": """
+        eve may not claim it
+        a form without a decision is refused
+        900: bought (fine)
+        ['created by None', 'claimed by ann', 'completed by ann']
     """,
     "approval_with_timeout.py": """
         100: approved by Ann

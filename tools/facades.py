@@ -1,8 +1,8 @@
-"""Writes the classes that follow from the protocol of the verbs: `python -m tools.facades`; with `--check` it compares.
+"""Writes the classes that follow from the protocols of the verbs: `python -m tools.facades`; with `--check` it compares.
 
-From `holdfast/engine/verbs.py` it makes `ClientVerbs` (each verb handed to whatever reaches the database) and `SyncVerbs`
-(each verb for code without an event loop), and from `WorkflowHandle` the `SyncWorkflowHandle`. So signatures and docstrings
-are written once, and type checkers see all of them.
+From the protocols in `holdfast/engine/verbs/` it makes `ClientVerbs` (each verb handed to whatever reaches the database)
+and `SyncVerbs` (each verb for code without an event loop), and from `WorkflowHandle` the `SyncWorkflowHandle`. So signatures
+and docstrings are written once, and type checkers see all of them.
 """
 
 from __future__ import annotations
@@ -14,26 +14,12 @@ from pathlib import Path
 from typing import Final
 
 ROOT: Final = Path(__file__).resolve().parent.parent
-VERBS: Final = ROOT / "holdfast/engine/verbs.py"
+VERBS: Final = ROOT / "holdfast/engine/verbs"
 HANDLES: Final = ROOT / "holdfast/engine/handles.py"
 CLIENT: Final = ROOT / "holdfast/client/client_verbs.py"
 SYNC: Final = ROOT / "holdfast/engine/sync_verbs.py"
 
 NOTE: Final = "Written by `python -m tools.facades`: change the protocol, and run it again."
-CHANGING: Final = frozenset(
-    {
-        "cancel",
-        "discard_dead_letters",
-        "requeue_dead_letters",
-        "retry_blocked",
-        "signal_with_start_workflow",
-        "signal_workflow",
-        "start",
-        "terminate",
-    }
-)
-"""Verbs that change something. All others may be asked again when an answer is lost."""
-
 STARTING: Final = frozenset({"signal_with_start_workflow", "start"})
 """Verbs whose overloads take the arguments of a workflow."""
 IGNORED: Final = "  # type: ignore[misc]  # mypy finds that no implementation fits *Ts\n"
@@ -42,9 +28,20 @@ Method = ast.FunctionDef | ast.AsyncFunctionDef
 
 
 def find_class(path: Path, name: str) -> ast.ClassDef:
-    """A class of a module, as a tree."""
-    module = ast.parse(path.read_text())
-    return next(one for one in module.body if isinstance(one, ast.ClassDef) and one.name == name)
+    """A class of a module, or of a module of a package, as a tree."""
+    return next(one for one in read_statements(path) if isinstance(one, ast.ClassDef) and one.name == name)
+
+
+def read_statements(path: Path) -> list[ast.stmt]:
+    """The statements of a module, or of all modules of a package, at the top level."""
+    modules = sorted(path.glob("*.py")) if path.is_dir() else [path]
+    return [one for module in modules for one in ast.parse(module.read_text()).body]
+
+
+def list_verbs() -> list[Method]:
+    """The verbs in the order in which `Verbs` names the protocols of its topics, each overload for itself."""
+    topics = [ast.unparse(one) for one in find_class(VERBS, "Verbs").bases]
+    return [one for topic in topics if topic != "Protocol" for one in list_methods(find_class(VERBS, topic))]
 
 
 def list_methods(cls: ast.ClassDef) -> list[Method]:
@@ -91,6 +88,13 @@ def write_method(method: Method, body: str, *, is_async: bool) -> str:
     return write_signature(method, is_async=is_async) + f"\n    {write_docstring(method)}\n    {body}"
 
 
+def is_changing(method: Method) -> bool:
+    """Whether a verb changes something. All others may be asked again when an answer is lost."""
+    return method.name in {*STARTING, "end_stale", "update_with_start"} or "request_id" in [
+        one.arg for one in method.args.kwonlyargs
+    ]
+
+
 def make_client_body(method: Method) -> str:
     """How a client does a verb: by whatever reaches the database."""
     call = f"lambda verbs: verbs.{method.name}({write_arguments(method)})"
@@ -98,15 +102,26 @@ def make_client_body(method: Method) -> str:
         return "return make_handle(self, target, org, workflow)"
     if method.name == "wait_for_result":
         return f"return await self._reach.wait({write_arguments(method)})"
-    if method.name not in CHANGING:
+    if method.name == "wait_for_change":
+        return f"return await self._reach.watch({call})"
+    if not is_changing(method):
         return f"return await self._reach.read({call})"
-    names = [one.arg for one in method.args.kwonlyargs]
-    if method.args.kwarg is not None:
-        is_safe = "is_keyed(options)"
-    else:
-        is_safe = "request_id is not None" if "request_id" in names else "False"
+    if "timeout" in [one.arg for one in method.args.kwonlyargs]:
+        return make_asking_body(method)
+    has_key = "request_id" in [one.arg for one in method.args.kwonlyargs]
+    is_safe = "request_id is not None" if has_key else "is_keyed(options)" if method.args.kwarg else "False"
     made = f"await self._reach.write({call}, is_safe={is_safe})"
     return f"return ({made}).bind(self)" if method.name == "start" else f"return {made}"
+
+
+def make_asking_body(method: Method) -> str:
+    """How a client does a verb that a turn of an execution answers: it may be asked again, with what is left of its time."""
+    has_key = "request_id" in [one.arg for one in method.args.kwonlyargs]
+    arguments = (
+        write_arguments(method).replace("timeout=timeout", "timeout=left").replace("request_id=request_id", "request_id=key")
+    )
+    call = f"lambda verbs, {'key' if has_key else '_'}, left: verbs.{method.name}({arguments})"
+    return f"return await self._reach.ask({call}, key={'request_id' if has_key else 'find_key(options)'}, timeout=timeout)"
 
 
 def make_sync_body(method: Method, owner: str) -> str:
@@ -126,15 +141,16 @@ def indent(text: str) -> str:
 
 
 def read_imports() -> str:
-    """What the protocol imports, which its signatures name; what a facade does not use is left out when it is formatted."""
-    module = ast.parse(VERBS.read_text())
-    imports = [one for one in module.body if isinstance(one, ast.Import | ast.ImportFrom)]
-    return "\n".join(ast.unparse(one) for one in imports if ast.unparse(one) != "from __future__ import annotations")
+    """What the protocols import for their signatures; what a facade does not use is left out when it is formatted."""
+    imports = [ast.unparse(one) for one in read_statements(VERBS) if isinstance(one, ast.Import | ast.ImportFrom)]
+    return "\n".join(
+        sorted({one for one in imports if not one.startswith(("from __future__", "from holdfast.engine.verbs"))})
+    )
 
 
 def read_type_variables() -> str:
-    """The type variables of the protocol, which its signatures name."""
-    return "\n".join(ast.unparse(one) for one in ast.parse(VERBS.read_text()).body if isinstance(one, ast.Assign))
+    """The type variables of the protocols, which their signatures name."""
+    return "\n".join(sorted({ast.unparse(one) for one in read_statements(VERBS) if isinstance(one, ast.Assign)}))
 
 
 IMPORTS: Final = read_imports()
@@ -146,7 +162,7 @@ from __future__ import annotations
 
 {IMPORTS}
 
-from holdfast.client.reaches import Reach, is_keyed
+from holdfast.client.reaches import Reach, find_key, is_keyed
 from holdfast.engine.handles import make_handle
 
 {TYPE_VARIABLES}
@@ -231,7 +247,7 @@ class SyncVerbs:
 
 def make_client() -> str:
     """The text of the module with the verbs of clients."""
-    methods = list_methods(find_class(VERBS, "Verbs"))
+    methods = list_verbs()
     written = [write_method(one, make_client_body(one), is_async=isinstance(one, ast.AsyncFunctionDef)) for one in methods]
     return CLIENT_HEAD + "\n\n".join(indent(one) for one in written) + "\n"
 
@@ -239,7 +255,7 @@ def make_client() -> str:
 def make_sync() -> str:
     """The text of the module with the verbs for code without an event loop."""
     handles = [one for one in list_methods(find_class(HANDLES, "WorkflowHandle")) if isinstance(one, ast.AsyncFunctionDef)]
-    methods = list_methods(find_class(VERBS, "Verbs"))
+    methods = list_verbs()
     of_handle = [indent(write_method(one, make_sync_body(one, "_handle"), is_async=False)) for one in handles]
     of_verbs = [indent(write_method(one, make_sync_body(one, "_verbs"), is_async=False)) for one in methods]
     verbs = "\n\n".join(of_verbs).replace("-> WorkflowHandle[", "-> SyncWorkflowHandle[")

@@ -22,12 +22,22 @@ MAX_METHODS: Final = 25
 MAX_PARAMETERS: Final = 6
 FEWEST_WORDS: Final = 6
 
+LONG_FILES: Final[Mapping[str, str]] = {
+    "holdfast/client/client_verbs.py": "written by tools.facades from the protocols of the verbs",
+    "holdfast/engine/sync_verbs.py": "written by tools.facades from the protocols of the verbs",
+}
+"""Files that may have any number of lines, and why."""
+
 MANY_METHODS: Final[Mapping[str, str]] = {
     "holdfast/code/context.py:Context": "a facade: everything that a workflow can ask for",
     "holdfast/code/loop.py:WorkflowLoop": "asyncio.AbstractEventLoop says which methods a loop has",
     "holdfast/engine/engine.py:Engine": "a facade: what becomes of an engine, and what it alone can do",
     "holdfast/engine/encoded_store.py:EncodedStore": "a store around a store has the methods of the contract",
     "holdfast/engine/engine_verbs.py:EngineVerbs": "a facade: every verb of the API in process",
+    "holdfast/client/client_verbs.py:ClientVerbs": "a facade: every verb of the API by whatever reaches the database",
+    "holdfast/engine/sync_verbs.py:SyncVerbs": "a facade: every verb of the API for threads",
+    "holdfast/client/socket_verbs.py:SocketVerbs": "a facade: every verb of the API by the owner of a file",
+    "holdfast/engine/runtime.py:Runtime": "the one place where parts are wired, and that says what follows from what",
     "holdfast/store/contract.py:Store": "the contract that stores keep",
     "holdfast/store/memory/store.py:MemoryStore": "a store has the methods of the contract",
     "holdfast/store/memory/transaction.py:MemoryTransaction": "a store's transaction has the methods of the contract",
@@ -64,7 +74,7 @@ def check_tree(root: Path, folders: Iterable[str] = FOLDERS) -> list[Violation]:
 
 def check_file(text: str, path: str) -> list[Violation]:
     """The violations in one file, given its text and its path from the root."""
-    found = [Violation(path, line, message) for line, message in _check_length(text)]
+    found = [] if path in LONG_FILES else [Violation(path, line, message) for line, message in _check_length(text)]
     if path.endswith(".py"):
         found += [Violation(path, line, message) for line, message in _check_module(ast.parse(text), path)]
     return sorted(found)

@@ -19,15 +19,21 @@ from holdfast.cli.dmn import dmn
 from holdfast.cli.executions import show
 from holdfast.cli.exports import export_executions, import_executions
 from holdfast.cli.feel import feel
+from holdfast.cli.handler_calls import ask_query, send_update
 from holdfast.cli.histories import history, replay
 from holdfast.cli.interventions import cancel, retry, terminate
 from holdfast.cli.nodes import nodes
+from holdfast.cli.pauses import pause, pauses, resume
+from holdfast.cli.publications import broadcast, events, send_event, send_message
 from holdfast.cli.purges import purge
+from holdfast.cli.schedules import schedules
 from holdfast.cli.searches import count_executions, list_executions
 from holdfast.cli.signals import send_signal
 from holdfast.cli.simulations import simulate
+from holdfast.cli.stale import stale
 from holdfast.cli.starts import signal_with_start, start
 from holdfast.cli.tails import tail
+from holdfast.cli.tasks import task, tasks
 from holdfast.cli.transfers import transfer_database
 from holdfast.errors import HoldfastError
 
@@ -36,9 +42,22 @@ COMMANDS: Final[Sequence[click.Command]] = (
     start,
     send_signal,
     signal_with_start,
+    ask_query,
+    send_update,
+    send_message,
+    send_event,
+    broadcast,
+    events,
     cancel,
     terminate,
     retry,
+    pause,
+    resume,
+    pauses,
+    stale,
+    schedules,
+    tasks,
+    task,
     list_executions,
     count_executions,
     show,

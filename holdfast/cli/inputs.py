@@ -47,6 +47,11 @@ def _read_json(text: str, where: str, what: str) -> Any:
         raise refuse(f"Expected JSON in {where}, but it is nested too deeply. Make it flatter.", what) from error
     except ValueError as error:
         shown = text if len(text) <= 60 else f"{text[:57]}..."
+        if text.startswith("--"):
+            raise refuse(
+                f"Expected JSON in {where}, but found {shown!r}, which is no option of the command either. See its --help.",
+                what,
+            ) from error
         raise refuse(
             f"Expected JSON in {where}, but {shown!r} is none: {error}. Put texts into quotes, '\"like this\"', or say "
             "--text; a file is @name, standard input is -.",

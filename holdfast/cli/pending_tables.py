@@ -49,6 +49,27 @@ def show_pending(pending: PendingWork, *, may_ask_code: bool = True) -> None:
             ("#", "signal", "workflow id"),
             [(one.number, one.name, one.workflow_id) for one in pending.external_signals],
         )
+    if pending.subscriptions:
+        _show(
+            "what others publish",
+            ("#", "kind", "name", "key or fields", "place"),
+            [
+                (
+                    one.number,
+                    one.kind.value,
+                    one.name,
+                    one.key or ", ".join(f"{name}={value!r}" for name, value in one.where.items()),
+                    one.place or "",
+                )
+                for one in pending.subscriptions
+            ],
+        )
+    if pending.publications:
+        _show(
+            "answers to what it published",
+            ("#", "kind", "name"),
+            [(one.number, one.kind.value, one.name) for one in pending.publications],
+        )
     if pending.local_waits:
         waits = [(one.what, one.place or "", one.task) for one in pending.local_waits]
         _show("what its own code has to bring", ("what", "place", "task"), waits)

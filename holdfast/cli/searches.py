@@ -49,6 +49,9 @@ def search_options(function: Function) -> Function:
         click.option("--created-before", help="Created earlier.", **when),
         click.option("--closed-after", help="Closed at this time or later.", **when),
         click.option("--closed-before", help="Closed earlier.", **when),
+        click.option(
+            "--where", metavar="FILTER", help="What else must hold: \"state.amount > 100 AND NOT status = 'failed'\"."
+        ),
         org_option,
     ]
     for option in reversed(options):
@@ -60,6 +63,7 @@ def search_options(function: Function) -> Function:
 @database_argument
 @search_options
 @click.option("--limit", type=click.IntRange(1, 10_000), default=50, show_default=True, help="How many at most.")
+@click.option("--order-by", metavar="FIELD", help="created, closed, state.KEY, metadata.KEY, reference; then asc or desc.")
 @click.option("--cursor", help="The next page: what the page before gave as its cursor.")
 @click.option("--before", metavar="EXECUTION_ID", help="Only older ones: the last of the page before.")
 @click.option(
@@ -69,7 +73,8 @@ def search_options(function: Function) -> Function:
 def list_executions(*, database: Database, everything: bool, as_json: bool, **options: Any) -> None:
     """List the executions of an org, newest first.
 
-    All conditions have to hold. Times are in UTC unless they say otherwise, or tell how long ago.
+    --order-by names another order. All conditions have to hold. Times are in UTC unless they say otherwise, or
+    tell how long ago.
     """
     given = {name: value for name, value in options.items() if value not in (None, {}, ())}
     if not everything:

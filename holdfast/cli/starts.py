@@ -25,6 +25,21 @@ TAKES_NEGATIVE_NUMBERS = {"ignore_unknown_options": True}
 """The settings of commands that take values: -5 is a value, and a misspelt option is no JSON."""
 
 
+def reference_options() -> list[Callable[[Function], Function]]:
+    """The options that say what an execution is about."""
+    return [
+        click.option("--business-reference", metavar="KEY", help="What it is about, by which lists find it."),
+        click.option(
+            "--reference-part",
+            "reference_parts",
+            multiple=True,
+            callback=read_pairs,
+            metavar="NAME=VALUE",
+            help="A part of the business reference; may be repeated.",
+        ),
+    ]
+
+
 def run_options(function: Function) -> Function:
     """Add the options of an execution that is to be created."""
     for option in reversed(
@@ -34,6 +49,7 @@ def run_options(function: Function) -> Function:
             click.option(
                 "--header", "headers", multiple=True, callback=read_pairs, metavar="NAME=VALUE", help="May be repeated."
             ),
+            *reference_options(),
             click.option("--delay", callback=read_delay, metavar="WHEN", help="Begin after 90s, 2h, or at a time."),
             click.option("--execution-timeout", callback=read_length, metavar="LENGTH", help="For all its runs: 30m, 2d."),
             click.option("--run-timeout", callback=read_length, metavar="LENGTH", help="For each single run."),
@@ -87,7 +103,7 @@ def start(
     if timeout is not None and not wait:
         raise click.UsageError("Expected --timeout with --wait, but --wait is not given. Add it, or leave both out.")
     inputs = read_inputs(args, as_text=as_text)
-    given = choose_given(options)
+    given = choose_given(read_reference(options))
 
     async def work(client: Client) -> WorkflowHandle[Any]:
         return await client.start(_bind(workflow, inputs), org=org, **given)
@@ -112,6 +128,17 @@ def _bind(workflow: str, inputs: Sequence[Any]) -> BoundWorkflow[Any]:
     from holdfast.code.bound_workflows import BoundWorkflow
 
     return BoundWorkflow(workflow, inputs, {})
+
+
+def read_reference(options: dict[str, Any]) -> dict[str, Any]:
+    """The options with the business reference as the value that it is. Raises UsageError if it has parts, but no key."""
+    from holdfast.core.references import BusinessReference
+
+    key, parts = options["business_reference"], options["reference_parts"]
+    if parts and key is None:
+        raise click.UsageError("Expected --business-reference with --reference-part, but it is not given. Add it.")
+    others = {name: value for name, value in options.items() if name not in ("business_reference", "reference_parts")}
+    return others | {"business_reference": None if key is None else BusinessReference(key, parts)}
 
 
 def choose_given(options: dict[str, Any]) -> dict[str, Any]:
@@ -202,7 +229,7 @@ def signal_with_start(
         raise click.UsageError("Expected at most one value from standard input, but there are more. Use files: @name.")
     inputs = read_inputs(args, as_text=as_text)
     signal_value = None if value == "null" else read_input(value, "--value", as_text=as_text)
-    given = choose_given(options)
+    given = choose_given(read_reference(options))
 
     async def work(client: Client) -> Any:
         return await client.signal_with_start_workflow(

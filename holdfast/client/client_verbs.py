@@ -3,22 +3,30 @@
 from __future__ import annotations
 
 import builtins
-from collections.abc import Collection, Mapping
+from collections.abc import Collection, Mapping, Sequence
+from datetime import datetime
 from typing import Any, ParamSpec, TypeVar, TypeVarTuple, Unpack, overload
 
-from holdfast.client.reaches import Reach, is_keyed
+from holdfast.client.reaches import Reach, find_key, is_keyed
 from holdfast.code.bound_workflows import BoundWorkflow
 from holdfast.code.definitions import Workflow
 from holdfast.code.workflow_types import WorkflowTaking
 from holdfast.core.ids import DEFAULT_ORG
 from holdfast.core.instants import Duration
 from holdfast.core.options import OnBlocked
+from holdfast.core.publications import Broadcast, EventOutcome, MessageOutcome
+from holdfast.core.times.calendars import Calendar
 from holdfast.engine.handles import SignalResponse, SignalWithStartResponse, WorkflowHandle, make_handle
 from holdfast.engine.nodes.roster import NodeInfo
+from holdfast.engine.stale_views import StaleList
+from holdfast.engine.task_views import TASK_TIMEOUT, TaskEvent, TaskInfo, TaskList
 from holdfast.engine.use_cases.backlogs import QueueBacklog
+from holdfast.engine.use_cases.human_tasks import TaskConditions
+from holdfast.engine.use_cases.publications import PendingEvent
+from holdfast.engine.use_cases.schedule_views import ScheduleInfo, ScheduleOptions, ScheduleRun
 from holdfast.engine.use_cases.searching import ExecutionCounts, ExecutionList, PageOptions, SearchConditions
 from holdfast.engine.use_cases.start_options import SignalWithStartOptions, StartOptions
-from holdfast.engine.views import DeadLetter, ExecutionInfo, History
+from holdfast.engine.views import DeadLetter, ExecutionInfo, History, Pause
 
 P = ParamSpec("P")
 R = TypeVar("R")
@@ -258,9 +266,484 @@ class ClientVerbs:
         """
         return await self._reach.wait(target, hint, org=org, timeout=timeout, on_blocked=on_blocked)
 
+    async def wait_for_change(
+        self, target: str, seen: int | None = None, *, org: str = DEFAULT_ORG, timeout: Duration | None = None
+    ) -> ExecutionInfo:
+        """The status of an execution as soon as its `state_version` is another than `seen`; `handle.wait_for` calls this.
+
+        It may return sooner, with the version that was seen. Raises ExecutionNotFound, or AnswerTimedOut after `timeout`.
+        """
+        return await self._reach.watch(lambda verbs: verbs.wait_for_change(target, seen, org=org, timeout=timeout))
+
     async def history(self, target: str, *, org: str = DEFAULT_ORG) -> History:
         """The whole history of an execution. Raises ExecutionNotFound."""
         return await self._reach.read(lambda verbs: verbs.history(target, org=org))
+
+    async def pause(
+        self, target: str, reason: str = "", by: str = "", *, org: str = DEFAULT_ORG, request_id: str | None = None
+    ) -> bool:
+        """Let an execution take no turns until it is resumed; what arrives meanwhile waits, in order.
+
+        Returns False if it is closed, blocked, or paused already. Raises ExecutionNotFound.
+        """
+        return await self._reach.write(
+            lambda verbs: verbs.pause(target, reason, by, org=org, request_id=request_id), is_safe=request_id is not None
+        )
+
+    async def resume(self, target: str, *, org: str = DEFAULT_ORG, request_id: str | None = None) -> bool:
+        """Let a paused execution go on. Returns False if it is not paused. Raises ExecutionNotFound."""
+        return await self._reach.write(
+            lambda verbs: verbs.resume(target, org=org, request_id=request_id), is_safe=request_id is not None
+        )
+
+    async def pause_workflow(
+        self, name: str, reason: str = "", by: str = "", *, org: str = DEFAULT_ORG, request_id: str | None = None
+    ) -> bool:
+        """Let no execution of a workflow take a turn, on any node; starts are accepted and wait.
+
+        Returns False if it is paused already.
+        """
+        return await self._reach.write(
+            lambda verbs: verbs.pause_workflow(name, reason, by, org=org, request_id=request_id),
+            is_safe=request_id is not None,
+        )
+
+    async def resume_workflow(self, name: str, *, org: str = DEFAULT_ORG, request_id: str | None = None) -> bool:
+        """Let the executions of a paused workflow go on. Returns False if it is not paused."""
+        return await self._reach.write(
+            lambda verbs: verbs.resume_workflow(name, org=org, request_id=request_id), is_safe=request_id is not None
+        )
+
+    async def pause_queue(
+        self, name: str, reason: str = "", by: str = "", *, org: str = DEFAULT_ORG, request_id: str | None = None
+    ) -> bool:
+        """Let no execution of a queue take a turn, and no activity of it begin, on any node; starts are accepted and wait.
+
+        Returns False if it is paused already.
+        """
+        return await self._reach.write(
+            lambda verbs: verbs.pause_queue(name, reason, by, org=org, request_id=request_id), is_safe=request_id is not None
+        )
+
+    async def resume_queue(self, name: str, *, org: str = DEFAULT_ORG, request_id: str | None = None) -> bool:
+        """Let the executions and activities of a paused queue go on. Returns False if it is not paused."""
+        return await self._reach.write(
+            lambda verbs: verbs.resume_queue(name, org=org, request_id=request_id), is_safe=request_id is not None
+        )
+
+    async def pauses(self, *, org: str = DEFAULT_ORG) -> builtins.list[Pause]:
+        """The workflows and queues of an org that are paused; `list(status="paused")` finds executions."""
+        return await self._reach.read(lambda verbs: verbs.pauses(org=org))
+
+    async def query(
+        self, target: str, name: str, *args: Any, org: str = DEFAULT_ORG, timeout: Duration | None = None, hint: Any = Any
+    ) -> Any:
+        """Ask a query handler of an execution, open or closed; what it returns, read as `hint`. Changes nothing.
+
+        A node that has the code answers. Raises UnknownQuery, which names the queries that there are; InvalidArguments;
+        ReadOnlyHandler; QueryFailed; AnswerTimedOut after `timeout`, or after half a minute; NobodyAnswers.
+        """
+        return await self._reach.read(lambda verbs: verbs.query(target, name, *args, org=org, timeout=timeout, hint=hint))
+
+    async def update(
+        self,
+        target: str,
+        name: str,
+        value: Any = None,
+        *,
+        org: str = DEFAULT_ORG,
+        request_id: str | None = None,
+        headers: Mapping[str, str] | None = None,
+        timeout: Duration | None = None,
+        hint: Any = Any,
+    ) -> Any:
+        """Call an update handler of an open execution, by workflow id or execution id; what it returns, read as `hint`.
+
+        The answer comes after what the handler did is durable. Calls with the same `request_id` for the same target are one
+        call. Raises UnknownUpdate, InvalidArguments or UpdateRejected, after which nothing is stored; UpdateFailed;
+        UpdateUnfinished; AnswerTimedOut after `timeout`, while the update goes on; NobodyAnswers.
+        """
+        return await self._reach.ask(
+            lambda verbs, key, left: verbs.update(
+                target, name, value, org=org, request_id=key, headers=headers, timeout=left, hint=hint
+            ),
+            key=request_id,
+            timeout=timeout,
+        )
+
+    async def update_with_start(
+        self,
+        workflow_id: str,
+        workflow: Workflow[..., Any] | BoundWorkflow[Any] | str,
+        *args: Any,
+        update_name: str,
+        update_value: Any = None,
+        org: str = DEFAULT_ORG,
+        timeout: Duration | None = None,
+        hint: Any = Any,
+        **options: Any,
+    ) -> Any:
+        """Update the open execution that has the workflow id, or start one that has the update, in one transaction.
+
+        The options are those of `signal_with_start_workflow`, and keywords that are none are arguments of the workflow.
+        """
+        return await self._reach.ask(
+            lambda verbs, _, left: verbs.update_with_start(
+                workflow_id,
+                workflow,
+                *args,
+                update_name=update_name,
+                update_value=update_value,
+                org=org,
+                timeout=left,
+                hint=hint,
+                **options,
+            ),
+            key=find_key(options),
+            timeout=timeout,
+        )
+
+    async def send_event(
+        self,
+        event: Any,
+        value: Any = None,
+        *,
+        org: str = DEFAULT_ORG,
+        request_id: str | None = None,
+        headers: Mapping[str, str] | None = None,
+    ) -> EventOutcome:
+        """Send an event to whoever waits for it: an instance of a class that `@event` decorates, or a name and a value.
+
+        If nobody waits, it is kept as its type says. By name, the type is one of the engine's `events`, or one that a living
+        node announces. Raises UnknownEvent, or TooManyKept.
+        """
+        return await self._reach.write(
+            lambda verbs: verbs.send_event(event, value, org=org, request_id=request_id, headers=headers),
+            is_safe=request_id is not None,
+        )
+
+    async def send_event_to(
+        self,
+        target: str,
+        event: Any,
+        value: Any = None,
+        *,
+        org: str = DEFAULT_ORG,
+        request_id: str | None = None,
+        headers: Mapping[str, str] | None = None,
+    ) -> EventOutcome:
+        """Send an event to one open execution, by workflow id or execution id; it is kept until that waits for it.
+
+        If the execution ends first, `on_target_terminated` of the type says what becomes of it. Raises ExecutionNotFound or
+        ExecutionClosed, and what `send_event` raises.
+        """
+        return await self._reach.write(
+            lambda verbs: verbs.send_event_to(target, event, value, org=org, request_id=request_id, headers=headers),
+            is_safe=request_id is not None,
+        )
+
+    async def send_message(
+        self,
+        name: str,
+        key: str,
+        value: Any = None,
+        *,
+        ttl: Duration | None = None,
+        message_id: str | None = None,
+        org: str = DEFAULT_ORG,
+        request_id: str | None = None,
+        headers: Mapping[str, str] | None = None,
+    ) -> MessageOutcome:
+        """Send a message to the execution that waits for its name and correlation key; else it starts a workflow.
+
+        If neither is there, it is kept for `ttl`, or for the engine's `message_ttl`; without one, MessageRefused is raised.
+        While a message is kept, another with its `message_id` is refused with DuplicateMessage. `request_id` makes a
+        repeated call safe instead: it gets the first answer.
+        """
+        return await self._reach.write(
+            lambda verbs: verbs.send_message(
+                name, key, value, ttl=ttl, message_id=message_id, org=org, request_id=request_id, headers=headers
+            ),
+            is_safe=request_id is not None,
+        )
+
+    async def broadcast_signal(
+        self,
+        name: str,
+        variables: Any = None,
+        *,
+        org: str = DEFAULT_ORG,
+        request_id: str | None = None,
+        headers: Mapping[str, str] | None = None,
+    ) -> Broadcast:
+        """Send a signal to everybody who waits for it at this moment, and start the workflows that start by it.
+
+        Nothing is kept. `delivered` of the answer counts the subscriptions that were found: one that ends in the same moment
+        is counted.
+        """
+        return await self._reach.write(
+            lambda verbs: verbs.broadcast_signal(name, variables, org=org, request_id=request_id, headers=headers),
+            is_safe=request_id is not None,
+        )
+
+    async def pending_events(
+        self, event: Any, *, org: str = DEFAULT_ORG, limit: int = 100, after: int = 0
+    ) -> builtins.list[PendingEvent]:
+        """The events of a type, given by class or name, that are kept, in the order of sending; `after` is a position."""
+        return await self._reach.read(lambda verbs: verbs.pending_events(event, org=org, limit=limit, after=after))
+
+    async def remove_pending_event(
+        self, event: Any, event_id: str, *, org: str = DEFAULT_ORG, request_id: str | None = None
+    ) -> bool:
+        """Remove a kept event of a type, given by class or name, by its id. Returns False if it is not there."""
+        return await self._reach.write(
+            lambda verbs: verbs.remove_pending_event(event, event_id, org=org, request_id=request_id),
+            is_safe=request_id is not None,
+        )
+
+    async def tasks(self, **conditions: Unpack[TaskConditions]) -> TaskList:
+        """List the human tasks for which all conditions hold; `cursor` of the list leads to the next page."""
+        return await self._reach.read(lambda verbs: verbs.tasks(**conditions))
+
+    async def task(self, task_id: str, *, org: str = DEFAULT_ORG) -> TaskInfo:
+        """A human task with what the person is shown, and its form. Raises TaskNotFound."""
+        return await self._reach.read(lambda verbs: verbs.task(task_id, org=org))
+
+    async def task_events(self, task_id: str, *, org: str = DEFAULT_ORG) -> builtins.list[TaskEvent]:
+        """What happened to a human task, who did it and when, in order. Raises TaskNotFound."""
+        return await self._reach.read(lambda verbs: verbs.task_events(task_id, org=org))
+
+    async def claim_task(
+        self, task_id: str, *, by: str, groups: Sequence[str] = (), org: str = DEFAULT_ORG, request_id: str | None = None
+    ) -> TaskInfo:
+        """Take a human task, as its assignee or a candidate. Raises TaskClaimed, NotTaskCandidate or TaskEnded."""
+        return await self._reach.write(
+            lambda verbs: verbs.claim_task(task_id, by=by, groups=groups, org=org, request_id=request_id),
+            is_safe=request_id is not None,
+        )
+
+    async def release_task(
+        self, task_id: str, *, by: str, groups: Sequence[str] = (), org: str = DEFAULT_ORG, request_id: str | None = None
+    ) -> TaskInfo:
+        """Give back a human task that one has claimed. Raises TaskNotClaimed or TaskEnded."""
+        return await self._reach.write(
+            lambda verbs: verbs.release_task(task_id, by=by, groups=groups, org=org, request_id=request_id),
+            is_safe=request_id is not None,
+        )
+
+    async def assign_task(
+        self,
+        task_id: str,
+        assignee: str | None,
+        *,
+        by: str,
+        groups: Sequence[str] = (),
+        org: str = DEFAULT_ORG,
+        request_id: str | None = None,
+    ) -> TaskInfo:
+        """Assign a human task to somebody, or to nobody; a claim ends by it. Raises TaskEnded."""
+        return await self._reach.write(
+            lambda verbs: verbs.assign_task(task_id, assignee, by=by, groups=groups, org=org, request_id=request_id),
+            is_safe=request_id is not None,
+        )
+
+    async def complete_task(
+        self,
+        task_id: str,
+        form: Any = None,
+        *,
+        by: str,
+        groups: Sequence[str] = (),
+        org: str = DEFAULT_ORG,
+        request_id: str | None = None,
+        timeout: Duration | None = TASK_TIMEOUT,
+    ) -> TaskInfo:
+        """Complete a human task that one has claimed: its workflow gets the form.
+
+        Raises TaskFormMismatch, TaskNotClaimed or TaskEnded; nothing is changed then.
+        """
+        return await self._reach.ask(
+            lambda verbs, key, left: verbs.complete_task(
+                task_id, form, by=by, groups=groups, org=org, request_id=key, timeout=left
+            ),
+            key=request_id,
+            timeout=timeout,
+        )
+
+    async def cancel_task(
+        self,
+        task_id: str,
+        reason: str = "",
+        *,
+        by: str,
+        groups: Sequence[str] = (),
+        org: str = DEFAULT_ORG,
+        request_id: str | None = None,
+        timeout: Duration | None = TASK_TIMEOUT,
+    ) -> TaskInfo:
+        """Cancel a human task: its workflow catches HumanTaskCancelled. Raises TaskEnded."""
+        return await self._reach.ask(
+            lambda verbs, key, left: verbs.cancel_task(
+                task_id, reason, by=by, groups=groups, org=org, request_id=key, timeout=left
+            ),
+            key=request_id,
+            timeout=timeout,
+        )
+
+    async def comment_task(
+        self,
+        task_id: str,
+        comment: str,
+        *,
+        by: str,
+        groups: Sequence[str] = (),
+        org: str = DEFAULT_ORG,
+        request_id: str | None = None,
+    ) -> TaskInfo:
+        """Say something about a human task: a task event keeps it. Raises TaskEnded."""
+        return await self._reach.write(
+            lambda verbs: verbs.comment_task(task_id, comment, by=by, groups=groups, org=org, request_id=request_id),
+            is_safe=request_id is not None,
+        )
+
+    async def set_task_priority(
+        self,
+        task_id: str,
+        priority: int,
+        *,
+        by: str,
+        groups: Sequence[str] = (),
+        org: str = DEFAULT_ORG,
+        request_id: str | None = None,
+    ) -> TaskInfo:
+        """Change how urgent a human task is. Raises TaskEnded."""
+        return await self._reach.write(
+            lambda verbs: verbs.set_task_priority(task_id, priority, by=by, groups=groups, org=org, request_id=request_id),
+            is_safe=request_id is not None,
+        )
+
+    async def set_task_due(
+        self,
+        task_id: str,
+        due: datetime | None,
+        *,
+        by: str,
+        groups: Sequence[str] = (),
+        org: str = DEFAULT_ORG,
+        request_id: str | None = None,
+        timeout: Duration | None = TASK_TIMEOUT,
+    ) -> TaskInfo:
+        """Change when a human task is due; None: never. Its timer follows. Raises TaskEnded or AnswerTimedOut."""
+        return await self._reach.ask(
+            lambda verbs, key, left: verbs.set_task_due(
+                task_id, due, by=by, groups=groups, org=org, request_id=key, timeout=left
+            ),
+            key=request_id,
+            timeout=timeout,
+        )
+
+    async def create_schedule(
+        self,
+        schedule_id: str,
+        spec: str | datetime | Calendar,
+        workflow: Workflow[..., Any] | BoundWorkflow[Any] | str,
+        *inputs: Any,
+        args: Sequence[Any] | None = None,
+        org: str = DEFAULT_ORG,
+        request_id: str | None = None,
+        **options: Unpack[ScheduleOptions],
+    ) -> ScheduleInfo:
+        """Create a schedule that starts a workflow at the times that `spec` says, from now on.
+
+        `spec` is a cron line, a cycle (`R3/PT10M`), a date, a duration or a `Calendar`. Arguments of the workflow follow it,
+        as for `start`, or are the list `args`. Raises InvalidSchedule, ScheduleExists, or what a start with these arguments
+        raises.
+        """
+        return await self._reach.write(
+            lambda verbs: verbs.create_schedule(
+                schedule_id, spec, workflow, *inputs, args=args, org=org, request_id=request_id, **options
+            ),
+            is_safe=request_id is not None,
+        )
+
+    async def update_schedule(
+        self,
+        schedule_id: str,
+        spec: str | datetime | Calendar | None = None,
+        *,
+        workflow: Workflow[..., Any] | BoundWorkflow[Any] | str | None = None,
+        args: Sequence[Any] | None = None,
+        org: str = DEFAULT_ORG,
+        request_id: str | None = None,
+        **options: Unpack[ScheduleOptions],
+    ) -> ScheduleInfo:
+        """Change what is given of a schedule. If when it fires changes, it counts from now on; else its count stays.
+
+        Raises ScheduleNotFound, and as `create_schedule`.
+        """
+        return await self._reach.write(
+            lambda verbs: verbs.update_schedule(
+                schedule_id, spec, workflow=workflow, args=args, org=org, request_id=request_id, **options
+            ),
+            is_safe=request_id is not None,
+        )
+
+    async def pause_schedule(self, schedule_id: str, *, org: str = DEFAULT_ORG, request_id: str | None = None) -> bool:
+        """Let a schedule fire no more until it is resumed. Returns False if it does not fire now.
+
+        Raises ScheduleNotFound.
+        """
+        return await self._reach.write(
+            lambda verbs: verbs.pause_schedule(schedule_id, org=org, request_id=request_id), is_safe=request_id is not None
+        )
+
+    async def resume_schedule(self, schedule_id: str, *, org: str = DEFAULT_ORG, request_id: str | None = None) -> bool:
+        """Let a paused schedule fire again; what fell into the pause is left out. Returns False if it is not paused.
+
+        Raises ScheduleNotFound.
+        """
+        return await self._reach.write(
+            lambda verbs: verbs.resume_schedule(schedule_id, org=org, request_id=request_id), is_safe=request_id is not None
+        )
+
+    async def run_schedule(self, schedule_id: str, *, org: str = DEFAULT_ORG, request_id: str | None = None) -> ScheduleRun:
+        """Start an execution of a schedule now, whatever is open, also while it is paused. Raises ScheduleNotFound."""
+        return await self._reach.write(
+            lambda verbs: verbs.run_schedule(schedule_id, org=org, request_id=request_id), is_safe=request_id is not None
+        )
+
+    async def backfill_schedule(
+        self,
+        schedule_id: str,
+        first: datetime,
+        last: datetime,
+        *,
+        overlap: str = "allow",
+        org: str = DEFAULT_ORG,
+        request_id: str | None = None,
+    ) -> int:
+        """Start executions for the times from `first` to `last`, which have passed. Returns how many.
+
+        All at once, or with overlap="queue" one after the other. Raises ScheduleNotFound or InvalidArguments.
+        """
+        return await self._reach.write(
+            lambda verbs: verbs.backfill_schedule(schedule_id, first, last, overlap=overlap, org=org, request_id=request_id),
+            is_safe=request_id is not None,
+        )
+
+    async def delete_schedule(self, schedule_id: str, *, org: str = DEFAULT_ORG, request_id: str | None = None) -> bool:
+        """Delete a schedule. Returns False if there is none. Executions that it started continue."""
+        return await self._reach.write(
+            lambda verbs: verbs.delete_schedule(schedule_id, org=org, request_id=request_id), is_safe=request_id is not None
+        )
+
+    async def describe_schedule(self, schedule_id: str, *, org: str = DEFAULT_ORG) -> ScheduleInfo:
+        """Describe a schedule, with its next five fire times and its recent runs. Raises ScheduleNotFound."""
+        return await self._reach.read(lambda verbs: verbs.describe_schedule(schedule_id, org=org))
+
+    async def schedules(self, *, org: str = DEFAULT_ORG, limit: int = 100, after: str = "") -> builtins.list[ScheduleInfo]:
+        """List the schedules of an org behind the id `after`, in the order of their ids; up to 1,000 at once."""
+        return await self._reach.read(lambda verbs: verbs.schedules(org=org, limit=limit, after=after))
 
     async def list(self, **options: Unpack[PageOptions]) -> ExecutionList:
         """List the executions for which all conditions hold, newest first; `cursor` of the list leads to the next page."""
@@ -296,4 +779,34 @@ class ClientVerbs:
         """Delete dead letters. Returns how many of the ids there were."""
         return await self._reach.write(
             lambda verbs: verbs.discard_dead_letters(ids, org=org, request_id=request_id), is_safe=request_id is not None
+        )
+
+    async def stale(
+        self, older_than: Duration, *, org: str = DEFAULT_ORG, limit: int = 100, cursor: str | None = None
+    ) -> StaleList:
+        """List the human tasks, then the executions, that nobody has touched for `older_than`; nothing is changed.
+
+        What waits for something that comes by itself is not stale: a timer, an activity, a child, a due date. Nor is what is
+        paused or blocked. `cursor` of the list leads to the next page. Raises InvalidArguments.
+        """
+        return await self._reach.read(lambda verbs: verbs.stale(older_than, org=org, limit=limit, cursor=cursor))
+
+    async def end_stale(
+        self,
+        older_than: Duration,
+        *,
+        reason: str = "",
+        by: str = "",
+        org: str = DEFAULT_ORG,
+        limit: int = 100,
+        cursor: str | None = None,
+    ) -> StaleList:
+        """Cancel the tasks and terminate the executions that `stale` lists; those that were ended are returned.
+
+        Whatever somebody touches in the meantime is left alone. `reason` is kept in the histories, and `by` with the tasks.
+        `cursor` of the list leads on. To call it again does no harm. Raises InvalidArguments.
+        """
+        return await self._reach.write(
+            lambda verbs: verbs.end_stale(older_than, reason=reason, by=by, org=org, limit=limit, cursor=cursor),
+            is_safe=False,
         )

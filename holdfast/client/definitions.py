@@ -14,7 +14,7 @@ from holdfast.core.payloads import Payload
 from holdfast.core.retry import RetryPolicy
 from holdfast.core.routes import make_route
 from holdfast.engine.catalog import Catalog
-from holdfast.engine.use_cases.input_schemas import InputChecker, encode_arguments, list_announcing, make_checkers
+from holdfast.engine.nodes.input_schemas import InputChecker, encode_arguments, list_announcing, make_checkers
 from holdfast.errors import UnknownWorkflow
 
 if TYPE_CHECKING:
@@ -41,6 +41,7 @@ class NamedWorkflow:
     org: str | None = None
     is_pinned = False
     retry: RetryPolicy | None = None
+    starts_on = ()
     input_schema: InputSchema | None = None
 
     def __init__(

@@ -20,23 +20,28 @@ from collections.abc import Awaitable, Callable, Iterable
 from typing import TYPE_CHECKING, Any, Final, TypeVar
 
 from holdfast.client.definitions import NamedWorkflows
+from holdfast.client.left_steps import UnansweredCalls, UnansweredTasks
 from holdfast.code.bound_workflows import BoundWorkflow
+from holdfast.core.ids import DEFAULT_ORG
 from holdfast.engine.clock import StoreClock
 from holdfast.engine.encoded_store import find_bare_store
 from holdfast.engine.engine import Engine
 from holdfast.engine.runtime import Runtime
 from holdfast.engine.transfer.marks import refuse_moved
+from holdfast.engine.use_cases.answered_calls import AnsweredCalls
+from holdfast.engine.use_cases.human_tasks import HumanTasks
 from holdfast.engine.views import RecoveryReport
-from holdfast.errors import EngineClosed, InvalidArguments, NotOurDatabase, StoreError, StoreMoved
+from holdfast.errors import EngineClosed, InvalidArguments, NobodyAnswers, NotOurDatabase, StoreError, StoreMoved
 from holdfast.log_events import LogEvent, tag
-from holdfast.store.contract import TimeKeeper, WakeReason
+from holdfast.store.nodes import TimeKeeper, WakeReason
 from holdfast.store.transfer import PersistentStore
 
 if TYPE_CHECKING:
     from holdfast.activities.definitions import Activity
     from holdfast.code.definitions import Workflow
     from holdfast.engine.catalog import Catalog
-    from holdfast.engine.runtime import RuntimeDeps
+    from holdfast.engine.replies import ReplyWaiters
+    from holdfast.engine.runtime_deps import RuntimeDeps
     from holdfast.store.contract import Store
 
 R = TypeVar("R")
@@ -88,6 +93,7 @@ class CallRuntime(Runtime):
         if self._keeper is not None:
             self._keeper.cancel()
         await self.pump.stop()
+        await self.publisher.close()
         for task in list(self.background):
             await task
         self._forget(EngineClosed("Expected to wait for a result, but the client was closed. Ask another."))
@@ -105,6 +111,9 @@ class CallRuntime(Runtime):
             try:
                 if self.result_waiters.watched:
                     await self.remote_results.look()
+                await self.reply_waiters.look()
+                await self.questions.look()
+                self.changes.on_heartbeat()
                 await refuse_moved(self._store)
                 if looks % CLOCK_INTERVAL == 0:
                     await self._ask_time()
@@ -125,6 +134,20 @@ class CallRuntime(Runtime):
     def _on_wake(self, why: WakeReason) -> None:
         if why is WakeReason.ENDS and self.result_waiters.watched:
             self.spawn(self.remote_results.look())
+        elif why is WakeReason.REPLIES:
+            self._look_for_answers()
+        elif why is WakeReason.WATCHED:
+            self.changes.on_watched()
+        elif why is WakeReason.CHANGES:
+            self.spawn(self.changes.look())
+
+
+def make_silence(what: str) -> NobodyAnswers:
+    """The error of a call that only workflow code can answer, on a file that no process with code owns."""
+    return NobodyAnswers(
+        f"Expected {what} to be answered, but no process owns the database file, so that nobody runs the code of its "
+        "workflows. Start the application, and call again."
+    )
 
 
 async def _open_existing(store: Store) -> None:
@@ -154,6 +177,47 @@ class DirectVerbs(Engine):
             signal_with_start = super().signal_with_start_workflow
             workflow = args[1] if len(args) > 1 else keywords.get("workflow")
             return await self._check_by_name(workflow, keywords.get("version"), lambda: signal_with_start(*args, **keywords))
+
+        async def create_schedule(self, *args: Any, **keywords: Any) -> Any:
+            """As `Verbs.create_schedule`; by name, the arguments are checked by what nodes announce."""
+            create = super().create_schedule
+            workflow = args[2] if len(args) > 2 else keywords.get("workflow")
+            return await self._check_by_name(workflow, keywords.get("version"), lambda: create(*args, **keywords))
+
+        async def update_schedule(self, schedule_id: str, *args: Any, **keywords: Any) -> Any:
+            """As `Verbs.update_schedule`; by name, or of the schedule's own, the arguments are checked in the same way."""
+            update = super().update_schedule
+            workflow = keywords.get("workflow")
+            if workflow is None and keywords.get("args") is not None:
+                workflow = (await self.describe_schedule(schedule_id, org=keywords.get("org", DEFAULT_ORG))).workflow
+            version = keywords.get("version")
+            return await self._check_by_name(workflow, version, lambda: update(schedule_id, *args, **keywords))
+
+        async def update(self, *args: Any, **keywords: Any) -> Any:
+            """As `Verbs.update`. On a file that nobody else owns, nobody would answer."""
+            self._check_answered(f"update '{args[1] if len(args) > 1 else keywords.get('name')}'")
+            return await super().update(*args, **keywords)
+
+        async def update_with_start(self, *args: Any, **keywords: Any) -> Any:
+            """As `Verbs.update_with_start`; by name, the arguments are checked by what nodes announce."""
+            self._check_answered(f"update '{keywords.get('update_name')}'")
+            update_with_start = super().update_with_start
+            workflow = args[1] if len(args) > 1 else keywords.get("workflow")
+            return await self._check_by_name(workflow, keywords.get("version"), lambda: update_with_start(*args, **keywords))
+
+    @property
+    def _human_tasks(self) -> HumanTasks:
+        kind = UnansweredTasks if self.store.exclusive else HumanTasks
+        return kind(self.store, self._delivery, self._answered)
+
+    def _make_answered(self, replies: ReplyWaiters) -> AnsweredCalls:
+        return (UnansweredCalls if self.store.exclusive else AnsweredCalls)(self._delivery, replies)
+
+    def _check_answered(self, what: str) -> None:
+        """Raises NobodyAnswers on a file that only this process owns, which has no code."""
+        self._check_open()
+        if self.store.exclusive:
+            raise make_silence(what)
 
     async def _check_by_name(self, workflow: object, version: str | None, call: Callable[[], Awaitable[T]]) -> T:
         """Make a call that starts a workflow, with what nodes announce of it known if it is started by its name."""

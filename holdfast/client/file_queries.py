@@ -2,22 +2,36 @@
 
 from __future__ import annotations
 
+import asyncio
 import builtins
 from pathlib import Path
-from typing import Any, Unpack
+from typing import Any, Final, Unpack
 
-from holdfast.client.direct import DirectVerbs
+from holdfast.client.direct import DirectVerbs, make_silence
 from holdfast.core.ids import DEFAULT_ORG
+from holdfast.core.instants import SECOND, Duration, to_micros
 from holdfast.engine.nodes.roster import NodeInfo
 from holdfast.engine.payload_codecs import PayloadCodec
 from holdfast.engine.requests import AnyRequest, Handled
 from holdfast.engine.results import Ending
+from holdfast.engine.stale_views import StaleList
+from holdfast.engine.task_views import TaskEvent, TaskInfo, TaskList
 from holdfast.engine.use_cases.backlogs import QueueBacklog
+from holdfast.engine.use_cases.human_tasks import TaskConditions
+from holdfast.engine.use_cases.pausing import list_pauses
+from holdfast.engine.use_cases.publications import PendingEvent
 from holdfast.engine.use_cases.queries import Queries
+from holdfast.engine.use_cases.schedule_views import ScheduleInfo
 from holdfast.engine.use_cases.searching import ExecutionCounts, ExecutionList, PageOptions, SearchConditions
-from holdfast.engine.views import DeadLetter, ExecutionInfo, History
+from holdfast.engine.use_cases.stale_work import check_options, list_stale
+from holdfast.engine.views import DeadLetter, ExecutionInfo, History, Pause
+from holdfast.errors import AnswerTimedOut
 from holdfast.store.contract import Store
+from holdfast.store.rows import RequestKeyId
 from holdfast.store.sqlite.files import SqliteFile
+
+WATCH_PAUSE: Final = 0.5
+"""Seconds between two looks at an execution that is watched, while nobody owns the file."""
 
 
 class FileQueries:
@@ -25,7 +39,9 @@ class FileQueries:
 
     def __init__(self, path: Path, codec: PayloadCodec | None = None) -> None:
         self._file = SqliteFile(path)
-        self._queries = make_queries(self._file, codec)
+        reader = _Reader(self._file, codec=codec)
+        self._queries, self._tasks, self._publications = reader._queries, reader._human_tasks, reader._publications
+        self._schedules, self._clock = reader._schedules, reader.clock
 
     async def find_ending(self, target: str, *, org: str = DEFAULT_ORG) -> Ending | None:
         """How an execution ended; None while it is open. Raises ExecutionNotFound."""
@@ -41,6 +57,23 @@ class FileQueries:
         """The present status of an execution, and what it waits for. Raises ExecutionNotFound."""
         await self._file.open()
         return await self._queries.status(org, target)
+
+    async def query(self, target: str, name: str, *_args: Any, org: str = DEFAULT_ORG, **_options: Any) -> Any:
+        """Nobody is there who has the code. Raises NobodyAnswers, or ExecutionNotFound."""
+        await self.query_status(target, org=org)
+        raise make_silence(f"query '{name}'")
+
+    async def wait_for_change(
+        self, target: str, seen: int | None = None, *, org: str = DEFAULT_ORG, timeout: Duration | None = None
+    ) -> ExecutionInfo:
+        """The status, after a pause if it is the one that was seen: nobody owns the file, but somebody may soon."""
+        info = await self.query_status(target, org=org)
+        if info.state_version == seen:
+            seconds = WATCH_PAUSE if timeout is None else to_micros(timeout, "the timeout") / SECOND
+            await asyncio.sleep(min(WATCH_PAUSE, seconds))
+            if seconds < WATCH_PAUSE:
+                raise AnswerTimedOut(f"Expected execution '{target}' to change, but nobody owns the file. Start an engine.")
+        return info
 
     async def query_result(self, target: str, *, org: str = DEFAULT_ORG) -> Any:
         """The result of an execution as plain JSON values; None while it is open."""
@@ -67,10 +100,61 @@ class FileQueries:
         await self._file.open()
         return await self._queries.backlog()
 
+    async def pauses(self, *, org: str = DEFAULT_ORG) -> builtins.list[Pause]:
+        """The workflows and queues of an org that are paused."""
+        await self._file.open()
+        return await list_pauses(self._file, org)
+
+    async def stale(
+        self, older_than: Duration, *, org: str = DEFAULT_ORG, limit: int = 100, cursor: str | None = None
+    ) -> StaleList:
+        """List the human tasks, then the executions, that nobody has touched for `older_than`."""
+        options = check_options(older_than, org, limit, cursor)
+        await self._file.open()
+        return await list_stale(self._file, options, self._clock.now())
+
     async def nodes(self) -> builtins.list[NodeInfo]:
         """The nodes that worked on the file: nobody does now."""
         await self._file.open()
         return await self._queries.nodes()
+
+    async def tasks(self, **conditions: Unpack[TaskConditions]) -> TaskList:
+        """List the human tasks for which all conditions hold."""
+        await self._file.open()
+        return await self._tasks.search(conditions)
+
+    async def task(self, task_id: str, *, org: str = DEFAULT_ORG) -> TaskInfo:
+        """A human task with what the person is shown, and its form. Raises TaskNotFound."""
+        await self._file.open()
+        return await self._tasks.find(org, task_id)
+
+    async def is_answered(self, key: RequestKeyId) -> bool:
+        """Whether the answer to a request is kept under its key."""
+        await self._file.open()
+        found = await self._file.read_requests([key], self._clock.now())
+        return key in found and found[key].answer is not None
+
+    async def task_events(self, task_id: str, *, org: str = DEFAULT_ORG) -> builtins.list[TaskEvent]:
+        """What happened to a human task, in order. Raises TaskNotFound."""
+        await self._file.open()
+        return await self._tasks.list_events(org, task_id)
+
+    async def pending_events(
+        self, event: Any, *, org: str = DEFAULT_ORG, limit: int = 100, after: int = 0
+    ) -> builtins.list[PendingEvent]:
+        """The events of a type that are kept, in the order of sending."""
+        await self._file.open()
+        return await self._publications.list_pending(org, event, limit, after)
+
+    async def describe_schedule(self, schedule_id: str, *, org: str = DEFAULT_ORG) -> ScheduleInfo:
+        """Describe a schedule, with its next five fire times and its recent runs. Raises ScheduleNotFound."""
+        await self._file.open()
+        return await self._schedules.describe(org, schedule_id)
+
+    async def schedules(self, *, org: str = DEFAULT_ORG, limit: int = 100, after: str = "") -> builtins.list[ScheduleInfo]:
+        """List the schedules of an org behind the id `after`, in the order of their ids."""
+        await self._file.open()
+        return await self._schedules.list(org, limit, after)
 
     async def dead_letters(self, *, org: str = DEFAULT_ORG, limit: int = 100, after: int = 0) -> builtins.list[DeadLetter]:
         """Envelopes that could not be handled, with the reasons, oldest first."""

@@ -69,6 +69,8 @@ class Link:
         self._answers[number] = answer
         try:
             self._writer.write(make_frame(FrameKind.CALL, number, body))
+            if self._writer.transport.is_closing():  # the other side had gone: what is written then is not sent
+                raise LinkLost(was_sent=False)
             try:
                 await self._writer.drain()
             except OSError:

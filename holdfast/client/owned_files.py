@@ -6,8 +6,14 @@ Who owns the file, and where that process takes calls, is written beside it. A c
 reads are done on it read-only, and what changes something makes this process the owner for as long as such calls last.
 
 Owners come and go meanwhile. A call of which nothing was sent, or which the owner refused because it was ending, is made
-again, for `PATIENCE` seconds. One that was sent and not answered is made again only if that is safe: it changes nothing, or
-it carries a request id or an idempotency key. Any other raises OutcomeUnknown.
+again, for `PATIENCE` seconds without an owner that has it. One that was sent and not answered is made again only if that is
+safe: it changes nothing, or it carries a request id or an idempotency key. Any other raises OutcomeUnknown.
+
+What a turn of an execution answers, only an engine that owns the file can answer. While nobody owns it, updates raise
+NobodyAnswers; but one that an owner had got waits for the next, as other calls do. A step of a human task is put into the
+inbox of its execution. Then the file is given back, so that an engine can come, and the call is made again there under its
+request id, or one that was made up for it: so it joins the step. If an engine came and went unnoticed, the answer is found
+in the file.
 
 Calls are sent in the order in which they are made: whoever comes while others wait for the connection waits behind them.
 """
@@ -23,7 +29,9 @@ from typing import Any, Final, TypeVar
 
 from holdfast.client.direct import DirectVerbs
 from holdfast.client.file_queries import FileQueries
+from holdfast.client.left_steps import StepLeft
 from holdfast.client.links import Link, LinkLost, connect
+from holdfast.client.reaches import Ask
 from holdfast.client.socket_verbs import SocketVerbs
 from holdfast.core.instants import SECOND, Duration, to_micros
 from holdfast.core.lifecycle import Status
@@ -32,7 +40,15 @@ from holdfast.engine.payload_codecs import PayloadCodec
 from holdfast.engine.use_cases.result_waits import check_on_blocked, describe_wait, tell_blocked
 from holdfast.engine.verbs import Verbs
 from holdfast.engine.views import ExecutionInfo
-from holdfast.errors import ConnectionRefused, EngineClosed, OutcomeUnknown, ResultTimedOut, StoreOwned
+from holdfast.errors import (
+    AnswerTimedOut,
+    ConnectionRefused,
+    EngineClosed,
+    NobodyAnswers,
+    OutcomeUnknown,
+    ResultTimedOut,
+    StoreOwned,
+)
 from holdfast.store.sqlite.opening import require_file
 from holdfast.store.sqlite.ownership import Owner, read_owner
 from holdfast.store.sqlite.taking_turns import refuse_if_wanted
@@ -45,6 +61,34 @@ _SHORTEST_PAUSE: Final = 0.01
 _LONGEST_PAUSE: Final = 0.25
 _WAIT_PAUSE: Final = 0.5
 """Seconds between two looks for an owner, or for the end of an execution, while nobody owns the file."""
+
+
+class AnswerPatience:
+    """How long a caller waits for an answer, through all owners that may give it. Begins with the first try."""
+
+    def __init__(self, timeout: Duration | None) -> None:
+        self._timeout = timeout
+        self.seconds = 0.0 if timeout is None else to_micros(timeout, "the timeout") / SECOND
+        """The whole time; of no account without a timeout."""
+        self._ends_at: float | None = None
+
+    def take(self) -> Duration | None:
+        """The timeout for the next try: first the whole, then what is left."""
+        if self._ends_at is None:
+            self._ends_at = time.monotonic() + self.seconds
+            return self._timeout
+        return None if self._timeout is None else max(0.0, self._ends_at - time.monotonic())
+
+    @property
+    def is_over(self) -> bool:
+        """Whether nothing is left of the timeout."""
+        return self._timeout is not None and self._ends_at is not None and time.monotonic() >= self._ends_at
+
+    def shorten(self, pause: float) -> float:
+        """A pause in seconds that ends with the timeout at the latest."""
+        if self._timeout is None or self._ends_at is None:
+            return pause
+        return min(pause, max(0.0, self._ends_at - time.monotonic()))
 
 
 class OwnedFile:
@@ -84,13 +128,17 @@ class OwnedFile:
 
     async def read(self, call: Callable[[Verbs], Awaitable[T]]) -> T:
         """Ask the owner, or read the file."""
+        with self._under_way():
+            return await self.watch(call)
+
+    async def watch(self, call: Callable[[Verbs], Awaitable[T]]) -> T:
+        """As `read`, for a call that may take long: closing does not wait for it."""
 
         async def read_file() -> T:
             queries: Any = FileQueries(self.path, self._codec)
             return await call(queries)
 
-        with self._under_way():
-            return await self._call(call, read_file, is_safe=True)
+        return await self._call(call, read_file, is_safe=True)
 
     async def write(self, call: Callable[[Verbs], Awaitable[T]], *, is_safe: bool) -> T:
         """Let the owner do it, or become the owner for it. `is_safe`: doing it twice does no harm."""
@@ -101,6 +149,27 @@ class OwnedFile:
 
         with self._under_way():
             return await self._call(call, borrow, is_safe=is_safe)
+
+    async def ask(self, call: Ask[T], *, key: str | None, timeout: Duration | None = None) -> T:
+        """Let the owner do what a turn of an execution answers; a step of a human task waits for an owner."""
+        patience = AnswerPatience(timeout)
+
+        async def ask_owner(verbs: Verbs) -> T:
+            try:
+                return await call(verbs, key, patience.take())
+            except EngineClosed:
+                raise LinkLost(was_sent=True) from None  # the engine ended; a turn may have taken it before
+
+        async def leave() -> T:
+            async with self._borrow() as verbs:
+                return await call(verbs, key, patience.take())
+
+        try:
+            with self._under_way():
+                return await self._call(ask_owner, leave, is_safe=key is not None, patience=patience)
+        except StepLeft as step:
+            left = step
+        return await self._join(call, left, patience)
 
     async def wait(
         self,
@@ -155,13 +224,19 @@ class OwnedFile:
                 self._at_rest.set()
 
     async def _call(
-        self, call: Callable[[Verbs], Awaitable[T]], without_owner: Callable[[], Awaitable[T]], *, is_safe: bool
+        self,
+        call: Callable[[Verbs], Awaitable[T]],
+        without_owner: Callable[[], Awaitable[T]],
+        *,
+        is_safe: bool,
+        patience: AnswerPatience | None = None,
     ) -> T:
-        give_up, pause = time.monotonic() + PATIENCE, _SHORTEST_PAUSE
+        give_up, pause, was_sent = time.monotonic() + PATIENCE, _SHORTEST_PAUSE, False
         while True:
             link = self._link
             if self._finders or link is None or not link.is_open:
                 link = await self._find_link()
+            began = time.monotonic()
             try:
                 if link is None:
                     return await without_owner()
@@ -173,12 +248,39 @@ class OwnedFile:
                         "happened, then try again; a call with request_id=… is repeated by itself."
                     ) from None
                 error: Exception = self._describe_silence(read_owner(self.path))
+                was_sent = was_sent or lost.was_sent
+                give_up += time.monotonic() - began  # an owner had it meanwhile
             except (StoreOwned, EngineClosed) as refusal:
                 error = refusal if isinstance(refusal, StoreOwned) else self._describe_silence(read_owner(self.path))
+            except NobodyAnswers as silence:
+                if not was_sent:
+                    raise
+                error = silence if patience is None else self._make_unknown()
+            if patience is not None and was_sent and patience.is_over:
+                raise self._make_late(patience)
             if time.monotonic() > give_up:
                 raise error
-            await asyncio.sleep(pause)
+            await asyncio.sleep(pause if patience is None else patience.shorten(pause))
             pause = min(2 * pause, _LONGEST_PAUSE)
+
+    async def _join(self, call: Ask[T], step: StepLeft, patience: AnswerPatience) -> T:
+        """Wait for the answer to a step that is in an inbox, whoever owns the file meanwhile, and while nobody does."""
+        while True:
+            link = await self._find_link()
+            try:
+                if link is not None:
+                    return await call(SocketVerbs(link), step.request_id, patience.take())
+                if await FileQueries(self.path, self._codec).is_answered(step.reply_key):
+                    with self._under_way():
+                        async with self._borrow() as verbs:
+                            return await call(verbs, step.request_id, patience.take())
+            except (LinkLost, EngineClosed, StoreOwned, StepLeft):
+                pass  # an owner ended, or another begins
+            except AnswerTimedOut:
+                raise self._make_late(patience, step) from None
+            if patience.is_over:
+                raise self._make_late(patience, step)
+            await asyncio.sleep(patience.shorten(_WAIT_PAUSE))
 
     async def _find_link(self) -> Link | None:
         """A connection to the owner; None if nobody can be reached. Raises ConnectionRefused; EngineClosed after `close`."""
@@ -231,6 +333,19 @@ class OwnedFile:
             f"{describe_wait(info)}, and nobody owns '{self.path}'. Start an engine, or wait for longer.",
             workflow_id=info.workflow_id,
             execution_id=info.execution_id,
+        )
+
+    def _make_late(self, patience: AnswerPatience, step: StepLeft | None = None) -> AnswerTimedOut:
+        joining_id = "the same request_id" if step is None else f"request_id='{step.request_id}'"
+        return AnswerTimedOut(
+            f"Expected an answer within {patience.seconds:g} seconds, but no process that owned '{self.path}' gave it. It "
+            f"may still be handled: see that the application runs, and call again with {joining_id}, which joins it."
+        )
+
+    def _make_unknown(self) -> OutcomeUnknown:
+        return OutcomeUnknown(
+            f"Expected an answer of the process that owned '{self.path}', but it ended first, and no other began within "
+            f"{PATIENCE:g} seconds. Start the application, and call again with the same request_id, which joins the call."
         )
 
     def _describe_silence(self, owner: Owner | None) -> Exception:

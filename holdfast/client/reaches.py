@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Awaitable, Callable, Mapping
-from typing import Any, Protocol, TypeVar
+from typing import Any, Protocol, TypeAlias, TypeVar
 
 from holdfast.client.direct import DirectVerbs
 from holdfast.core.instants import Duration
@@ -12,6 +12,9 @@ from holdfast.engine.payload_codecs import PayloadCodec
 from holdfast.engine.verbs import Verbs
 
 T = TypeVar("T")
+
+Ask: TypeAlias = Callable[[Verbs, str | None, Duration | None], Awaitable[T]]
+"""A call that a turn of an execution answers. It gets the request id, and how long the answer may take."""
 
 
 class Reach(Protocol):
@@ -29,8 +32,16 @@ class Reach(Protocol):
         """Make a call that changes nothing."""
         ...
 
+    async def watch(self, call: Callable[[Verbs], Awaitable[T]]) -> T:
+        """Make a call that changes nothing and may take long: closing does not wait for it."""
+        ...
+
     async def write(self, call: Callable[[Verbs], Awaitable[T]], *, is_safe: bool) -> T:
         """Make a call that changes something. `is_safe`: making it twice does no harm."""
+        ...
+
+    async def ask(self, call: Ask[T], *, key: str | None, timeout: Duration | None = None) -> T:
+        """Make a call that a turn of an execution answers. `key` makes its repetition safe. Raises AnswerTimedOut."""
         ...
 
     async def wait(
@@ -64,9 +75,17 @@ class DirectReach:
         """Make a call that changes nothing."""
         return await call(self._verbs)
 
+    async def watch(self, call: Callable[[Verbs], Awaitable[T]]) -> T:
+        """Make a call that changes nothing and may take long."""
+        return await call(self._verbs)
+
     async def write(self, call: Callable[[Verbs], Awaitable[T]], *, is_safe: bool) -> T:
         """Make a call that changes something. Which outcomes are unknown, the store says."""
         return await call(self._verbs)
+
+    async def ask(self, call: Ask[T], *, key: str | None, timeout: Duration | None = None) -> T:
+        """Make a call that a turn of an execution answers, on whichever node."""
+        return await call(self._verbs, key, timeout)
 
     async def wait(
         self,
@@ -83,4 +102,10 @@ class DirectReach:
 
 def is_keyed(options: Mapping[str, Any]) -> bool:
     """Whether a call carries what makes its repetition safe."""
-    return options.get("request_id") is not None or options.get("idempotency_key") is not None
+    return find_key(options) is not None
+
+
+def find_key(options: Mapping[str, Any]) -> str | None:
+    """What makes the repetition of a call safe: its request id, or the idempotency key of its start."""
+    request_id: str | None = options.get("request_id")
+    return options.get("idempotency_key") if request_id is None else request_id

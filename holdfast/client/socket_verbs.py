@@ -8,25 +8,33 @@ from __future__ import annotations
 import builtins
 from collections.abc import Collection, Mapping
 from datetime import datetime, timedelta
-from typing import Any, Final, ParamSpec, TypeVar, TypeVarTuple, Unpack, overload
+from typing import Any, ParamSpec, TypeVar, TypeVarTuple, Unpack, overload
 
 import msgspec
 
+from holdfast.client.encoded_starts import LARGEST, encode_start
 from holdfast.client.links import Link
-from holdfast.code.bound_workflows import BoundWorkflow, check_call, list_options, unbind
+from holdfast.client.socket_handler_verbs import SocketHandlerVerbs, read_answer
+from holdfast.client.socket_schedule_verbs import SocketScheduleVerbs
+from holdfast.client.socket_stale_verbs import SocketStaleVerbs
+from holdfast.client.socket_task_verbs import SocketTaskVerbs
+from holdfast.code.bound_workflows import BoundWorkflow
 from holdfast.code.definitions import Workflow
+from holdfast.code.event_types import encode_event, find_event_type
 from holdfast.code.workflow_types import WorkflowTaking
 from holdfast.core import payloads
-from holdfast.core.ids import DEFAULT_ORG, check_identifier
+from holdfast.core.ids import DEFAULT_ORG
 from holdfast.core.instants import Duration
-from holdfast.core.options import OnBlocked, naming_options, separate_options
+from holdfast.core.options import OnBlocked
+from holdfast.core.publications import Broadcast, EventOutcome, MessageOutcome
+from holdfast.core.references import BusinessReference
 from holdfast.core.retry import RetryPolicy
 from holdfast.engine.handles import SignalResponse, SignalWithStartResponse, WorkflowHandle, make_handle
 from holdfast.engine.nodes.roster import NodeInfo
 from holdfast.engine.results import Ending
 from holdfast.engine.serving.messages import Call, Page, Started
 from holdfast.engine.use_cases.backlogs import QueueBacklog
-from holdfast.engine.use_cases.delivery import take_input
+from holdfast.engine.use_cases.publications import PendingEvent, read_pending
 from holdfast.engine.use_cases.searching import ExecutionCounts, ExecutionList, PageOptions, SearchConditions
 from holdfast.engine.use_cases.start_options import (
     SIGNAL_WITH_START_OPTIONS,
@@ -34,19 +42,16 @@ from holdfast.engine.use_cases.start_options import (
     SignalWithStartOptions,
     StartOptions,
 )
-from holdfast.engine.views import DeadLetter, ExecutionInfo, History
-from holdfast.errors import ConnectionRefused, InvalidArguments, UnknownWorkflow
+from holdfast.engine.views import DeadLetter, ExecutionInfo, History, Pause
+from holdfast.errors import ConnectionRefused, InvalidArguments
 
 P = ParamSpec("P")
 R = TypeVar("R")
 T = TypeVar("T")
 Ts = TypeVarTuple("Ts")
 
-LARGEST: Final = 512 * 1024 * 1024
-"""More than any engine takes: which limit counts, the owner says."""
 
-
-class SocketVerbs:
+class SocketVerbs(SocketScheduleVerbs, SocketTaskVerbs, SocketHandlerVerbs, SocketStaleVerbs):
     """Takes calls to the owner of a database. Raises LinkLost where the connection ends before the answer."""
 
     def __init__(self, link: Link) -> None:
@@ -93,7 +98,7 @@ class SocketVerbs:
     ) -> WorkflowHandle[Any]:
         """Start a workflow that the owner has, or find the open execution that has the workflow id."""
         _refuse_connection(connection)
-        name, hint, inputs, named = _encode_start(workflow, args, {**options, "org": org}, START_OPTIONS)
+        name, hint, inputs, named = encode_start(workflow, args, {**options, "org": org}, START_OPTIONS)
         started = await self._call("start", Started, [name], named, inputs, is_bound=isinstance(workflow, BoundWorkflow))
         return WorkflowHandle(
             self, org, started.workflow_id, started.execution_id or None, created=started.created, hint=hint
@@ -162,10 +167,30 @@ class SocketVerbs:
         """Signal the open execution that has the workflow id, or start one that has the signal, in one transaction."""
         _refuse_connection(connection)
         value = payloads.encode(signal_value, f"the value of signal '{signal_name}'", LARGEST).data
-        name, _, inputs, named = _encode_start(workflow, args, {**options, "org": org}, SIGNAL_WITH_START_OPTIONS)
+        name, _, inputs, named = encode_start(workflow, args, {**options, "org": org}, SIGNAL_WITH_START_OPTIONS)
         named |= {"signal_name": signal_name, "signal_value": value}
         is_bound, kind = isinstance(workflow, BoundWorkflow), SignalWithStartResponse
         return await self._call("signal_with_start_workflow", kind, [workflow_id, name], named, inputs, is_bound=is_bound)
+
+    async def update_with_start(
+        self,
+        workflow_id: str,
+        workflow: Workflow[..., Any] | BoundWorkflow[Any] | str,
+        *args: Any,
+        update_name: str,
+        update_value: Any = None,
+        org: str = DEFAULT_ORG,
+        timeout: Duration | None = None,
+        hint: Any = Any,
+        **options: Any,
+    ) -> Any:
+        """Update the open execution that has the workflow id, or start one that has the update, in one transaction."""
+        value = payloads.encode(update_value, f"the value of update '{update_name}'", LARGEST).data
+        name, _, inputs, named = encode_start(workflow, args, {**options, "org": org}, SIGNAL_WITH_START_OPTIONS)
+        named |= {"update_name": update_name, "update_value": value, "timeout": timeout}
+        is_bound = isinstance(workflow, BoundWorkflow)
+        answer = await self._call("update_with_start", msgspec.Raw, [workflow_id, name], named, inputs, is_bound=is_bound)
+        return read_answer(answer, hint, f"the result of update '{update_name}'")
 
     async def signal_workflow(
         self,
@@ -212,6 +237,145 @@ class SocketVerbs:
     async def retry_blocked(self, target: str, *, org: str = DEFAULT_ORG, request_id: str | None = None) -> bool:
         """Retry a blocked execution; False if it is not blocked."""
         return await self._call("retry_blocked", bool, [target], {"org": org, "request_id": request_id})
+
+    async def pause(
+        self, target: str, reason: str = "", by: str = "", *, org: str = DEFAULT_ORG, request_id: str | None = None
+    ) -> bool:
+        """Let an execution take no turns until it is resumed; what arrives meanwhile waits, in order.
+
+        Returns False if it is closed, blocked, or paused already. Raises ExecutionNotFound.
+        """
+        return await self._call("pause", bool, [target, reason, by], {"org": org, "request_id": request_id})
+
+    async def resume(self, target: str, *, org: str = DEFAULT_ORG, request_id: str | None = None) -> bool:
+        """Let a paused execution go on. Returns False if it is not paused. Raises ExecutionNotFound."""
+        return await self._call("resume", bool, [target], {"org": org, "request_id": request_id})
+
+    async def pause_workflow(
+        self, name: str, reason: str = "", by: str = "", *, org: str = DEFAULT_ORG, request_id: str | None = None
+    ) -> bool:
+        """Let no execution of a workflow take a turn, on any node; starts are accepted and wait.
+
+        Returns False if it is paused already.
+        """
+        return await self._call("pause_workflow", bool, [name, reason, by], {"org": org, "request_id": request_id})
+
+    async def resume_workflow(self, name: str, *, org: str = DEFAULT_ORG, request_id: str | None = None) -> bool:
+        """Let the executions of a paused workflow go on. Returns False if it is not paused."""
+        return await self._call("resume_workflow", bool, [name], {"org": org, "request_id": request_id})
+
+    async def pause_queue(
+        self, name: str, reason: str = "", by: str = "", *, org: str = DEFAULT_ORG, request_id: str | None = None
+    ) -> bool:
+        """Let no execution of a queue take a turn, and no activity of it begin, on any node; starts are accepted and wait.
+
+        Returns False if it is paused already.
+        """
+        return await self._call("pause_queue", bool, [name, reason, by], {"org": org, "request_id": request_id})
+
+    async def resume_queue(self, name: str, *, org: str = DEFAULT_ORG, request_id: str | None = None) -> bool:
+        """Let the executions and activities of a paused queue go on. Returns False if it is not paused."""
+        return await self._call("resume_queue", bool, [name], {"org": org, "request_id": request_id})
+
+    async def pauses(self, *, org: str = DEFAULT_ORG) -> builtins.list[Pause]:
+        """The workflows and queues of an org that are paused; `list(status="paused")` finds executions."""
+        return await self._call("pauses", builtins.list[Pause], [], {"org": org})
+
+    # --- messages, events, broadcast signals ---
+
+    async def send_event(
+        self,
+        event: Any,
+        value: Any = None,
+        *,
+        org: str = DEFAULT_ORG,
+        request_id: str | None = None,
+        headers: Mapping[str, str] | None = None,
+    ) -> EventOutcome:
+        """Send an event to whoever waits for it: an instance of a class that `@event` decorates, or a name and a value.
+
+        If nobody waits, it is kept as its type says. By name, the type is one of the engine's `events`, or one that a living
+        node announces. Raises UnknownEvent, or TooManyKept.
+        """
+        return await self._send_event("send_event", [], (event, value), org, request_id, headers)
+
+    async def send_event_to(
+        self,
+        target: str,
+        event: Any,
+        value: Any = None,
+        *,
+        org: str = DEFAULT_ORG,
+        request_id: str | None = None,
+        headers: Mapping[str, str] | None = None,
+    ) -> EventOutcome:
+        """Send an event to one open execution, by workflow id or execution id; it is kept until that waits for it.
+
+        If the execution ends first, `on_target_terminated` of the type says what becomes of it. Raises ExecutionNotFound or
+        ExecutionClosed, and what `send_event` raises.
+        """
+        return await self._send_event("send_event_to", [target], (event, value), org, request_id, headers)
+
+    async def send_message(
+        self,
+        name: str,
+        key: str,
+        value: Any = None,
+        *,
+        ttl: Duration | None = None,
+        message_id: str | None = None,
+        org: str = DEFAULT_ORG,
+        request_id: str | None = None,
+        headers: Mapping[str, str] | None = None,
+    ) -> MessageOutcome:
+        """Send a message to the execution that waits for its name and correlation key; else it starts a workflow.
+
+        If neither is there, it is kept for `ttl`, or for the engine's `message_ttl`; without one, MessageRefused is raised.
+        While a message is kept, another with its `message_id` is refused with DuplicateMessage. `request_id` makes a
+        repeated call safe instead: it gets the first answer.
+        """
+        named = {
+            "value": payloads.encode(value, f"the value of message '{name}'", LARGEST).data,
+            "ttl": ttl,
+            "message_id": message_id,
+            "org": org,
+            "request_id": request_id,
+            "headers": headers,
+        }
+        return await self._call("send_message", MessageOutcome, [name, key], named)
+
+    async def broadcast_signal(
+        self,
+        name: str,
+        variables: Any = None,
+        *,
+        org: str = DEFAULT_ORG,
+        request_id: str | None = None,
+        headers: Mapping[str, str] | None = None,
+    ) -> Broadcast:
+        """Send a signal to everybody who waits for it at this moment, and start the workflows that start by it.
+
+        Nothing is kept. `delivered` of the answer counts the subscriptions that were found: one that ends in the same moment
+        is counted.
+        """
+        encoded = payloads.encode(variables, f"the variables of signal '{name}'", LARGEST).data
+        named = {"variables": encoded, "org": org, "request_id": request_id, "headers": headers}
+        return await self._call("broadcast_signal", Broadcast, [name], named)
+
+    async def pending_events(
+        self, event: Any, *, org: str = DEFAULT_ORG, limit: int = 100, after: int = 0
+    ) -> builtins.list[PendingEvent]:
+        """The events of a type, given by class or name, that are kept, in the order of sending; `after` is a position."""
+        named = {"org": org, "limit": limit, "after": after}
+        found = await self._call("pending_events", builtins.list[PendingEvent], [_name_event(event)], named)
+        return read_pending(found, event)
+
+    async def remove_pending_event(
+        self, event: Any, event_id: str, *, org: str = DEFAULT_ORG, request_id: str | None = None
+    ) -> bool:
+        """Remove a kept event of a type, given by class or name, by its id. Returns False if it is not there."""
+        named = {"org": org, "request_id": request_id}
+        return await self._call("remove_pending_event", bool, [_name_event(event), event_id], named)
 
     # --- asking ---
 
@@ -293,6 +457,31 @@ class SocketVerbs:
 
     # --- inside ---
 
+    async def _send_event(
+        self,
+        verb: str,
+        positional: builtins.list[Any],
+        event: tuple[Any, Any],
+        org: str,
+        request_id: str | None,
+        headers: Mapping[str, str] | None,
+    ) -> EventOutcome:
+        """Send an event by name. Of one that is given as an instance, the options of its class go along."""
+        given, value = event
+        named: dict[str, Any] = {"org": org, "request_id": request_id, "headers": headers}
+        if isinstance(given, str):
+            named["value"] = payloads.encode(value, f"event '{given}'", LARGEST).data
+            return await self._call(verb, EventOutcome, [*positional, given], named)
+        if value is not None:
+            raise InvalidArguments(
+                "Expected an event alone, or the name of its type with its value, but got an object and a value. "
+                "Pass an instance of the class, or a name and a value."
+            )
+        encoded = encode_event(given, lambda one, what: payloads.encode(one, what, LARGEST))
+        named |= {"target": positional[0] if positional else None, "options": encoded.type.options}
+        sent = [encoded.type.name, encoded.value.data]
+        return await self._call("send_encoded_event", EventOutcome, sent, named)
+
     async def _call(
         self,
         verb: str,
@@ -305,11 +494,24 @@ class SocketVerbs:
     ) -> T:
         times = {name: value for name, value in named.items() if isinstance(value, datetime)}
         seconds = {name: value.total_seconds() for name, value in named.items() if isinstance(value, timedelta)}
-        retry = named.get("retry")
-        others = {*times, *seconds, *(["retry"] if isinstance(retry, RetryPolicy) else [])}
-        plain = {name: value for name, value in named.items() if name not in others}
+        retry, reference = named.get("retry"), named.get("business_reference")
+        others = {
+            *(("retry",) if isinstance(retry, RetryPolicy) else ()),
+            *(("business_reference",) if isinstance(reference, BusinessReference) else ()),
+        }
+        plain = {name: value for name, value in named.items() if name not in {*times, *seconds, *others}}
         try:
-            call = Call(verb, positional, inputs, plain, times, seconds, retry if "retry" in others else None, is_bound)
+            call = Call(
+                verb,
+                positional,
+                inputs,
+                plain,
+                times,
+                seconds,
+                retry if "retry" in others else None,
+                reference if "business_reference" in others else None,
+                is_bound,
+            )
             answer = await self._link.call(call)
         except (TypeError, UnicodeEncodeError) as error:  # an argument of a kind, or with text, that JSON does not have
             raise InvalidArguments(f"Expected arguments of '{verb}' that JSON can hold, but {error}.") from None
@@ -321,32 +523,9 @@ class SocketVerbs:
             ) from error
 
 
-def _encode_start(
-    workflow: Workflow[..., Any] | BoundWorkflow[Any] | str,
-    args: tuple[Any, ...],
-    keywords: Mapping[str, Any],
-    names: frozenset[str],
-) -> tuple[str, Any, msgspec.Raw, dict[str, Any]]:
-    """A start's workflow by name, the type of its result, its arguments as a JSON array, and all that is named."""
-    options, named = separate_options(keywords, names | {"org"})
-    call = unbind(workflow, args, named)
-    check_call(call, list_options(call, workflow, options.keys() - {"org"}, options["org"]))
-    workflow, given, kwargs = call
-    if "workflow_input" in options:
-        given = take_input(given, kwargs, options.pop("workflow_input"))
-    if isinstance(workflow, Workflow):
-        with naming_options(names):
-            encoded = workflow.encode_input(given, kwargs, LARGEST)
-        return workflow.name, workflow.result_hint, encoded.data, options
-    if not isinstance(workflow, str):
-        raise UnknownWorkflow(
-            f"Expected a workflow or the name of one, but got {getattr(workflow, '__name__', workflow)!r}. Decorate it with "
-            "@workflow, or pass its name."
-        )
-    what = f"the arguments of workflow '{check_identifier(workflow, 'the name of a workflow')}'"
-    for name, value in kwargs.items():
-        options[name] = payloads.encode(value, f"argument '{name}' of workflow '{workflow}'", LARGEST).data
-    return workflow, Any, payloads.encode(list(given), what, LARGEST).data, options
+def _name_event(event: Any) -> str:
+    """The name of a type of events, given by that or by its class. Raises InvalidArguments."""
+    return event if isinstance(event, str) else find_event_type(event).name
 
 
 def _to_plain(conditions: Mapping[str, Any]) -> dict[str, Any]:

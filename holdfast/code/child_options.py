@@ -11,6 +11,7 @@ from holdfast.core.chains import Chain
 from holdfast.core.ids import check_identifier, check_label
 from holdfast.core.instants import Duration
 from holdfast.core.options import ParentClose
+from holdfast.core.references import BusinessReference, check_reference
 from holdfast.core.retry import RetryPolicy
 from holdfast.core.start_checks import check_chain, check_texts
 from holdfast.errors import InvalidConfiguration
@@ -35,6 +36,8 @@ class ChildOptions(TypedDict, total=False):
     """Texts by name, which are shown with the child. Those of its parent are not handed on."""
     headers: Mapping[str, str] | None
     """What the child hands on, as in `engine.start`. Default: what its parent does."""
+    business_reference: BusinessReference | None
+    """What the child is about, as in `engine.start`. Default: what its parent is about."""
 
 
 CHILD_OPTIONS: Final = ChildOptions.__optional_keys__
@@ -52,6 +55,8 @@ class CheckedChildOptions(msgspec.Struct, frozen=True, gc=False):
     metadata: dict[str, str] = {}
     headers: dict[str, str] | None = None
     """None: those of its parent."""
+    reference: BusinessReference | None = None
+    """None: that of its parent."""
 
 
 def check_child_options(
@@ -73,6 +78,7 @@ def check_child_options(
         check_chain(options.get("execution_timeout"), options.get("run_timeout"), options.get("retry")),
         check_texts(options.get("metadata"), "metadata", limit, may_be_pairs=True),
         None if headers is None else check_texts(headers, "headers", limit, may_be_pairs=True),
+        check_reference(options.get("business_reference")),
     )
 
 

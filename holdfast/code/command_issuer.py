@@ -9,21 +9,25 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 from typing import TYPE_CHECKING, Any, Final, NoReturn, TypeVar
 
+import msgspec
+
 from holdfast.code import guard
 from holdfast.code.exceptions import make_exception
 from holdfast.code.loop import WorkflowFuture, WorkflowLoop
+from holdfast.code.read_only import NEVER_READ_ONLY, ReadOnly
 from holdfast.code.source_locations import find_caller
 from holdfast.code.values import Values
 from holdfast.core import commands, events, payloads
 from holdfast.core.commands import AnyCommand
 from holdfast.core.events import AnyEvent
-from holdfast.core.failures import describe_exception
+from holdfast.core.failures import Failure, describe_exception
 from holdfast.core.ids import derive_execution_id, seed_of
 from holdfast.core.instants import Instant
 from holdfast.core.options import ActivityOptions, Cancellation
 from holdfast.core.payloads import Payload
 from holdfast.core.program_limits import ProgramLimits
 from holdfast.core.rebuilt_errors import KnownErrors, find_sources
+from holdfast.core.unused import NO_ENTRIES, put
 from holdfast.errors import HoldfastError, PayloadError, TurnTooLarge
 
 if TYPE_CHECKING:
@@ -33,7 +37,13 @@ if TYPE_CHECKING:
     from holdfast.code.definitions import Workflow
 
 T = TypeVar("T")
-_STARTING: Final = (commands.RunActivity, commands.StartTimer, commands.StartChild)
+_STARTING: Final = (
+    commands.RunActivity,
+    commands.StartTimer,
+    commands.StartChild,
+    commands.Subscribe,
+    commands.CreateTask,
+)
 
 
 class ContinueRequested(BaseException):
@@ -48,11 +58,13 @@ class ContinueRequested(BaseException):
 class _Recorded:
     """What the code asked for when it was given an event, by what the code has to look up again."""
 
-    __slots__ = ("awaited", "patches", "side_effects", "values")
+    __slots__ = ("awaited", "patches", "rejected", "side_effects", "values")
 
     def __init__(self, recorded: Sequence[AnyEvent]) -> None:
         self.side_effects: dict[int, commands.RecordSideEffect] = {}
         self.patches: set[str] = set()
+        self.rejected: dict[int, Failure] = {}
+        """The updates that were refused once the code had begun."""
         self.awaited: set[int] = set()
         """The activities whose end is waited for when they are cancelled."""
         self.values: set[int] = set()
@@ -68,11 +80,15 @@ class _Recorded:
                 self.side_effects[event.number] = commands.RecordSideEffect(
                     number=event.number, value=event.value, failure=event.failure
                 )
+            elif type(event) is events.UpdateFailed:
+                if event.is_rejected:
+                    self.rejected[event.update] = event.failure
             elif type(event) is events.PatchRecorded:
                 self.patches.add(event.patch)
 
 
 _NOTHING_RECORDED: Final = _Recorded(())
+_NONE: Final[frozenset[int]] = frozenset()
 
 
 class StepFuture(WorkflowFuture[Any]):
@@ -120,37 +136,45 @@ class StepFuture(WorkflowFuture[Any]):
 class CommandIssuer:
     """Numbers and collects the commands of one execution's code. `boundary`: the function of ours that runs user code."""
 
+    # What few programs set; what every turn reads is set below, where an instance is quicker to read than its class.
+    has_typed_failures = False
+    """Whether exceptions have the class of the original: see `behaviours.TYPED_FAILURES`."""
+    has_timer_instants = False
+    """Whether the value of a timer in `wait_any` is when it fired: see `behaviours.TIMER_INSTANTS`."""
+    present_state: Payload | None = None
+    """The state that the code has set up to now: on replay the code sets it again, so it needs no record."""
+    recorded = _NOTHING_RECORDED
+    places: dict[int, str] = NO_ENTRIES
+    """On replay: where in the code each command was asked for, by the command's identity."""
+    seen_events: dict[str, dict[str, Instant]] = NO_ENTRIES
+    """Events that the code was given and that stay kept for others: by name, their ids, each with its expiry."""
+    _patches: dict[str, bool] = NO_ENTRIES
+    deprecated_patches: frozenset[str] = frozenset()
+    """Patches of which it does not matter any more whether history records them: the code has only their new path."""
+
     def __init__(self, definition: Workflow[..., Any], execution_id: str, limits: ProgramLimits, boundary: CodeType) -> None:
         self._definition = definition
         self._execution_id = execution_id
         self._boundary = boundary
         self.payload_limit = limits.payload_bytes
         self._turn_bytes = limits.turn_bytes
-        self._ends_process = limits.run.ends_process
-        self._count = 0
-        self.asked_bytes = 0
-        """How many bytes of values the code has asked to be recorded since the last event."""
+        self.ends_process = limits.run.ends_process
+        self._count = self.asked_bytes = self.count_before = 0
+        """How many commands were counted, and up to the last event; how many bytes of values were to be recorded since."""
         self.too_large: TurnTooLarge | None = None
         """Set once the code has asked for too much, whatever it did about the exception."""
         self.is_replaying = False
-        self.values = Values(limits.payload_bytes)
-        self.has_typed_failures = False
-        """Whether exceptions have the class of the original: see `behaviours.TYPED_FAILURES`."""
         self.state: Payload | None = None
         """What the code has set as its state since the last event."""
-        self._recorded = _NOTHING_RECORDED
+        self.read_only: ReadOnly = NEVER_READ_ONLY
+        """Says whether what runs now may change anything."""
+        self.values = Values(limits.payload_bytes)
         self.commands: list[AnyCommand] = []
         """What was asked for since the last event; with what was taken back since, which `take_commands` leaves out."""
-        self._taken_back: set[int] = set()
+        self._taken_back: frozenset[int] = _NONE
         """The numbers of those that were taken back."""
-        self.count_before = 0
-        """How many commands were counted up to the last event."""
-        self.places: dict[int, str] = {}
-        """On replay: where in the code each command was asked for, by the command's identity."""
-        self._steps: dict[int, StepFuture] = {}
-        self._patches: dict[str, bool] = {}
-        self.deprecated_patches: set[str] = set()
-        """Patches of which it does not matter any more whether history records them: the code has only their new path."""
+        self.steps: dict[int, StepFuture] = {}
+        """The futures of what was asked for and has not ended, by number."""
         self._propagates = limits.propagate_child_failures
         self.loop = WorkflowLoop(  # type: ignore[abstract]  # the rest is set below the class
             definition.name, seed_of(execution_id), self._start_loop_timer, self._cancel_loop_timer
@@ -158,7 +182,7 @@ class CommandIssuer:
 
     def replay_with(self, recorded: Sequence[AnyEvent]) -> None:
         """On replay: what was recorded after the event that the code is about to be given."""
-        self._recorded = _Recorded(recorded) if recorded else _NOTHING_RECORDED
+        self.recorded = _Recorded(recorded) if recorded else _NOTHING_RECORDED
 
     # --- commands ---
 
@@ -166,9 +190,11 @@ class CommandIssuer:
         """Ask for something; it is carried out when the turn is committed."""
         if self.loop.dead:
             return
+        if self.read_only.who:
+            self.read_only.refuse("ask for something to be recorded")
         self.commands.append(command)
         if self.is_replaying:
-            self.places[id(command)] = find_caller(self._boundary)
+            self.places = put(self.places, id(command), find_caller(self._boundary))
 
     def take_commands(self) -> list[AnyCommand]:
         """What was asked for since the last event, which is done with then."""
@@ -176,7 +202,7 @@ class CommandIssuer:
         self.count_before = self._count
         if self._taken_back:
             taken = [one for one in taken if not (isinstance(one, _STARTING) and one.number in self._taken_back)]
-            self._taken_back.clear()
+            self._taken_back = _NONE
         if self.state is not None:
             taken.insert(0, commands.SetState(value=self.state))
             self.state = None
@@ -187,6 +213,8 @@ class CommandIssuer:
 
         Raises TurnTooLarge once the code has asked for more than one turn may record; catching that does not help.
         """
+        if self.read_only.who:
+            self.read_only.refuse("start something")
         self._count += 1
         self.asked_bytes += len(value.data)
         if self.asked_bytes > self._turn_bytes:
@@ -210,9 +238,9 @@ class CommandIssuer:
         """Ask for an activity; the future is done when its end is recorded."""
         number = self.next_number(encoded)
         self.issue(commands.RunActivity(number=number, name=name, input=encoded, options=options, label=label))
-        future = self._step(number, f"activity '{name}'", hint, commands.CancelActivity)
+        future = self.step(number, f"activity '{name}'", hint, commands.CancelActivity)
         # What was recorded counts: the options may be others by now.
-        if number in self._recorded.awaited if self.is_replaying else options.cancellation is Cancellation.WAIT:
+        if number in self.recorded.awaited if self.is_replaying else options.cancellation is Cancellation.WAIT:
             future.awaits_end = True
         return future
 
@@ -222,7 +250,7 @@ class CommandIssuer:
         """Ask for a child; its execution id, and the future of its result."""
         number = self.next_number(encoded)
         propagates = self._propagates if options.propagates is None else options.propagates
-        as_value = number in self._recorded.values if self.is_replaying else not propagates
+        as_value = number in self.recorded.values if self.is_replaying else not propagates
         self.issue(
             commands.StartChild(
                 number=number,
@@ -234,11 +262,12 @@ class CommandIssuer:
                 failure_as_value=as_value,
                 metadata=options.metadata,
                 headers=options.headers,
+                reference=options.reference,
                 chain=options.chain,
             )
         )
         child_id = derive_execution_id(self.loop.now, self._execution_id, number)
-        future = self._step(number, f"child workflow '{workflow}'", hint, commands.CancelChild)
+        future = self.step(number, f"child workflow '{workflow}'", hint, commands.CancelChild)
         if as_value:
             future.failure_as_value = True
         return child_id, future
@@ -246,9 +275,9 @@ class CommandIssuer:
     def start_sleep(self, due: Instant, *, is_date: bool = False, label: str = "") -> StepFuture:
         """Ask for a timer; one that is due already is over at once."""
         number = self.next_number()
-        future = self._step(number, "a sleep", None, commands.CancelTimer)
+        future = self.step(number, "a sleep", None, commands.CancelTimer)
         if due <= self.loop.now and not self.loop.dead:
-            del self._steps[number]
+            del self.steps[number]
             future.set_result(None)
         else:
             self.issue(commands.StartTimer(number=number, due=due, is_date=is_date, label=label))
@@ -258,7 +287,7 @@ class CommandIssuer:
         """Ask for a signal to another workflow; the future is done when that has accepted it."""
         number = self.next_number(value)
         self.issue(commands.SignalExternal(number=number, workflow_id=workflow_id, name=name, value=value))
-        future = self._step(number, f"signal '{name}' to '{workflow_id}'", None, None)
+        future = self.step(number, f"signal '{name}' to '{workflow_id}'", None, None)
         future.may_be_ignored = True
         return future
 
@@ -267,7 +296,7 @@ class CommandIssuer:
         if self.loop.dead:
             raise GeneratorExit  # there is no value to give
         number = self.next_number()
-        kept = self._recorded.side_effects.get(number) or self._take_side_effect(function, number)
+        kept = self.recorded.side_effects.get(number) or self._take_side_effect(function, number)
         self.asked_bytes += len(kept.value.data)
         if self.asked_bytes > self._turn_bytes:
             self._refuse_size()
@@ -293,7 +322,7 @@ class CommandIssuer:
         except Exception as error:  # noqa: BLE001 - whatever user code raises is recorded
             return commands.RecordSideEffect(number=number, failure=describe_exception(error))
         except BaseException as error:
-            if self.is_replaying or self._ends_process(error):
+            if self.is_replaying or self.ends_process(error):
                 raise
             return commands.RecordSideEffect(number=number, failure=describe_exception(error))
         try:
@@ -307,33 +336,35 @@ class CommandIssuer:
         """Whether this execution takes the patch's new path; decided where it first comes by."""
         known = self._patches.get(patch)
         if known is None:
-            known = not self.is_replaying or patch in self._recorded.patches
-            self._patches[patch] = known
+            known = not self.is_replaying or patch in self.recorded.patches
+            self._patches = put(self._patches, patch, known)
             if known:
                 self.issue(commands.RecordPatch(patch=patch))
         return known
 
     def continue_as(self, workflow: str, encoded: Payload) -> NoReturn:
         """End this run and let the next begin: unwinds the code by an exception, never returns."""
+        self.read_only.check("continue as a new run")
         raise ContinueRequested(workflow, encoded)
 
     def set_state(self, value: Payload) -> None:
         """Set what `query_status` and `holdfast show` tell of the execution; of several in one turn the last counts."""
+        self.read_only.check("set the state")
         if not self.loop.dead:
-            self.state = value
+            self.state = self.present_state = value
 
     def withdraw(self, future: StepFuture) -> None:
         """A future was cancelled: what it stood for is wanted no longer."""
-        self._steps.pop(future.number, None)
+        self.steps.pop(future.number, None)
         if future.withdraw is None or self.loop.dead:
             return
         self._take_back_or(future.number, future.withdraw)
 
     # --- what the events bring ---
 
-    def resolve(self, event: events.ActivityCompleted | events.ChildCompleted) -> None:
-        """An activity or a child completed: its future gets the result, or an exception if that does not fit its hint."""
-        future = self._steps.pop(event.number, None)
+    def resolve(self, event: events.ActivityCompleted | events.ChildCompleted | events.TaskCompleted) -> None:
+        """What was asked for is completed: its future gets the result, or an exception if that does not fit its hint."""
+        future = self.steps.pop(event.number, None)
         if future is None or future.done() or future.settle_cancelled():
             return
         try:
@@ -344,13 +375,13 @@ class CommandIssuer:
 
     def resolve_signal(self, event: events.ExternalSignalCompleted) -> None:
         """Another workflow has accepted a signal."""
-        future = self._steps.pop(event.number, None)
+        future = self.steps.pop(event.number, None)
         if future is not None and not future.done():
             future.set_result(None)
 
     def reject(self, event: Any) -> None:
         """What a future stood for did not succeed: awaiting it raises the exception that the event means."""
-        future = self._steps.pop(event.number, None)
+        future = self.steps.pop(event.number, None)
         if future is None or future.done() or future.settle_cancelled():
             return
         error = make_exception(event, future.label, _find_known(self, self._definition, future.source))
@@ -362,18 +393,19 @@ class CommandIssuer:
     def fire(self, event: events.TimerFired) -> None:
         """A timer is over: one of the loop, or a sleep."""
         if not self.loop.fire_timer(event.number):
-            future = self._steps.pop(event.number, None)
+            future = self.steps.pop(event.number, None)
             if future is not None and not future.done():
                 future.set_result(None)
 
     def release(self) -> None:
         """Let go of the futures, whose program is closed."""
-        self._steps.clear()
+        self.steps.clear()
 
     # --- parts ---
 
-    def _step(self, number: int, label: str, hint: Any, withdraw: type[Any] | None) -> StepFuture:
-        future = self._steps[number] = StepFuture(self, number, label, hint, withdraw)
+    def step(self, number: int, label: str, hint: Any, withdraw: type[Any] | None) -> StepFuture:
+        """The future of a command that was issued under a number; `withdraw` is the command that takes it back."""
+        future = self.steps[number] = StepFuture(self, number, label, hint, withdraw)
         return future
 
     def _start_loop_timer(self, due: Instant) -> int:
@@ -387,14 +419,21 @@ class CommandIssuer:
     def _take_back_or(self, number: int, withdraw: type[Any]) -> None:
         """What was asked for since the last event is taken back as if it never was; older requests are withdrawn."""
         if number > self.count_before:
-            self._taken_back.add(number)
+            self._taken_back |= {number}
         else:
             self.issue(withdraw(number=number))
 
 
+def create_task(issuer: CommandIssuer, command: commands.CreateTask, hint: Any) -> StepFuture:
+    """Ask for a human task, of which the command says all but its number; the future is done when that has ended."""
+    number = issuer.next_number(command.payload)
+    issuer.issue(msgspec.structs.replace(command, number=number))
+    return issuer.step(number, f"human task '{command.name}'", hint, commands.EndTask)
+
+
 def list_ignored(issuer: CommandIssuer) -> list[str]:
     """What the code asked for, never awaited and leaves behind unfinished, in words; the code has ended."""
-    return [one.label for one in issuer._steps.values() if not (one.is_awaited or one.may_be_ignored or one.done())]
+    return [one.label for one in issuer.steps.values() if not (one.is_awaited or one.may_be_ignored or one.done())]
 
 
 def _find_known(issuer: CommandIssuer, definition: Workflow[..., Any], source: Any = None) -> KnownErrors | None:
@@ -418,5 +457,7 @@ RESOLVE: Final[dict[type[events.Event], Callable[[CommandIssuer, Any], None]]] =
     events.ChildTerminated: CommandIssuer.reject,
     events.ExternalSignalCompleted: CommandIssuer.resolve_signal,
     events.ExternalSignalFailed: CommandIssuer.reject,
+    events.TaskCompleted: CommandIssuer.resolve,
+    events.TaskCancelled: CommandIssuer.reject,
 }
 """What an event does to the future of what the code asked for."""

@@ -14,6 +14,7 @@ from types import FunctionType, MappingProxyType
 from typing import (
     TYPE_CHECKING,
     Any,
+    Final,
     Generic,
     Literal,
     NoReturn,
@@ -30,7 +31,15 @@ import msgspec
 from holdfast.activities.definitions import Activity, TransactionActivity
 from holdfast.code.bound_workflows import BoundWorkflow, Call, check_call, unbind
 from holdfast.code.child_options import CHILD_OPTIONS, ChildOptions, check_child_options
+from holdfast.code.command_issuer import create_task
 from holdfast.code.definitions import Workflow
+from holdfast.code.handlers import register_handler
+from holdfast.code.human_task_options import HumanTaskOptions, make_task_command
+from holdfast.code.publishing_context import PublishingContext
+from holdfast.code.states import UNSET as _UNSET
+from holdfast.code.states import make_state
+from holdfast.code.wait_values import AnyWait, PublicationWait, SignalWait, TimerWait, Winner
+from holdfast.core import payloads
 from holdfast.core.ids import DEFAULT_QUEUE, check_identifier, check_label, derive_entropy
 from holdfast.core.instants import Duration, from_datetime, to_datetime, to_micros
 from holdfast.core.options import DEFAULT_OPTIONS, ParentClose, naming_options, separate_options
@@ -46,19 +55,20 @@ if TYPE_CHECKING:
     from holdfast.code.signals import DrainedSignals
     from holdfast.code.workflow_types import WorkflowTaking
     from holdfast.core.payloads import Payload
+    from holdfast.core.references import BusinessReference
 
 P = ParamSpec("P")
 R = TypeVar("R")
 T = TypeVar("T")
+F = TypeVar("F", bound=Callable[..., Any])
 T2 = TypeVar("T2")
 T3 = TypeVar("T3")
 T4 = TypeVar("T4")
 T5 = TypeVar("T5")
-T_co = TypeVar("T_co", covariant=True)
 Ts = TypeVarTuple("Ts")
 
 
-class Info(msgspec.Struct, frozen=True):
+class Info(msgspec.Struct, frozen=True, gc=False):
     """What workflow code can know about its own execution: `ctx.info`."""
 
     org: str
@@ -75,31 +85,8 @@ class Info(msgspec.Struct, frozen=True):
     """Texts that it was started with, as they were then."""
     headers: Mapping[str, str] = MappingProxyType({})
     """Trace context and the like, which is handed on to activities, children and receivers of its signals."""
-
-
-class AnyWait(msgspec.Struct, Generic[T_co], frozen=True):
-    """For `wait_any`: what begins when it is awaited, and gives a value of some type."""
-
-
-class SignalWait(AnyWait[T_co], frozen=True):
-    """For `wait_any`: the next signal of a name."""
-
-    name: str
-    type: Any = Any
-
-
-class TimerWait(AnyWait[None], frozen=True):
-    """For `wait_any`: a length of time, made by `ctx.timer`."""
-
-    duration: Duration
-    name: str = ""
-
-
-class Winner(msgspec.Struct, Generic[T_co], frozen=True):
-    """Which of the things awaited by `wait_any` came first (its position), and its value."""
-
-    index: int
-    value: T_co
+    business_reference: BusinessReference | None = None
+    """What it is about, if it, its parent or the run before it was started with that."""
 
 
 class ChildHandle(Generic[R]):
@@ -129,6 +116,8 @@ class ChildHandle(Generic[R]):
 
 Wait: TypeAlias = AnyWait[T] | asyncio.Future[T] | ChildHandle[T]
 """What `wait_any` takes, each with the type of its value."""
+_AWAITABLE: Final = (SignalWait, PublicationWait, TimerWait, ChildHandle, asyncio.Future)
+"""The classes of these. A tuple: a union of types is made anew each time."""
 
 
 class MistakenType:
@@ -139,7 +128,7 @@ class MistakenType:
     """
 
 
-class Context:
+class Context(PublishingContext):
     """Everything that a workflow can do durably. Every workflow function takes one as its first parameter."""
 
     def __init__(self, program: CodeProgram, info: Info) -> None:
@@ -391,6 +380,21 @@ class Context:
         encoded = self._issuer.values.encode(value, f"the value of signal '{name}'")
         return self._issuer.signal_external(workflow_id, name, encoded)
 
+    # --- people ---
+
+    @overload
+    def human_task(self, name: str, form: type[T], **options: Unpack[HumanTaskOptions]) -> asyncio.Future[T]: ...
+    @overload
+    def human_task(self, name: str, form: Any = Any, **options: Unpack[HumanTaskOptions]) -> asyncio.Future[Any]: ...
+    def human_task(self, name: str, form: Any = Any, **options: Unpack[HumanTaskOptions]) -> asyncio.Future[Any]:
+        """Let a person do something: returns the form that the person fills in, decoded as `form`.
+
+        Raises HumanTaskCancelled if somebody cancels the task. If the wait is cancelled, or the workflow ends, so does the
+        task. In `wait_any` it goes on if something else wins: cancel its future to end it.
+        """
+        now, queue = self._issuer.loop.now, self.info.queue
+        return create_task(self._issuer, make_task_command(name, form, options, self._issuer.values, now, queue), form)
+
     # --- several at once ---
 
     @overload
@@ -402,7 +406,7 @@ class Context:
         return SignalWait(check_identifier(name, "the name of a signal"), type)
 
     def timer(self, duration: Duration, *, name: str = "") -> TimerWait:
-        """For `wait_any`: a length of time. `name` is shown in the history."""
+        """For `wait_any`: a length of time, whose value is when it fired. `name` is shown in the history."""
         to_micros(duration, "the length of a timer")
         return TimerWait(duration, check_label(name, "a timer"))
 
@@ -421,19 +425,20 @@ class Context:
     @overload
     def wait_any(self, *waits: Wait[Any]) -> asyncio.Future[Winner[Any]]: ...
     def wait_any(self, *waits: Wait[Any]) -> asyncio.Future[Winner[Any]]:
-        """Wait for the first of several signals, timers, and requests already made (activities, children, tasks).
+        """Wait for the first of several: signals, messages, events, broadcast signals, timers, and requests already made.
 
-        When one wins, the waits for the other signals and timers end; signals that were not taken stay. Activities,
-        children and tasks go on.
+        When one wins, the other waits end and leave nothing behind; signals, messages and events that were not taken stay.
+        Requests (activities, children, tasks) go on. The value of a timer is the time at which it fired.
         """
         if not waits:
             raise InvalidArguments(
                 "Expected wait_any to get something to wait for, but it got nothing. Pass at least one wait."
             )
         for wait in waits:
-            if not isinstance(wait, SignalWait | TimerWait | ChildHandle | asyncio.Future):
+            if not isinstance(wait, _AWAITABLE):
                 raise InvalidArguments(
-                    f"Expected wait_any to get signals, timers, children, activities or tasks, but got {wait!r}. "
+                    "Expected wait_any to get signals, messages, events, broadcast signals, timers, children, activities or "
+                    f"tasks, but got {wait!r}. "
                     "Wrap a coroutine: asyncio.create_task(…)."
                 )
         return self._program.wait_any(waits)
@@ -458,7 +463,7 @@ class Context:
         Put it where the call was, or at the beginning of the workflow, with the new path alone behind it. It fits histories
         that recorded the patch and those that did not, and records nothing itself. docs/patches.md says when it may go too.
         """
-        self._issuer.deprecated_patches.add(check_identifier(patch, "the id of a patch"))
+        self._issuer.deprecated_patches |= {check_identifier(patch, "the id of a patch")}
 
     @overload
     def continue_as(self, bound: BoundWorkflow[Any], /) -> NoReturn: ...
@@ -495,19 +500,70 @@ class Context:
         name, encoded, _ = _describe_workflow(call, (), self._issuer)
         self._issuer.continue_as(name, encoded)
 
-    def set_state(self, value: Any) -> None:
-        """Set the state that `query_status` and `holdfast show` report for this execution."""
-        self._issuer.set_state(self._issuer.values.encode(value, "the state of the workflow"))
+    def set_state(self, value: Any = _UNSET, /, **keys: Any) -> None:
+        """Set the state that `query_status` and `holdfast show` report for this execution, and by which lists find it.
+
+        `ctx.set_state(value)` replaces the whole state. `ctx.set_state(step="paid", amount=12)` merges keys into it, which
+        must be none yet or a mapping; a key that is None is removed. With both, the keys are merged into the new value.
+
+        It is committed with the turn. Top-level keys that are text of up to 500 bytes, numbers or booleans can be searched:
+        `engine.list(where="state.amount > 10")`. A next run (`continue_as`, `retry`) begins without a state.
+        """
+        self._issuer.set_state(make_state(self._issuer.values, self._issuer.present_state, value, keys))
+
+    @property
+    def state(self) -> Any:
+        """The state that this workflow has set, as plain JSON values; None before it has. Changing it has no effect."""
+        present = self._issuer.present_state
+        return None if present is None else payloads.decode(present, Any, "the state of the workflow")
+
+    # --- updates and queries ---
+
+    @overload
+    def on_update(
+        self, name: str, handler: Callable[..., Any], validator: Callable[..., Any] | None = None
+    ) -> Callable[..., Any]: ...
+    @overload
+    def on_update(self, name: str | None = None, *, validator: Callable[..., Any] | None = None) -> Callable[[F], F]: ...
+    @overload
+    def on_update(self, name: F) -> F: ...
+    def on_update(self, name: Any = None, handler: Any = None, validator: Callable[..., Any] | None = None) -> Any:
+        """Let a function handle the updates of a name: it is called with the value, and its result goes to the caller.
+
+        It may be async and do whatever the workflow may; each update runs as a task of its own. The `validator`, a plain
+        function, may raise to refuse an update before anything of it is recorded. Register handlers before the workflow
+        first waits: an update for a name without a handler is refused.
+
+        As a decorator: `@ctx.on_update("name", validator=…)`; without a name, for that of the function.
+        """
+        return register_handler(
+            name, handler, lambda name, function: self._program.handlers.on_update(name, function, validator)
+        )
+
+    @overload
+    def on_query(self, name: str, handler: Callable[..., Any]) -> Callable[..., Any]: ...
+    @overload
+    def on_query(self, name: str | None = None) -> Callable[[F], F]: ...
+    @overload
+    def on_query(self, name: F) -> F: ...
+    def on_query(self, name: Any = None, handler: Any = None) -> Any:
+        """Let a plain function answer the queries of a name, with their arguments. It may look, and change nothing.
+
+        As a decorator: `@ctx.on_query("name")`, or `@ctx.on_query` for the name of the function.
+        """
+        return register_handler(name, handler, self._program.handlers.on_query)
 
     @property
     def random(self) -> random.Random:
         """A random source that gives the same numbers on every replay."""
+        self._issuer.read_only.check("draw random numbers")
         if self._random is None:  # seeding one costs as much as a small turn: most workflows never ask
             self._random = random.Random(derive_entropy(self.info.execution_id, "random"))
         return self._random
 
     def uuid4(self) -> uuid.UUID:
         """A random UUID that is the same on every replay."""
+        self._issuer.read_only.check("draw random numbers")
         if self._uuids is None:
             self._uuids = random.Random(derive_entropy(self.info.execution_id, "uuid"))
         return uuid.UUID(int=self._uuids.getrandbits(128), version=4)

@@ -7,7 +7,9 @@ import inspect
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from enum import StrEnum
 from types import MappingProxyType
-from typing import TYPE_CHECKING, Any, Final, Generic, NamedTuple, ParamSpec, TypeVar
+from typing import TYPE_CHECKING, Any, Final, Generic, ParamSpec, TypeVar
+
+import msgspec
 
 from holdfast.activities.definitions import Activity
 from holdfast.code import deterministic_asyncio, guard
@@ -27,6 +29,7 @@ if TYPE_CHECKING:
     from holdfast.core.definition import Definition
     from holdfast.core.execution import Execution
     from holdfast.core.program_limits import ProgramLimits
+    from holdfast.core.publications import StartTrigger
     from holdfast.core.retry import RetryPolicy
 
 P = ParamSpec("P")
@@ -42,7 +45,7 @@ class Versioning(StrEnum):
     """Only the version that took the execution's first turn."""
 
 
-class StartedWith(NamedTuple):
+class StartedWith(msgspec.Struct, frozen=True, gc=False):
     """What an execution was started with that its first event need not tell."""
 
     queue: str = DEFAULT_QUEUE
@@ -72,6 +75,7 @@ class Workflow(Generic[P, R_co]):
         version: str = "",
         versioning: Versioning = Versioning.LATEST,
         retry: RetryPolicy | None = None,
+        starts_on: Sequence[StartTrigger] = (),
     ) -> None:
         self.name = check_identifier(name, "the name of a workflow")
         self.version = version
@@ -80,6 +84,8 @@ class Workflow(Generic[P, R_co]):
         """Whether executions that this version begins stay with it."""
         self.retry = retry
         """How failed runs are retried, where a start does not say; None: they are not."""
+        self.starts_on = tuple(starts_on)
+        """The messages and broadcast signals that start it."""
         self.function = _check_workflow(function, name)
         self.signature = Signature(function, f"workflow '{name}'", skip=1)
         _check_context(self.signature, name)

@@ -20,8 +20,12 @@ from holdfast.errors import (
     ChildWorkflowFailed,
     ChildWorkflowTerminated,
     ExternalSignalFailed,
+    HumanTaskCancelled,
+    MessageKeyTaken,
+    PublicationFailed,
     SideEffectFailed,
     StepError,
+    SubscriptionFailed,
 )
 
 
@@ -32,7 +36,7 @@ def make_exception(
 
     `known`: where the class of the original is looked for; None for executions that began when it was not.
     """
-    kind = FAILURES.get(type(event))
+    kind = find_kind(event)
     if kind is None:
         return EXCEPTIONS[type(event)](event, label)
     failure: Failure = getattr(event, "failure")  # noqa: B009 - those in the table have one
@@ -43,10 +47,19 @@ def make_exception(
     return rebuild(kind, text, failure, known, name=label, attempt=attempt)
 
 
+def find_kind(event: events.Event | commands.RecordSideEffect) -> type[StepError] | None:
+    """The class of the exception of an event that holds a failure; None for other events."""
+    if type(event) is events.SubscriptionFailed and event.failure.type == MessageKeyTaken.__name__:
+        return MessageKeyTaken
+    return FAILURES.get(type(event))
+
+
 FAILURES: Final[dict[type[Any], type[StepError]]] = {
     events.ActivityFailed: ActivityFailed,
     events.ChildFailed: ChildWorkflowFailed,
     events.ExternalSignalFailed: ExternalSignalFailed,
+    events.SubscriptionFailed: SubscriptionFailed,
+    events.PublicationFailed: PublicationFailed,
     commands.RecordSideEffect: SideEffectFailed,
 }
 """The exceptions of events that hold a failure."""
@@ -74,6 +87,12 @@ EXCEPTIONS: Final[dict[type[Any], Callable[[Any, str], StepError]]] = {
     ),
     events.ChildCancelled: lambda _event, label: ChildWorkflowCancelled(
         f"Expected {label} to end with a result, but it was cancelled.", name=label, type="Cancelled"
+    ),
+    events.TaskCancelled: lambda event, label: HumanTaskCancelled(
+        f"Expected {label} to be completed, but {event.by or 'somebody'} cancelled it: {event.reason or 'no reason given'}.",
+        name=label,
+        type="Cancelled",
+        details={"by": event.by, "reason": event.reason},
     ),
     events.ChildTerminated: lambda event, label: ChildWorkflowTerminated(
         f"Expected {label} to end with a result, but it was terminated: {event.reason or 'no reason given'}.",

@@ -16,8 +16,10 @@ from typing import TYPE_CHECKING, Any, NoReturn, TypeVar
 import msgspec
 
 from holdfast.code import deterministic_asyncio, guard
+from holdfast.code.read_only import NEVER_READ_ONLY, ReadOnly
 from holdfast.core.instants import LONGEST, SECOND
 from holdfast.core.interrupts import is_interrupt
+from holdfast.core.unused import NO_ITEMS, add
 from holdfast.errors import InvalidDuration, TurnTooLong
 
 if TYPE_CHECKING:
@@ -101,8 +103,10 @@ class WorkflowLoop(asyncio.AbstractEventLoop):
         self._ready: deque[asyncio.Handle] = deque()
         self._timers: dict[int, DurableTimerHandle] = {}
         self._tasks: list[WorkflowTask[Any]] = []
-        self.lost: list[tuple[str, BaseException]] = []
+        self.lost: list[tuple[str, BaseException]] = NO_ITEMS
         """What is gone with an exception which nobody looked at, in words, with that exception."""
+        self.read_only: ReadOnly = NEVER_READ_ONLY
+        """Says whether what runs now may change anything."""
         self._prune_at = 64
         self._named = 0
         self._order = seed & _MASK
@@ -163,6 +167,10 @@ class WorkflowLoop(asyncio.AbstractEventLoop):
         """Whether no callback is ready to run, and the loop is alive."""
         return not self._ready and not self.dead
 
+    def count_ready(self) -> int:
+        """How many callbacks are ready to run."""
+        return len(self._ready)
+
     def open_tasks(self) -> list[WorkflowTask[Any]]:
         """The tasks that have not ended, in the order in which they were made."""
         return [task for task in self._tasks if not task.done()]
@@ -173,8 +181,9 @@ class WorkflowLoop(asyncio.AbstractEventLoop):
             for task in self._tasks:
                 if task.done() and task._log_traceback:
                     task._log_traceback = False  # asyncio is not to say it again
-                    self.lost.append((f"task '{task.get_name()}'", task.exception() or asyncio.CancelledError()))
-        lost, self.lost = self.lost, []
+                    error = task.exception() or asyncio.CancelledError()
+                    self.lost = add(self.lost, ((f"task '{task.get_name()}'", error),))
+        lost, self.lost = self.lost, NO_ITEMS
         return lost
 
     def release(self) -> None:
@@ -257,6 +266,9 @@ class WorkflowLoop(asyncio.AbstractEventLoop):
                 "Expected create_task to get a coroutine, but it got a future, as ctx.run and its like give it. It is under "
                 "way without a task: await it later, use asyncio.gather, or await it in an async function of your own."
             )
+        if self.read_only.who:
+            coro.close()
+            self.read_only.refuse("create a task")
         if self.dead:
             coro.close()  # the program is being unloaded: nothing runs any more, and who awaits the task waits in vain
             return WorkflowTask(coro, self, **options)
@@ -292,9 +304,9 @@ class WorkflowLoop(asyncio.AbstractEventLoop):
         if self.dead or error is None:
             return
         if isinstance(future, WorkflowTask):
-            self.lost.append((f"task '{future.get_name()}'", error))
+            self.lost = add(self.lost, ((f"task '{future.get_name()}'", error),))
         elif isinstance(future, WorkflowFuture) and future.label and not future.may_be_ignored:
-            self.lost.append((future.label, error))
+            self.lost = add(self.lost, ((future.label, error),))
 
     def get_exception_handler(self) -> None:
         """Always None: workflow code cannot choose a handler of its own."""

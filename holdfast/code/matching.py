@@ -17,6 +17,16 @@ PAIRS: Final[dict[type[commands.Command], type[events.Event]]] = {
     commands.StartChild: events.ChildStarted,
     commands.CancelChild: events.ChildCancelRequested,
     commands.SignalExternal: events.ExternalSignalInitiated,
+    commands.Subscribe: events.Subscribed,
+    commands.Unsubscribe: events.Unsubscribed,
+    commands.DeclinePublication: events.PublicationDeclined,
+    commands.PublishMessage: events.MessagePublished,
+    commands.SendEvent: events.EventSent,
+    commands.Broadcast: events.SignalBroadcast,
+    commands.CreateTask: events.TaskCreated,
+    commands.EndTask: events.TaskEnded,
+    commands.CompleteUpdate: events.UpdateCompleted,
+    commands.FailUpdate: events.UpdateFailed,
     commands.RejectSignal: events.SignalRejected,
     commands.RecordSideEffect: events.SideEffectRecorded,
     commands.RecordPatch: events.PatchRecorded,
@@ -27,7 +37,7 @@ PAIRS: Final[dict[type[commands.Command], type[events.Event]]] = {
 }
 """Each command and the event that records it. `SetState` and `Block` leave none."""
 
-_COMPARED: Final = ("number", "name", "workflow", "patch")
+_COMPARED: Final = ("number", "name", "workflow", "patch", "kind", "update")
 """What must be the same. Arguments and due times may differ: the code that computes them may be fixed, and what was
 recorded counts."""
 
@@ -55,6 +65,7 @@ _PAST: Final = {
     "start": "started",
     "cancel": "cancelled",
     "refuse": "refused",
+    "answer": "answered",
     "return": "returned",
     "raise": "raised",
     "end": "ended",
@@ -69,6 +80,16 @@ _DEEDS: Final[dict[type[events.Event], Callable[[Any], _Deed]]] = {
     events.ExternalSignalInitiated: lambda one: _Deed(
         "call", f"ctx.signal_external_workflow({one.workflow_id!r}, {one.name!r})"
     ),
+    events.Subscribed: lambda one: _Deed("call", f"ctx.wait_for_{one.kind}({one.name!r})"),
+    events.Unsubscribed: lambda one: _Deed("end", f"the wait number {one.number}"),
+    events.PublicationDeclined: lambda one: _Deed("refuse", f"what came for the wait number {one.number}"),
+    events.MessagePublished: lambda one: _Deed("call", f"ctx.send_message({one.name!r}, {one.key!r})"),
+    events.EventSent: lambda one: _Deed("call", f"ctx.send_event({one.name!r})"),
+    events.SignalBroadcast: lambda one: _Deed("call", f"ctx.broadcast_signal({one.name!r})"),
+    events.TaskCreated: lambda one: _Deed("call", f"ctx.human_task({one.name!r})"),
+    events.TaskEnded: lambda one: _Deed("cancel", f"the human task number {one.number}"),
+    events.UpdateCompleted: lambda one: _Deed("answer", f"the update that is event {one.update}"),
+    events.UpdateFailed: lambda one: _Deed("refuse", f"the update that is event {one.update}"),
     events.SignalRejected: lambda one: _Deed("refuse", f"the value of signal {one.name!r}"),
     events.SideEffectRecorded: lambda _: _Deed("call", "ctx.side_effect(…)"),
     events.PatchRecorded: lambda one: _Deed("call", f"ctx.patched({one.patch!r})"),

@@ -11,34 +11,43 @@ import contextvars
 import sys
 from collections.abc import Callable, Iterable
 from functools import partial
-from typing import TYPE_CHECKING, Any, Final
+from typing import TYPE_CHECKING, Any, Final, TypeVar
 
 from holdfast.code import guard
 from holdfast.code.command_issuer import RESOLVE, CommandIssuer, ContinueRequested, list_ignored
-from holdfast.code.context import Context, Info, Winner
+from holdfast.code.context import Context, Info
 from holdfast.code.definitions import NOTHING_SPECIAL, StartedWith
+from holdfast.code.handlers import Handlers
+from holdfast.code.human_task_options import read_form
 from holdfast.code.logger import warn_of_ignored, warn_of_lost
 from holdfast.code.loop import WorkflowTask, close_coroutine
 from holdfast.code.matching import Places, compare, unasked
+from holdfast.code.published_waits import RESOLVE_PUBLISHED, list_open
 from holdfast.code.signals import SignalQueues
 from holdfast.code.source_locations import find_waiting
 from holdfast.code.values import CHANGED_TYPE, find_strictness
 from holdfast.code.wait_any import Sides, start_race
+from holdfast.code.wait_values import Winner
 from holdfast.code.waits import find_waits
 from holdfast.core import commands, events
-from holdfast.core.behaviours import KEPT_VIOLATIONS, TYPED_FAILURES
+from holdfast.core.behaviours import KEPT_VIOLATIONS, TIMER_INSTANTS, TYPED_FAILURES, as_set
+from holdfast.core.effects import ACCEPTED, Checked
+from holdfast.core.envelopes import Update
 from holdfast.core.events import GIVEN, AnyEvent, Given, HistoryTurn
 from holdfast.core.failures import Failure, describe_exception, list_kinds
 from holdfast.core.instants import Instant
+from holdfast.core.payloads import Payload
 from holdfast.core.program import Step, Waits
 from holdfast.core.program_limits import NO_PROGRAM_LIMITS, ProgramLimits, RunLimit
-from holdfast.errors import DeterminismError, HoldfastError, TurnTooLong
+from holdfast.errors import DeterminismError, HoldfastError, QueryFailed, TurnTooLong
 
 if TYPE_CHECKING:
     from holdfast.code.definitions import Workflow
 
+T = TypeVar("T")
 NOTHING: Final = Step()
 NO_BEHAVIOURS: Final[frozenset[str]] = frozenset()
+_RESOLVE: Final = {**RESOLVE, **RESOLVE_PUBLISHED}
 MOST_CALLBACKS: Final = 100_000
 """How many callbacks one event may cause before the program counts as one that never rests."""
 
@@ -70,6 +79,7 @@ class CodeProgram:
         self.issuer = CommandIssuer(definition, execution_id, limits, CodeProgram._give.__code__)
         self.loop = self.issuer.loop
         self.signals = SignalQueues(self.issuer)
+        self._handlers: Handlers | None = None
         self.behaviours: frozenset[str] = NO_BEHAVIOURS
         """The behaviours that the execution recorded when it began (see `core.behaviours`), whatever is present now."""
         self._started = started
@@ -77,6 +87,13 @@ class CodeProgram:
         self._held_start: events.WorkflowStarted | None = None
         self._info: Info | None = None
         self._never_runs = self._ended = self._cancel_requested = self._closes_slowly = False
+
+    @property
+    def handlers(self) -> Handlers:
+        """The handlers of its updates and queries: most programs have none."""
+        if self._handlers is None:
+            self._handlers = Handlers(self.issuer)
+        return self._handlers
 
     # --- the two verbs ---
 
@@ -88,9 +105,9 @@ class CodeProgram:
         try:
             self._give(event)
         except (DeterminismError, _Escaped) as error:
-            return self._block(error)
+            return Step([commands.Block(error=_describe(self.issuer, error))])
         if issuer.too_large is not None:
-            return self._block(issuer.too_large)
+            return Step([commands.Block(error=_describe(self.issuer, issuer.too_large))])
         if not issuer.commands and issuer.state is None:
             return NOTHING
         return Step(issuer.take_commands())
@@ -103,16 +120,51 @@ class CodeProgram:
                 self.loop.now = turn.at
                 self._replay_turn(turn)
         except (DeterminismError, _Escaped) as error:
-            return self.issuer.values.explain(self._describe(error))
+            return self.issuer.values.explain(_describe(self.issuer, error))
         finally:
             self.issuer.is_replaying = False
             self.issuer.replay_with(())
             self.issuer.places.clear()
         return None
 
-    def untaken_signals(self) -> tuple[commands.UntakenSignal, ...]:
-        """The signals that the code has not taken yet, in the order of arrival."""
-        return self.signals.untaken()
+    def untaken_signals(self) -> tuple[commands.Untaken, ...]:
+        """The signals that the code has not taken yet, in the order of arrival; then updates that came before the code."""
+        untaken: tuple[commands.Untaken, ...] = self.signals.untaken()
+        return untaken if self._handlers is None else untaken + self._handlers.untaken()
+
+    def check_update(self, update: Update) -> Checked:
+        """Whether an update may be accepted. Before the code has begun that cannot be told: then it is accepted."""
+        if self._main is None or self._ended:
+            return ACCEPTED
+        try:
+            refusal = _call_handlers(self, lambda: self.handlers.check(update.name, update.value))
+        except (DeterminismError, _Escaped) as error:
+            return Checked(blocked=_describe(self.issuer, error))
+        return ACCEPTED if refusal is None else Checked(refusal)
+
+    def check_form(self, number: int, form: Payload) -> Checked:
+        """Whether a form can be read as the type of a human task, in the way in which the code would be given it."""
+        try:
+            _call_handlers(self, lambda: read_form(self.issuer, number, form), enters=False)
+        except (DeterminismError, _Escaped) as error:
+            return Checked(blocked=_describe(self.issuer, error))
+        except HoldfastError as refusal:
+            return Checked(refusal)
+        return ACCEPTED
+
+    def update_names(self) -> tuple[str, ...]:
+        """The names of the updates that the code handles."""
+        return () if self._handlers is None else tuple(self._handlers.updates)
+
+    def answer_query(self, name: str, args: Payload) -> Payload:
+        """What the code answers to a query, as it stands. Raises a HoldfastError; the program is of no use after it."""
+        try:
+            return _call_handlers(self, lambda: self.handlers.answer(name, args))
+        except _Escaped as error:
+            kind, said = error.failure.type, f"raised {error.failure.type}: {error.failure.message}"
+        except DeterminismError as error:
+            kind, said = type(error).__name__, f"did what workflow code must not do: {error.message}"
+        raise QueryFailed(f"Expected query '{name}' to return, but its handler {said}", type=kind)
 
     def waiting_signals(self) -> tuple[str, ...]:
         """The names of the signals it waits for."""
@@ -122,7 +174,7 @@ class CodeProgram:
         """Where in its code it waits, and for what; None before it has begun, while it does not rest, and after its end."""
         if self._main is None or self._ended or not self.loop.is_at_rest():
             return None
-        return find_waits(self.loop.open_tasks(), self.signals.open_futures())
+        return find_waits(self.loop.open_tasks(), self.signals.open_futures(), list_open(self.issuer))
 
     def close(self) -> None:
         """End the coroutines; nothing that user code does on the way out has an effect."""
@@ -138,16 +190,9 @@ class CodeProgram:
             finally:
                 _leave(outer, hooks)
         try:
-            self._run_limit.call(self.definition.name, self.execution_id, CodeProgram._release, self)
+            self._run_limit.call(self.definition.name, self.execution_id, _release, self)
         except TurnTooLong:
             pass  # something that is freed has a finalizer that does not end
-
-    def _release(self) -> None:
-        """Cut the cycles, so that what a program held is freed at once and the collector has nothing to find."""
-        self.loop.release()
-        self.signals.release()
-        self.issuer.release()
-        self._main = None
 
     @property
     def is_silent(self) -> bool:
@@ -184,7 +229,7 @@ class CodeProgram:
                     self._held_start, self._never_runs = None, True  # cancelled while its start was delayed
                 else:
                     self._begin(self._held_start)
-            resolve = RESOLVE.get(type(event))
+            resolve = _RESOLVE.get(type(event))
             if resolve is not None:
                 resolve(self.issuer, event)
             else:
@@ -192,9 +237,14 @@ class CodeProgram:
             if not is_held:
                 self._enter()
                 self.loop.run_ready(MOST_CALLBACKS, self._run_limit.ends_process)
+                handlers = self._handlers
+                if handlers is not None and handlers.waiting and not self._ended:  # at its end they were answered
+                    handlers.refuse_waiting()
                 violation = guard.take_violation()
                 if violation is not None and KEPT_VIOLATIONS in self.behaviours:
                     raise violation
+                if handlers is not None and handlers.violation is not None:
+                    raise handlers.violation
             return
         except HoldfastError:
             raise
@@ -222,9 +272,10 @@ class CodeProgram:
 
     def _start(self, event: events.WorkflowStarted) -> None:
         if event.behaviours:
-            self.behaviours = frozenset(event.behaviours)
+            self.behaviours = as_set(event.behaviours)
             self.issuer.values.strictness = find_strictness(self.behaviours)
             self.issuer.has_typed_failures = TYPED_FAILURES in self.behaviours
+            self.issuer.has_timer_instants = TIMER_INSTANTS in self.behaviours
         if event.cancelled:
             self._never_runs = True
         elif event.held:
@@ -246,6 +297,7 @@ class CodeProgram:
             attempt=event.attempt,
             metadata=dict(self._started.metadata if event.metadata is None else event.metadata),
             headers=dict(event.headers),
+            business_reference=event.reference,
         )
         try:
             args = self.definition.signature.decode_arguments(event.input)
@@ -255,17 +307,6 @@ class CodeProgram:
         else:
             coro = self.definition.signature.call(self.definition.function, args, Context(self, info))
         self._main = self.loop.create_task(coro, context=contextvars.Context())
-
-    def _receive(self, event: events.SignalReceived) -> None:
-        self.signals.receive(commands.UntakenSignal(event.name, event.value, event.headers))
-
-    def _cancel(self, _event: events.CancelRequested) -> None:
-        self._cancel_requested = True
-        if self._main is not None:
-            self._main.cancel()
-        elif self._never_runs:
-            self._ended = True
-            self.issuer.issue(commands.EndCancelled())
 
     def _run_end(self, main: WorkflowTask[Any]) -> None:
         """Issue the last command of code that has ended. Raises DeterminismError and _Escaped, as `_run_event` does."""
@@ -293,18 +334,18 @@ class CodeProgram:
                 self.issuer.issue(commands.EndCancelled())
             else:
                 failure = Failure(type="CancelledError", message="cancelled from within")
-                self.issuer.issue(commands.Fail(failure=failure, signals=self.signals.untaken()))
+                self.issuer.issue(commands.Fail(failure=failure, signals=self.untaken_signals()))
             return
         if error is None:
             try:
                 result = self.issuer.values.encode_result(self.definition.signature, main.result())
             except HoldfastError as refused:
-                self.issuer.issue(commands.Fail(failure=describe_exception(refused), signals=self.signals.untaken()))
+                self.issuer.issue(commands.Fail(failure=describe_exception(refused), signals=self.untaken_signals()))
             else:
                 self.issuer.issue(commands.Complete(result=result))
         elif isinstance(error, ContinueRequested):
             self.issuer.issue(
-                commands.ContinueAs(workflow=error.workflow, input=error.input, signals=self.signals.untaken())
+                commands.ContinueAs(workflow=error.workflow, input=error.input, signals=self.untaken_signals())
             )
         elif isinstance(error, DeterminismError):
             raise error
@@ -312,7 +353,7 @@ class CodeProgram:
             raise _Escaped(Failure(type="DecodingError", message=f"{error.message} {CHANGED_TYPE}"))
         else:
             failure, kinds = describe_exception(error), list_kinds(error)
-            self.issuer.issue(commands.Fail(failure=failure, signals=self.signals.untaken(), kinds=kinds))
+            self.issuer.issue(commands.Fail(failure=failure, signals=self.untaken_signals(), kinds=kinds))
 
     # --- replay ---
 
@@ -345,19 +386,72 @@ class CodeProgram:
         code = self.definition.function.__code__
         return self.issuer.places.get(id(command)) or f"{code.co_filename}:{code.co_firstlineno} in {code.co_qualname}"
 
-    def _block(self, error: DeterminismError | _Escaped) -> Step:
-        return Step([commands.Block(error=self._describe(error))])
-
-    def _describe(self, error: DeterminismError | _Escaped) -> Failure:
-        """The failure that blocks the execution; whatever the code asked for before it is dropped."""
-        self.issuer.take_commands()
-        return error.failure if isinstance(error, _Escaped) else describe_exception(error)
-
     # --- what the context asks for ---
 
     def wait_any(self, waits: Sides) -> asyncio.Future[Winner[Any]]:
         """A future of the first of several waits that is over."""
         return start_race(self.issuer, self.signals, waits)
+
+
+def _describe(issuer: CommandIssuer, error: DeterminismError | _Escaped) -> Failure:
+    """The failure that blocks the execution; whatever the code asked for before it is dropped."""
+    issuer.take_commands()
+    return error.failure if isinstance(error, _Escaped) else describe_exception(error)
+
+
+def _release(program: CodeProgram) -> None:
+    """Cut the cycles, so that what a program held is freed at once and the collector has nothing to find."""
+    program.loop.release()
+    program.signals.release()
+    if program._handlers is not None:
+        program._handlers.release()
+    program.issuer.release()
+    program._main = None
+
+
+def _call_handlers(program: CodeProgram, function: Callable[[], T], *, enters: bool = True) -> T:
+    """Call what only looks, as workflow code and under its limits. Raises HoldfastErrors, and _Escaped for all else.
+
+    Without `enters`, what workflow code must not do is not refused, as where the results of steps are read.
+    """
+
+    def run(_nothing: None) -> T:
+        try:
+            if enters:
+                program._enter()
+            return function()
+        except HoldfastError:
+            raise
+        except BaseException as error:  # whatever user code raises is described where it can be interrupted
+            if program._run_limit.ends_process(error):
+                raise
+            failure = describe_exception(error)
+        finally:
+            guard.take_violation()  # what looks at a clock is refused, and nothing more
+        raise _Escaped(failure)
+
+    outer, hooks = asyncio._get_running_loop(), sys.get_asyncgen_hooks()
+    try:
+        return program._run_limit.call(program.definition.name, program.execution_id, run, None)
+    finally:
+        _leave(outer, hooks)
+
+
+def _receive(program: CodeProgram, event: events.SignalReceived) -> None:
+    program.signals.receive(commands.UntakenSignal(event.name, event.value, event.headers))
+
+
+def _cancel(program: CodeProgram, _event: events.CancelRequested) -> None:
+    program._cancel_requested = True
+    if program._main is not None:
+        program._main.cancel()
+    elif program._never_runs:
+        program._ended = True
+        program.issuer.issue(commands.EndCancelled())
+
+
+def _accept(program: CodeProgram, event: events.UpdateAccepted) -> None:
+    program.handlers.receive(event, has_begun=program._main is not None)
 
 
 def _warn_of_unawaited(program: CodeProgram, info: Info, *, has_failed: bool) -> None:
@@ -384,9 +478,12 @@ def _leave(outer: Any, hooks: Any) -> None:
 
 GIVE: Final[dict[type[events.Event], Callable[[CodeProgram, Any], None]]] = {
     events.WorkflowStarted: CodeProgram._start,
-    events.SignalReceived: CodeProgram._receive,
+    events.SignalReceived: _receive,
+    events.UpdateAccepted: _accept,
     events.DelayEnded: lambda _program, _event: None,  # the code has begun, since the event is not held
-    events.CancelRequested: CodeProgram._cancel,
+    events.CancelRequested: _cancel,
+    events.TaskRescheduled: lambda _program, _event: None,
+    events.TaskReminded: lambda _program, _event: None,  # its row has changed, the code goes on waiting
 }
 """What a program does with the events that are given to it; those that end something it asked for are in `RESOLVE`."""
 

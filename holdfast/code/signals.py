@@ -104,6 +104,7 @@ class SignalQueues:
 
     def wait(self, name: str, hint: Any, timeout: Micros | None, race: Race | None = None) -> SignalFuture:
         """The next signal, at once if one is buffered. `race`: what it is one side of."""
+        self._issuer.read_only.check("wait for a signal")
         future = SignalFuture(self, self._issuer.loop, name, hint, race)
         value = self.take(name, hint)
         if value is not _NOTHING:
@@ -136,6 +137,7 @@ class SignalQueues:
 
     def drain(self, name: str, hint: Any) -> DrainedSignals[Any]:
         """Take every buffered signal of a name whose value fits the hint."""
+        self._issuer.read_only.check("take signals")
         taken: DrainedSignals[Any] = DrainedSignals()
         while (value := self.take(name, hint)) is not _NOTHING:
             taken.append(value)

@@ -11,6 +11,7 @@ from holdfast.core import payloads
 from holdfast.core.behaviours import CHECKED_PAYLOADS, STRICT_ARGUMENTS
 from holdfast.core.failures import Failure
 from holdfast.core.payloads import Strictness
+from holdfast.core.unused import NO_ENTRIES, put
 from holdfast.errors import InvalidArguments
 
 if TYPE_CHECKING:
@@ -27,12 +28,15 @@ CHANGED_TYPE: Final = (
 class Values:
     """Encodes what the code of one execution passes on, as strictly as the execution recorded when it began."""
 
+    last_headers: dict[tuple[str, str], Mapping[str, str]] = NO_ENTRIES
+    """The headers of what was taken last, by kind (of a subscription, or "update") and name; only where there were some."""
+    undecodable: HoldfastError | None = None
+    """Why the first recorded value that does not fit its hint could not be read on replay."""
+
     def __init__(self, limit: int) -> None:
         self._limit = limit
         self.strictness = Strictness.UNCHECKED
         """How much of what would not come back as it was is refused: by the behaviours that the execution recorded."""
-        self.undecodable: HoldfastError | None = None
-        """Why the first recorded value that does not fit its hint could not be read on replay."""
 
     def encode(self, value: Any, what: str) -> Payload:
         """A value of the code's as a payload. Raises EncodingError or PayloadTooLarge."""
@@ -58,6 +62,11 @@ class Values:
         if self.strictness is not Strictness.UNCHECKED:
             return signature.encode_result(value, self._limit, strictness=self.strictness)
         return self.encode(value, f"the result of {signature.what}")
+
+    def note_headers(self, kind: str, name: str, headers: Mapping[str, str]) -> None:
+        """Something was taken: the code may ask for its headers until the next of its kind and name is."""
+        if headers or self.last_headers:
+            self.last_headers = put(self.last_headers, (kind, name), headers)
 
     def note_undecodable(self, error: HoldfastError, *, is_replaying: bool) -> None:
         """Keep why a recorded value cannot be read, for the message of a replay that goes astray after it."""

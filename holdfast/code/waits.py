@@ -22,6 +22,7 @@ from holdfast.core.program import LocalWait, SignalPlace, Waits
 if TYPE_CHECKING:
     from types import FrameType
 
+    from holdfast.code.published_waits import SubscriptionFuture
     from holdfast.code.signals import SignalFuture
 
 _ASYNCIO: Final = asyncio.__name__
@@ -47,8 +48,10 @@ class _Stack(NamedTuple):
     """The number of the timer for which `asyncio.sleep` waits; 0 if it does not."""
 
 
-def find_waits(tasks: Sequence[WorkflowTask[Any]], signals: Sequence[SignalFuture]) -> Waits:
-    """What these tasks wait for; `signals` are the waits for signals that are not over."""
+def find_waits(
+    tasks: Sequence[WorkflowTask[Any]], signals: Sequence[SignalFuture], published: Sequence[SubscriptionFuture] = ()
+) -> Waits:
+    """What these tasks wait for; `signals` and `published` are the waits for those that are not over."""
     stacks = [(task, getattr(task, "_fut_waiter", None), _read_stack(task.get_coro())) for task in tasks]
     places = _find_places(stacks)
     local: list[LocalWait] = []
@@ -66,6 +69,10 @@ def find_waits(tasks: Sequence[WorkflowTask[Any]], signals: Sequence[SignalFutur
             elif type(one) is WorkflowFuture and not _is_shield(one):
                 local.append(LocalWait("Future", place, task.get_name()))
     awaited = [SignalPlace(one.name, places.get(id(one)) or places.get(id(one.race and one.race.winner))) for one in signals]
+    for future in published:
+        found = places.get(id(future)) or places.get(id(future.race and future.race.winner))
+        if found is not None:
+            numbers.setdefault(future.number, found)
     lines = (stack.place or places.get(id(task)) for task, _, stack in stacks)
     return Waits(tuple(awaited), tuple(local), numbers, tuple(dict.fromkeys(line for line in lines if line)))
 

@@ -16,6 +16,7 @@ from holdfast.core.options import Cancellation, TimeoutKind
 from holdfast.core.payloads import Payload
 from holdfast.core.retry import may_retry, retry_delay
 from holdfast.core.troubles import ActivityAbout, ActivityEnded, AttemptFailed
+from holdfast.core.unused import add
 
 Ending: TypeAlias = (
     events.ActivityCompleted
@@ -41,7 +42,7 @@ AboutAttempt: TypeAlias = (
 
 def record_activity(turn: Turn, command: commands.RunActivity) -> events.ActivityScheduled:
     """Record that the program asked for an activity: its first attempt starts once this turn is committed."""
-    turn.dispatched.append(command.number)
+    turn.dispatched = add(turn.dispatched, (command.number,))
     return events.ActivityScheduled(
         number=command.number, name=command.name, input=command.input, options=command.options, label=command.label
     )
@@ -58,18 +59,18 @@ def record_activity_cancel(turn: Turn, command: commands.CancelActivity) -> even
         return None
     attempt = turn.execution.attempt_of(number)
     if attempt.retry_at is not None:
-        turn.ended_timers.append(number)
+        turn.end_timers((number,))
     if activity.event.options.cancellation is Cancellation.WAIT:
         if attempt.retry_at is not None:  # an attempt that is not run reports the end
             set_attempt(turn, number, msgspec.structs.replace(attempt, retry_at=None))
             turn.execution.running.add(number)
-            turn.dispatched.append(number)
+            turn.dispatched = add(turn.dispatched, (number,))
         elif number not in turn.dispatched:
-            turn.cancelled.append(number)
+            turn.cancelled = add(turn.cancelled, (number,))
         return events.ActivityCancelRequested(number=number, waits=True)
     if number in turn.dispatched:
         turn.dispatched.remove(number)
-    turn.stopped.append(number)
+    turn.stopped = add(turn.stopped, (number,))
     return events.ActivityCancelRequested(number=number)
 
 
@@ -93,11 +94,11 @@ def decide_raised(turn: Turn, envelope: envelopes.ActivityRaised) -> events.Acti
         return None
     if envelope.is_lost:
         about = describe_attempt(turn.execution, number, envelope.attempt)
-        turn.troubles.append(ActivityEnded(about, failure, is_lost=True))
+        turn.troubles = add(turn.troubles, (ActivityEnded(about, failure, is_lost=True),))
         return events.ActivityLost(number=number, attempt=envelope.attempt)
     if _retry(turn, number, failure, envelope.heartbeat, envelope.kinds, envelope.retry_after_us):
         return None
-    turn.troubles.append(ActivityEnded(describe_attempt(turn.execution, number, envelope.attempt), failure))
+    turn.troubles = add(turn.troubles, (ActivityEnded(describe_attempt(turn.execution, number, envelope.attempt), failure),))
     return events.ActivityFailed(number=number, failure=failure, attempt=envelope.attempt)
 
 
@@ -106,7 +107,7 @@ def decide_expired(turn: Turn, envelope: envelopes.ActivityExpired) -> events.Ac
     number = envelope.number
     if not is_about_present(turn, envelope):
         return None
-    turn.stopped.append(number)
+    turn.stopped = add(turn.stopped, (number,))
     is_of_attempt = envelope.timeout in (TimeoutKind.START_TO_CLOSE, TimeoutKind.HEARTBEAT)
     if is_of_attempt and _retry(turn, number, describe_timeout(envelope.timeout), envelope.heartbeat):
         return None
@@ -132,18 +133,18 @@ def decide_retry_due(turn: Turn, envelope: envelopes.RetryDue) -> events.Activit
     execution, number = turn.execution, envelope.number
     attempt = execution.attempt_of(number)
     if number not in execution.activities or attempt.retry_at is None:
-        turn.ended_timers.append(number)
+        turn.end_timers((number,))
         turn.changed = True  # so that the stale row goes
         return None
     if attempt.attempt != envelope.attempt:
         return None  # the present retry has taken the row
-    turn.ended_timers.append(number)
+    turn.end_timers((number,))
     deadline = find_deadline(execution.activities[number])
     if deadline is not None and turn.clock >= deadline:
         return end_by_timeout(turn, number, TimeoutKind.SCHEDULE_TO_CLOSE, attempt.attempt - 1)
     set_attempt(turn, number, msgspec.structs.replace(attempt, retry_at=None))
     execution.running.add(number)
-    turn.dispatched.append(number)
+    turn.dispatched = add(turn.dispatched, (number,))
     return None
 
 
@@ -225,9 +226,9 @@ def _give_up_present(turn: Turn, number: int) -> None:
     if number in turn.dispatched:
         turn.dispatched.remove(number)
     if number in turn.execution.running:
-        turn.stopped.append(number)
+        turn.stopped = add(turn.stopped, (number,))
     else:
-        turn.ended_timers.append(number)
+        turn.end_timers((number,))
 
 
 def _retry(
@@ -268,9 +269,9 @@ def _retry(
     set_attempt(turn, number, following)
     about = describe_attempt(execution, number, attempt.attempt)
     open_for = turn.clock - activity.scheduled_at
-    turn.troubles.append(AttemptFailed(about, failure, failures, retry_at - turn.clock, open_for))
+    turn.troubles = add(turn.troubles, (AttemptFailed(about, failure, failures, retry_at - turn.clock, open_for),))
     execution.running.discard(number)
-    turn.started_timers.append(TimerSet(number, retry_at, TimerKind.RETRY, following.attempt))
+    turn.started_timers = add(turn.started_timers, (TimerSet(number, retry_at, TimerKind.RETRY, following.attempt),))
     return True
 
 
@@ -281,7 +282,9 @@ def describe_timeout(timeout: TimeoutKind) -> Failure:
 
 def end_by_timeout(turn: Turn, number: int, timeout: TimeoutKind, attempt: int) -> events.ActivityTimedOut:
     """The event that ends an activity whose time is over."""
-    turn.troubles.append(ActivityEnded(describe_attempt(turn.execution, number, attempt), describe_timeout(timeout)))
+    turn.troubles = add(
+        turn.troubles, (ActivityEnded(describe_attempt(turn.execution, number, attempt), describe_timeout(timeout)),)
+    )
     return events.ActivityTimedOut(number=number, timeout=timeout, attempt=attempt)
 
 

@@ -21,6 +21,7 @@ understood here, however well it decodes: `check_known` raises NewerFormat, and 
 from __future__ import annotations
 
 from collections.abc import Collection
+from functools import lru_cache
 from typing import Final
 
 from holdfast.errors import NewerFormat
@@ -36,19 +37,38 @@ CHILD_VALUES: Final = "child-values"
 HEADERS: Final = "headers"
 """The execution hands headers on. Recorded only by executions that have some: a node that does not know headers would drop
 them."""
+BUSINESS_REFERENCE: Final = "business-reference"
+"""The execution has a business reference, which it hands on. Recorded only by executions that have one: a node that does not
+know references would not hand it on."""
 KEPT_VIOLATIONS: Final = "kept-violations"
 """What the guard refused stops the execution, whatever its code did about the exception: see `code.guard`."""
 STRICT_ARGUMENTS: Final = "strict-arguments"
 """Code is refused what `checked-payloads` let through: keyword-only parameters by position, keywords that may be an option
 or an argument, entries of a dict that have one key in JSON, and tags of another class (see `core.payloads.Strictness`). It
 may name arguments of what it calls by name."""
+TIMER_INSTANTS: Final = "timer-instants"
+"""The value of a timer in `wait_any` is the time at which it fired; before, it was None."""
 TYPED_FAILURES: Final = "typed-failures"
 """What an activity or a child raised is caught by its own class too, and has a cause: see `core.rebuilt_errors`."""
 
-PRESENT: tuple[str, ...] = (CHECKED_PAYLOADS, CHILD_VALUES, KEPT_VIOLATIONS, STRICT_ARGUMENTS, TYPED_FAILURES, WORK_KEYS)
+PRESENT: tuple[str, ...] = (
+    CHECKED_PAYLOADS,
+    CHILD_VALUES,
+    KEPT_VIOLATIONS,
+    STRICT_ARGUMENTS,
+    TIMER_INSTANTS,
+    TYPED_FAILURES,
+    WORK_KEYS,
+)
 """The behaviours that executions record which begin now, sorted."""
-OCCASIONAL: Final = frozenset({HEADERS})
+OCCASIONAL: Final = frozenset({BUSINESS_REFERENCE, HEADERS})
 """The behaviours that only those of them record which need them."""
+
+
+@lru_cache(maxsize=100)
+def as_set(recorded: tuple[str, ...]) -> frozenset[str]:
+    """The behaviours that an execution records, as one set for all executions that record the same."""
+    return frozenset(recorded)
 
 
 def check_known(recorded: Collection[str]) -> None:

@@ -10,6 +10,7 @@ from holdfast.core.failures import Failure
 from holdfast.core.ids import derive_execution_id
 from holdfast.core.instants import Instant
 from holdfast.core.options import OnOpen, ParentClose
+from holdfast.core.unused import put
 
 
 def record_child(turn: Turn, command: commands.StartChild) -> events.ChildStarted:
@@ -28,6 +29,7 @@ def record_child(turn: Turn, command: commands.StartChild) -> events.ChildStarte
             on_open=OnOpen.FAIL,
             metadata=command.metadata,
             headers=execution.headers if command.headers is None else command.headers,
+            reference=execution.details.reference if command.reference is None else command.reference,
             chain=command.chain,
             parent=Parent(execution.execution_id, command.number, command.policy),
         ),
@@ -72,7 +74,7 @@ def decide_closed(
 
 def evolve_started(execution: Execution, event: events.ChildStarted, _now: Instant) -> None:
     """The child is open until its end arrives."""
-    execution.children[event.number] = event
+    execution.children = put(execution.children, event.number, event)
 
 
 def evolve_ended(

@@ -6,17 +6,20 @@ from collections.abc import Sequence
 
 import msgspec
 
-from holdfast.core import commands, envelopes, events
+from holdfast.core import commands, envelopes, events, updates
 from holdfast.core.chains import Chain, TimeoutScope
 from holdfast.core.children import close_children, notify_parent
 from holdfast.core.effects import DONE, Turn
 from holdfast.core.execution import Execution
 from holdfast.core.failures import TIMED_OUT, Failure
+from holdfast.core.human_tasks import close_tasks
 from holdfast.core.ids import derive_execution_id, instant_of
 from holdfast.core.instants import SECOND, Instant
 from holdfast.core.lifecycle import Operation
 from holdfast.core.payloads import Payload
 from holdfast.core.retry import may_retry, retry_delay
+from holdfast.core.subscriptions import end_subscriptions
+from holdfast.core.unused import NO_ITEMS, add
 
 # --- what arrives ---
 
@@ -104,7 +107,7 @@ def _follow(
     turn: Turn,
     workflow: str,
     payload: Payload,
-    untaken: Sequence[commands.UntakenSignal],
+    untaken: Sequence[commands.Untaken],
     chain: Chain | None,
     start_at: Instant | None = None,
 ) -> str:
@@ -119,18 +122,23 @@ def _follow(
         queue=execution.queue,
         metadata=details.metadata,
         headers=execution.headers,
+        reference=details.reference,
         start_at=start_at,
         chain=chain,
         parent=details.parent,
         continued_from=execution.execution_id,
     )
-    turn.successor_envelopes = [envelopes.Signal(name=one.name, value=one.value, headers=one.headers) for one in untaken]
+    for one in untaken:
+        if isinstance(one, commands.UntakenSignal):
+            turn.successor_envelopes = add(
+                turn.successor_envelopes, (envelopes.Signal(name=one.name, value=one.value, headers=one.headers),)
+            )
+        else:
+            turn.successor_envelopes = add(turn.successor_envelopes, (updates.carry_over(turn, one),))
     return following
 
 
-def _retry(
-    turn: Turn, failure: Failure, untaken: Sequence[commands.UntakenSignal], kinds: tuple[str, ...] = ()
-) -> str | None:
+def _retry(turn: Turn, failure: Failure, untaken: Sequence[commands.Untaken], kinds: tuple[str, ...] = ()) -> str | None:
     """Let the same work begin anew after a pause, if the retry policy allows it. The execution id of that run.
 
     Not after a request to cancel, and not if the pause would last beyond the deadline of the chain.
@@ -159,12 +167,20 @@ def _describe_timeout(chain: Chain, scope: TimeoutScope) -> Failure:
 
 def _close(turn: Turn, operation: Operation, closed: envelopes.ChildClosed | None, error: Failure | None = None) -> None:
     execution = turn.execution
+    if execution.updates:
+        updates.refuse_unfinished(turn)
     close_children(turn)
+    if execution.tasks:
+        close_tasks(turn)
     notify_parent(turn, closed)
-    turn.stopped.extend(execution.running)
-    turn.dispatched.clear()
-    turn.ended_timers.extend(execution.timers)
-    turn.ended_timers.extend(number for number in execution.activities if number not in execution.running)
+    turn.dispatched = NO_ITEMS
+    if execution.timers:
+        turn.end_timers(execution.timers)
+    if execution.activities:
+        turn.stopped = add(turn.stopped, execution.running)
+        turn.end_timers(number for number in execution.activities if number not in execution.running)
+    if execution.subscriptions:
+        end_subscriptions(turn, execution.subscriptions.values())
     execution.finish(operation, turn.now, error)
 
 

@@ -22,6 +22,8 @@ from holdfast.core.envelopes import AnyEnvelope
 from holdfast.core.events import AnyEvent, HistoryTurn
 from holdfast.core.execution import Details
 from holdfast.core.instants import Instant, from_datetime, to_datetime
+from holdfast.core.publications import Publication
+from holdfast.core.schedules import ScheduleDetails
 from holdfast.errors import CorruptStore, NewerFormat, StoreError
 
 SCHEMA: Final = 1
@@ -42,8 +44,10 @@ _ENCODER: Final = msgspec.json.Encoder()
 _EVENTS: Final = msgspec.json.Decoder(tuple[AnyEvent, ...])
 _ENVELOPE: Final[msgspec.json.Decoder[AnyEnvelope]] = msgspec.json.Decoder(AnyEnvelope)
 _DETAILS: Final = msgspec.json.Decoder(Details)
+_SCHEDULE: Final = msgspec.json.Decoder(ScheduleDetails)
 _OFFER: Final = msgspec.json.Decoder(tuple[int, msgspec.Raw])
 _TASK: Final = msgspec.json.Decoder(ActivityTask)
+_PUBLICATION: Final = msgspec.json.Decoder(Publication)
 _SEE_CHECK: Final = "Run `holdfast check` to see what else is damaged."
 
 encode = _ENCODER.encode
@@ -84,6 +88,14 @@ def decode_envelope(body: bytes) -> AnyEnvelope:
         raise _explain(body, error, "an envelope", "It belongs into the dead letters.") from error
 
 
+def decode_publication(body: bytes) -> Publication:
+    """A publication as it was stored. Raises CorruptStore or NewerFormat if it cannot be read."""
+    try:
+        return _PUBLICATION.decode(body)
+    except _DAMAGE as error:
+        raise _explain(body, error, "a publication", _SEE_CHECK) from error
+
+
 def encode_task(task: ActivityTask) -> bytes:
     """An activity as it is offered, with the schema of the event in it."""
     return _ENCODER.encode((SCHEMA, task))
@@ -110,6 +122,14 @@ def decode_details(body: bytes) -> Details:
         return _DETAILS.decode(body)
     except _DAMAGE as error:
         raise _explain(body, error, "an execution's details", _SEE_CHECK) from error
+
+
+def decode_schedule(body: bytes) -> ScheduleDetails:
+    """The details of a schedule from its row. Raises CorruptStore or NewerFormat."""
+    try:
+        return _SCHEDULE.decode(body)
+    except _DAMAGE as error:
+        raise _explain(body, error, "a schedule's details", _SEE_CHECK) from error
 
 
 def _explain(body: bytes, error: Exception, what: str, advice: str) -> StoreError:

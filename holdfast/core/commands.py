@@ -8,9 +8,12 @@ import msgspec
 
 from holdfast.core.chains import Chain
 from holdfast.core.failures import Failure
-from holdfast.core.instants import Instant
+from holdfast.core.instants import Instant, Micros
 from holdfast.core.options import DEFAULT_OPTIONS, ActivityOptions, ParentClose
 from holdfast.core.payloads import NULL, Payload
+from holdfast.core.publications import DEFAULT_EVENT, EventOptions, SubscriptionKind
+from holdfast.core.references import BusinessReference
+from holdfast.core.request_keys import RequestKey
 
 
 class Command(msgspec.Struct, frozen=True, kw_only=True, gc=False):
@@ -64,6 +67,8 @@ class StartChild(Command, frozen=True, kw_only=True):
     metadata: dict[str, str] = {}
     headers: dict[str, str] | None = None
     """What the child hands on; None: what its parent does."""
+    reference: BusinessReference | None = None
+    """Its business reference; None: that of its parent."""
     chain: Chain | None = None
     """Its timeouts and its retry policy, if it has any."""
 
@@ -81,6 +86,115 @@ class SignalExternal(Command, frozen=True, kw_only=True):
     workflow_id: str
     name: str
     value: Payload
+
+
+class Subscribe(Command, frozen=True, kw_only=True):
+    """Wait for something that is published without naming this execution; matched in the commit of the turn."""
+
+    number: int
+    kind: SubscriptionKind
+    name: str
+    key: str = ""
+    """The correlation key of a message."""
+    where: dict[str, str] = {}
+    """Fields that an event must have, each with its value as canonical JSON text."""
+    seen: tuple[str, ...] = ()
+    """The ids of events that the execution was given and that stay kept for others: it does not get them again."""
+    standing: bool = False
+    """Whether it stays after it was triggered, under its number."""
+    label: str = ""
+
+
+class Unsubscribe(Command, frozen=True, kw_only=True):
+    """Stop waiting; without effect on a subscription that has ended."""
+
+    number: int
+
+
+class DeclinePublication(Command, frozen=True, kw_only=True):
+    """Give back what a subscription was triggered by: to the dead letters for a reason, else to whoever waits for it."""
+
+    number: int
+    reason: str = ""
+    """Why its value does not fit; empty: it came too late for the code that waited."""
+
+
+class PublishMessage(Command, frozen=True, kw_only=True):
+    """Send a message to the execution that waits for its name and key, wherever that is."""
+
+    number: int
+    name: str
+    key: str
+    value: Payload = NULL
+    ttl_us: Micros | None = None
+    """For how long it is kept if nobody takes it; None: for as long as the engine keeps messages."""
+    message_id: str = ""
+
+
+class SendEvent(Command, frozen=True, kw_only=True):
+    """Send a typed event: to whoever waits for it, or to the open execution of a workflow id."""
+
+    number: int
+    name: str
+    value: Payload = NULL
+    fields: dict[str, str] = {}
+    """Those fields of the value by which waits can select it, each as canonical JSON text."""
+    options: EventOptions = DEFAULT_EVENT
+    workflow_id: str = ""
+
+
+class Broadcast(Command, frozen=True, kw_only=True):
+    """Throw a broadcast signal: its own waits get it within the turn, all others by the store."""
+
+    number: int
+    name: str
+    value: Payload = NULL
+
+
+class CreateTask(Command, frozen=True, kw_only=True):
+    """Let a person do something, and give back the form that the person fills in."""
+
+    number: int
+    name: str
+    payload: Payload = NULL
+    """What the person is shown."""
+    form: str = ""
+    """The type of the form in words."""
+    schema: bytes = b"{}"
+    """The JSON Schema of the form: what completes the task must fit it."""
+    description: str = ""
+    assignee: str = ""
+    users: tuple[str, ...] = ()
+    """The users that may claim it, beside the assignee and the members of `groups`."""
+    groups: tuple[str, ...] = ()
+    priority: int = 0
+    queue: str = ""
+    due: Instant | None = None
+    follow_up: Instant | None = None
+    escalate_at: Instant | None = None
+    escalate_to: tuple[str, ...] = ()
+    """The groups that may claim it, too, from then on."""
+
+
+class EndTask(Command, frozen=True, kw_only=True):
+    """Stop waiting for a person; without effect on a task that has ended."""
+
+    number: int
+
+
+class CompleteUpdate(Command, frozen=True, kw_only=True):
+    """Answer the caller of an update with what its handler returned."""
+
+    update: int
+    result: Payload
+
+
+class FailUpdate(Command, frozen=True, kw_only=True):
+    """Answer the caller of an update with what its handler raised, or why none ran."""
+
+    update: int
+    failure: Failure
+    is_rejected: bool = False
 
 
 class RejectSignal(Command, frozen=True, kw_only=True):
@@ -120,6 +234,20 @@ class UntakenSignal(NamedTuple):
     headers: dict[str, str]
 
 
+class UntakenUpdate(NamedTuple):
+    """An update that a run accepted and whose handler did not begin: its next run gets it."""
+
+    update: int
+    name: str
+    value: Payload
+    headers: dict[str, str]
+    request: RequestKey
+
+
+Untaken: TypeAlias = UntakenSignal | UntakenUpdate
+"""What a run was given and did not take."""
+
+
 class Complete(Command, frozen=True, kw_only=True):
     """End the execution with a result."""
 
@@ -130,7 +258,7 @@ class Fail(Command, frozen=True, kw_only=True):
     """End the execution with a failure; a next run takes the signals that were not taken, if the retry policy allows one."""
 
     failure: Failure
-    signals: tuple[UntakenSignal, ...] = ()
+    signals: tuple[Untaken, ...] = ()
     kinds: tuple[str, ...] = ()
     """The names of the exception's type and of its base types, for the retry policy."""
     is_final: bool = False
@@ -146,7 +274,7 @@ class ContinueAs(Command, frozen=True, kw_only=True):
 
     workflow: str
     input: Payload
-    signals: tuple[UntakenSignal, ...] = ()
+    signals: tuple[Untaken, ...] = ()
 
 
 class Block(Command, frozen=True, kw_only=True):
@@ -163,6 +291,16 @@ AnyCommand: TypeAlias = (
     | StartChild
     | CancelChild
     | SignalExternal
+    | Subscribe
+    | Unsubscribe
+    | DeclinePublication
+    | PublishMessage
+    | SendEvent
+    | Broadcast
+    | CreateTask
+    | EndTask
+    | CompleteUpdate
+    | FailUpdate
     | RejectSignal
     | RecordSideEffect
     | RecordPatch

@@ -11,6 +11,7 @@ if TYPE_CHECKING:
     from holdfast.core.payloads import Payload
     from holdfast.core.program import Program
     from holdfast.core.program_limits import ProgramLimits
+    from holdfast.core.publications import StartTrigger
     from holdfast.core.retry import RetryPolicy
 
 
@@ -60,6 +61,11 @@ class Definition(Protocol):
     @property
     def parameters(self) -> Collection[str]:
         """The names of the arguments that a start takes; empty if they are not known here."""
+        ...
+
+    @property
+    def starts_on(self) -> Sequence[StartTrigger]:
+        """What starts the workflow beside a call: messages and broadcast signals."""
         ...
 
     def routes(self, queue: str) -> Sequence[str]:

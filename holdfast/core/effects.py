@@ -2,21 +2,25 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from enum import StrEnum
-from typing import Final, TypeAlias
+from typing import Any, Final, NamedTuple, TypeAlias
 
 import msgspec
 
 from holdfast.core.behaviours import WORK_KEYS
-from holdfast.core.commands import UntakenSignal
-from holdfast.core.envelopes import AnyEnvelope, Start
-from holdfast.core.events import ActivityScheduled, AnyEvent
+from holdfast.core.commands import Subscribe, Untaken
+from holdfast.core.envelopes import AnyEnvelope, Start, Update
+from holdfast.core.events import ActivityScheduled, AnyEvent, Subscribed, TaskCreated
 from holdfast.core.execution import Execution
 from holdfast.core.failures import Failure
-from holdfast.core.instants import Instant, Micros
+from holdfast.core.instants import SECOND, Instant, Micros
 from holdfast.core.payloads import Payload
+from holdfast.core.publications import Publication
+from holdfast.core.request_keys import RequestKey
+from holdfast.core.task_standings import TaskStanding
 from holdfast.core.troubles import Trouble
+from holdfast.core.unused import NO_ENTRIES, NO_ITEMS, add, put
 from holdfast.core.work_keys import make_idempotency_key
 from holdfast.errors import HoldfastError
 
@@ -55,13 +59,31 @@ class Outgoing(msgspec.Struct, frozen=True, gc=False):
     envelope: AnyEnvelope
 
 
+class OutboxItem(msgspec.Struct, frozen=True, gc=False):
+    """Something to be published once the turn is committed."""
+
+    publication: Publication
+    fields: Mapping[str, str] = {}
+    """Of an event: the fields by which waits select it, as canonical JSON text."""
+    number: int = 0
+    """The number of the command that is told what became of it; 0 for what came too late and goes back."""
+    is_returned: bool = False
+
+
+class OwnTrigger(NamedTuple):
+    """A broadcast signal that an execution threw and one of its own subscriptions waits for."""
+
+    number: int
+    publication: Publication
+
+
 class DeadLetter(msgspec.Struct, frozen=True, gc=False):
     """An envelope that could not be handled, whole, with the reason."""
 
     envelope: AnyEnvelope
     reason: str
     is_rejected: bool = False
-    """Whether it is a signal that was delivered, and whose value does not fit what the workflow waits for."""
+    """Whether it was delivered, and its value does not fit what the workflow waits for."""
 
 
 class ActivityTask(msgspec.Struct, frozen=True, omit_defaults=True, gc=False, forbid_unknown_fields=True):
@@ -98,6 +120,35 @@ class ActivityTask(msgspec.Struct, frozen=True, omit_defaults=True, gc=False, fo
         return make_idempotency_key(self.execution_id, self.event.number, self.work)
 
 
+class CreatedTask(msgspec.Struct, frozen=True, gc=False):
+    """A human task that a turn creates."""
+
+    event: TaskCreated
+    schema: bytes
+    """The JSON Schema of its form."""
+
+
+class TaskChange(msgspec.Struct, frozen=True, gc=False):
+    """What a turn does to the row of an open human task, for its program or for a person."""
+
+    number: int
+    kind: str
+    """The kind of its task event."""
+    groups: tuple[str, ...] = ()
+    """Groups that may claim it, too, from now on."""
+    reason: str = ""
+    ends: bool = False
+    by: str = ""
+    """Who did it; empty where the engine does."""
+    actor_groups: tuple[str, ...] = ()
+    """The groups of whoever did it."""
+    result: Payload | None = None
+    """The form, if it is completed by it."""
+    before: dict[str, Any] = {}
+    """What a person changed, as it was."""
+    after: dict[str, Any] = {}
+
+
 class SignalRecorded(msgspec.Struct, frozen=True, gc=False):
     """The answer to a signal: it is an event of the history."""
 
@@ -111,22 +162,52 @@ class Acknowledged(msgspec.Struct, frozen=True, gc=False):
     is_done: bool
 
 
+class Replied(msgspec.Struct, frozen=True, gc=False):
+    """The answer to an envelope whose sender waits for what comes of it: a value."""
+
+    result: Payload
+
+
+class ReplyFollows(msgspec.Struct, frozen=True, gc=False):
+    """The answer to an update that was accepted: its handler has not ended yet, and a later turn replies under its key.
+
+    Also to one that is repeated in the very turn in which the handler ends: that turn replies, under the same key.
+    """
+
+    update: int | None
+    """The update that was accepted, or that is joined; None if an earlier turn accepted it and this one replies to it."""
+
+
 class Refused(msgspec.Struct, frozen=True, gc=False):
-    """The answer to an envelope that the execution could not take."""
+    """The answer to an envelope that the execution could not take, or that it took without success."""
 
     error: HoldfastError
+    is_final: bool = False
+    """Whether it took it: then whoever repeats the request gets the same answer. Else the request can be repeated."""
 
 
 class CarriedOver(msgspec.Struct, frozen=True, gc=False):
     """The answer to an envelope that goes to the next run of an execution that continued: that run answers."""
 
 
-TurnAnswer: TypeAlias = SignalRecorded | Acknowledged | Refused | CarriedOver
+TurnAnswer: TypeAlias = SignalRecorded | Acknowledged | Replied | ReplyFollows | Refused | CarriedOver
 """What whoever sent an envelope is told about it."""
 
 DONE: Final = Acknowledged(True)
 NOT_DONE: Final = Acknowledged(False)
 CARRIED_OVER: Final = CarriedOver()
+
+
+class Checked(msgspec.Struct, frozen=True, gc=False):
+    """What a program says about an update, or the form of a human task, before anything of it is recorded."""
+
+    refusal: HoldfastError | None = None
+    """Why it is not accepted."""
+    blocked: Failure | None = None
+    """Why the program cannot go on: a validator did not end, or broke the rules."""
+
+
+ACCEPTED: Final = Checked()
 
 
 class Turn(msgspec.Struct, eq=False, gc=False):
@@ -141,39 +222,67 @@ class Turn(msgspec.Struct, eq=False, gc=False):
     events: list[AnyEvent] = []
     changed: bool = False
     """Whether the row changes though no event was recorded."""
-    dispatched: list[int] = []
+    dispatched: list[int] = NO_ITEMS
     """Activities that begin an attempt once this is committed."""
-    offered: list[int] = []
+    offered: list[int] = NO_ITEMS
     """Activities that begin an attempt on whichever node takes them."""
     had_offers: Sequence[tuple[int, int]] = ()
     """What was offered before the turn, as (number, attempt)."""
-    withdrawn: list[int] = []
+    withdrawn: list[int] = NO_ITEMS
     """Activities that are offered no longer."""
-    stopped: list[int] = []
+    stopped: list[int] = NO_ITEMS
     """Activities whose function is told to stop, and whose outcome counts no longer."""
-    cancelled: list[int] = []
+    cancelled: list[int] = NO_ITEMS
     """Activities whose function is told to stop, and whose end the program waits for."""
-    started_timers: list[TimerSet] = []
-    ended_timers: list[int] = []
-    outgoing: list[Outgoing] = []
-    dead_letters: list[DeadLetter] = []
+    started_timers: list[TimerSet] = NO_ITEMS
+    ended_timers: list[int] = NO_ITEMS
+    outgoing: list[Outgoing] = NO_ITEMS
+    has_rare: bool = False
+    """Whether one of those may hold something that most turns have none of: subscriptions, publications, human tasks, a
+    changed searchable state, replies. Who adds to them sets it, so that other turns need not be asked for each."""
+    subscribed: list[Subscribe] = NO_ITEMS
+    """Subscriptions that begin."""
+    ended_subscriptions: list[Subscribed] = NO_ITEMS
+    """Subscriptions of earlier turns that end; not those that the store ended when it delivered something."""
+    publications: list[OutboxItem] = NO_ITEMS
+    triggered: dict[int, Publication] = NO_ENTRIES
+    """What subscriptions were triggered by, by their numbers: the program may decline it in the same step."""
+    own_triggers: list[OwnTrigger] = NO_ITEMS
+    """Broadcast signals of its own that the program has not been given yet, in order."""
+    own_triggered: int = 0
+    """How many of those it was given."""
+    dead_letters: list[DeadLetter] = NO_ITEMS
+    created_tasks: list[CreatedTask] = NO_ITEMS
+    task_standings: Mapping[int, TaskStanding] | None = None
+    """By number, the rows of the human tasks about which people want something in this turn: nobody else changes them."""
+    task_changes: list[TaskChange] = NO_ITEMS
+    """What becomes of human tasks that are open, also of those that this turn created."""
     handled: int | None = None
     """How many envelopes were handled, if the turn ended before all were; the others are for the next turn."""
     position: int = 0
     """The place of the envelope that is being handled, among those that the turn takes."""
-    answers: dict[int, TurnAnswer] = {}
+    answers: dict[int, TurnAnswer] = NO_ENTRIES
     """By position of the envelope: what its sender is told; none where that is only that it was taken."""
-    find_untaken: Callable[[], Sequence[UntakenSignal] | None] | None = None
+    replies: list[tuple[RequestKey, Replied | Refused]] = NO_ITEMS
+    """What the senders of envelopes are told that earlier turns took."""
+    check_update: Callable[[Update], Checked] | None = None
+    """Asks the program whether an update may be accepted; set where there is one to be asked about."""
+    check_form: Callable[[int, Payload], Checked] | None = None
+    """Asks the program whether it can read the form of the human task with a number; set where people want something."""
+    find_untaken: Callable[[], Sequence[Untaken] | None] | None = None
     """Tells which of the received signals the program has not taken; None, and None as its answer: that cannot be told."""
     is_forced: bool = False
     """Whether the execution was ended without its program having a say."""
     successor: Start | None = None
-    successor_envelopes: list[AnyEnvelope] = []
+    successor_envelopes: list[AnyEnvelope] = NO_ITEMS
     blocked: Failure | None = None
-    troubles: list[Trouble] = []
+    searchable_before: dict[str, str] | None = None
+    """What lists found of the state before the turn; None if that has not changed."""
+    troubles: list[Trouble] = NO_ITEMS
     """What people are told in the log, once the turn is committed."""
-    unseen_signals: bool = False
-    """The program ended before it was given all accepted signals: the turn must be taken again, holding them."""
+    has_unseen: bool = False
+    """The program ended before it was given all that must be given (`envelopes.MUST_BE_GIVEN`): the turn must be taken
+    again, holding that."""
     waits_forever: bool = False
     """Whether the execution waits from this turn on for something that nothing can bring."""
 
@@ -188,16 +297,20 @@ class Turn(msgspec.Struct, eq=False, gc=False):
 
     def send(self, execution_id: str, envelope: AnyEnvelope, workflow_id: str = "") -> None:
         """Queue an envelope for another execution; it goes out with the commit."""
-        self.outgoing.append(Outgoing(execution_id, workflow_id, envelope))
+        self.outgoing = add(self.outgoing, (Outgoing(execution_id, workflow_id, envelope),))
+
+    def end_timers(self, numbers: Iterable[int]) -> None:
+        """Let timers end, also such as this turn sets."""
+        self.ended_timers = add(self.ended_timers, numbers)
 
     def answer(self, answer: TurnAnswer) -> None:
         """Set what the sender of the present envelope is told once the turn is committed."""
-        self.answers[self.position] = answer
+        self.answers = put(self.answers, self.position, answer)
 
     @property
     def writes(self) -> bool:
         """Whether the turn has anything to commit."""
-        return bool(self.events) or self.changed or bool(self.dead_letters) or bool(self.outgoing)
+        return bool(self.events or self.changed or self.dead_letters or self.outgoing or self.publications)
 
 
 class Limits(msgspec.Struct, frozen=True, gc=False):
@@ -207,6 +320,12 @@ class Limits(msgspec.Struct, frozen=True, gc=False):
     """The most signals that one run may receive."""
     timer_resolution: Micros = 0
     """Due times of timers are rounded up to a multiple of this; 0: not at all."""
+    event_retention: Micros = 7 * 24 * 3600 * SECOND
+    """For how long events are kept whose type does not say."""
+    message_ttl: Micros = 0
+    """For how long messages are kept that name no time-to-live; 0: not at all."""
+    searchable_state: frozenset[str] | None = None
+    """The keys of states that lists can search; None: all."""
 
 
 def find_offers(execution: Execution) -> Sequence[tuple[int, int]]:

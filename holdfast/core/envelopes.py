@@ -13,6 +13,9 @@ from holdfast.core.ids import DEFAULT_QUEUE
 from holdfast.core.instants import Instant, Micros
 from holdfast.core.options import OnClosed, OnOpen, TimeoutKind
 from holdfast.core.payloads import Payload
+from holdfast.core.publications import Publication
+from holdfast.core.references import BusinessReference
+from holdfast.core.request_keys import RequestKey
 
 
 class Envelope(
@@ -38,13 +41,17 @@ class Start(Envelope, frozen=True, kw_only=True, tag="start"):
     metadata: dict[str, str] = {}
     headers: dict[str, str] = {}
     """Trace context and the like, which the execution hands on."""
+    reference: BusinessReference | None = None
     start_at: Instant | None = None
     """When its code begins to run, if not at once: the execution exists before."""
     chain: Chain | None = None
     """Its timeouts and its retry policy, if it has any."""
     parent: Parent | None = None
     continued_from: str | None = None
-    signal: Signal | None = None
+    publication: Publication | None = None
+    """The message or the broadcast signal that started it, if one did. If a start by a message finds its workflow id open,
+    the message is published again."""
+    signal: Signal | Update | None = None
     """In an inbox: for the execution that is open under the workflow id, or for the one that is made."""
     request: RequestKey | None = None
     """In an inbox: the key of the request that brought it, if that has one and there is no signal that carries it."""
@@ -59,7 +66,7 @@ class InternalContinue(Envelope, frozen=True, kw_only=True, tag="internal_contin
     start: Start
     runs: int
     """How many runs before it began and ended without coming to rest, and without taking a signal."""
-    signals: tuple[Signal, ...] = ()
+    signals: tuple[Signal | Update, ...] = ()
     """What the run before had been given and did not take: it comes before all that waits in the inbox."""
 
 
@@ -68,14 +75,6 @@ class Sender(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
 
     execution_id: str
     number: int
-
-
-class RequestKey(msgspec.Struct, frozen=True, gc=False, forbid_unknown_fields=True):
-    """What makes a repeated request safe: the first answer is given again until it expires."""
-
-    kind: str
-    key: str
-    expires_at: Instant
 
 
 class Signal(Envelope, frozen=True, kw_only=True, tag="signal"):
@@ -88,6 +87,17 @@ class Signal(Envelope, frozen=True, kw_only=True, tag="signal"):
     request: RequestKey | None = None
     carried: bool = False
     """In an inbox: whether the run before had it already, so that it comes before all that was sent to this one."""
+
+
+class Update(Envelope, frozen=True, kw_only=True, tag="update"):
+    """A call of one of the execution's update handlers. Its sender waits for the answer, which is kept under the key."""
+
+    name: str
+    value: Payload
+    headers: dict[str, str] = {}
+    request: RequestKey
+    carried: bool = False
+    """As in Signal."""
 
 
 class Cancel(Envelope, frozen=True, kw_only=True, tag="cancel"):
@@ -122,6 +132,8 @@ class TimerDue(Envelope, frozen=True, kw_only=True, tag="timer_due"):
     """A timer of the execution came due; its number is the token."""
 
     number: int
+    due: Instant | None = None
+    """When it was due. A human task has all its timers under one number: one from before a change of its dates is stale."""
 
 
 class RetryDue(Envelope, frozen=True, kw_only=True, tag="retry_due"):
@@ -239,10 +251,86 @@ class SignalAnswered(Envelope, frozen=True, kw_only=True, tag="signal_answered")
     failure: Failure | None = None
 
 
+class Triggered(Envelope, frozen=True, kw_only=True, tag="triggered"):
+    """What a subscription waits for was published. Stale unless the subscription is open.
+
+    A stale message, and a stale event that one consumer gets, is published again: somebody else may wait for it. Written by
+    stores too: `number` comes first and `publication` last, see `store.publications`.
+    """
+
+    number: int
+    publication: Publication
+
+
+class SubscriptionRefused(Envelope, frozen=True, kw_only=True, tag="subscription_refused"):
+    """A subscription was not made: another open execution waits for the same message, or the org has too many."""
+
+    number: int
+    holder: str
+    """The execution id of that other one; empty if the limit is the reason."""
+    limit: int = 0
+    """How many subscriptions the org may have, if that is the reason."""
+
+
+class PublicationAnswered(Envelope, frozen=True, kw_only=True, tag="publication_answered"):
+    """What became of something that this execution published."""
+
+    number: int
+    delivered: int = 0
+    """How many subscriptions were found."""
+    started: int = 0
+    kept: bool = False
+    failure: Failure | None = None
+
+
+class TaskCompleted(Envelope, frozen=True, kw_only=True, tag="task_completed"):
+    """A person wants to complete a task, which the turn allows or refuses. Its sender waits for the answer."""
+
+    number: int
+    task_id: str
+    value: Payload
+    by: str
+    groups: tuple[str, ...] = ()
+    """The groups of whoever does it, as they were told."""
+    request: RequestKey
+
+
+class TaskCancelled(Envelope, frozen=True, kw_only=True, tag="task_cancelled"):
+    """A person wants to cancel a task, as in TaskCompleted; or it is cancelled since nobody has touched it."""
+
+    number: int
+    task_id: str
+    by: str
+    """Empty where the engine does it."""
+    groups: tuple[str, ...] = ()
+    reason: str = ""
+    request: RequestKey
+    version: int | None = None
+    """Only if the task is at this version: somebody found that nobody had touched it. None: in any case."""
+    until: Instant | None = None
+    """It counts until then: what was found may no longer hold if it waits, for the end of a pause for instance."""
+
+
+class TaskRescheduled(Envelope, frozen=True, kw_only=True, tag="task_rescheduled"):
+    """A person wants to change when a task is due, as in TaskCompleted. Its due date is a timer of the execution."""
+
+    number: int
+    task_id: str
+    due: Instant | None
+    by: str
+    groups: tuple[str, ...] = ()
+    request: RequestKey
+
+
+AnyTaskStep: TypeAlias = TaskCompleted | TaskCancelled | TaskRescheduled
+AnyAnswered: TypeAlias = Update | AnyTaskStep
+
+
 AnyEnvelope: TypeAlias = (
     Start
     | InternalContinue
     | Signal
+    | Update
     | Cancel
     | Terminate
     | StartDue
@@ -259,11 +347,23 @@ AnyEnvelope: TypeAlias = (
     | Redispatch
     | ChildClosed
     | SignalAnswered
+    | Triggered
+    | SubscriptionRefused
+    | PublicationAnswered
+    | TaskCompleted
+    | TaskCancelled
+    | TaskRescheduled
 )
 
 ENDING: Final[frozenset[Any]] = frozenset[Any]((Terminate, DeadlineDue))
 """What ends an execution at once: no program is needed for it, so any node can do it."""
 KEYED: Final = (Signal, Start, Cancel, Terminate)
-"""What carries the key of its request in an inbox."""
-CARRIED: Final = (Signal, Cancel, Terminate)
+"""What carries the key of its request in an inbox, and is done with once it is taken."""
+TASK_STEPS: Final = (TaskCompleted, TaskCancelled, TaskRescheduled)
+"""What people do to a human task in a turn of its execution. It is answered, also where it comes too late."""
+ANSWERED: Final = (Update, *TASK_STEPS)
+"""Whose sender waits, wherever it is, for what comes of it. Each has a `request`, under which the answer is kept."""
+MUST_BE_GIVEN: Final[frozenset[Any]] = frozenset[Any]((Signal, Update))
+"""What was accepted and must be given to the program before the execution closes."""
+CARRIED: Final = (Signal, Update, Cancel, Terminate)
 """What the next run of an execution that continued takes along. All else answers what the old run asked for."""

@@ -13,9 +13,12 @@ import msgspec
 
 from holdfast.core.chains import TimeoutScope
 from holdfast.core.failures import Failure
-from holdfast.core.instants import Instant
+from holdfast.core.instants import Instant, Micros
 from holdfast.core.options import ActivityOptions, ParentClose, TimeoutKind
 from holdfast.core.payloads import NULL, Payload
+from holdfast.core.publications import DEFAULT_EVENT, EventOptions, SubscriptionKind
+from holdfast.core.references import BusinessReference
+from holdfast.core.request_keys import RequestKey
 
 
 class Event(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True, tag_field="type", gc=False):
@@ -61,6 +64,8 @@ class WorkflowStarted(Event, frozen=True, kw_only=True, tag="workflow_started"):
     """Texts that it was started with; None: none, or its row has them (histories of older versions)."""
     headers: dict[str, str] = {}
     """Trace context and the like, which it hands on."""
+    reference: BusinessReference | None = None
+    """Its business reference (`behaviours.BUSINESS_REFERENCE`)."""
     behaviours: tuple[str, ...] = ()
     """What the events of this history mean, where that has changed since: see `core.behaviours`."""
 
@@ -75,6 +80,19 @@ class SignalReceived(Event, frozen=True, kw_only=True, tag="signal_received"):
     name: str
     value: Payload
     headers: dict[str, str] = {}
+    held: bool = False
+
+
+class UpdateAccepted(Event, frozen=True, kw_only=True, tag="update_accepted"):
+    """An update passed its validator: its handler runs, or will once the code begins. `held` as in SignalReceived."""
+
+    update: int
+    """Which one: its own place in the history."""
+    name: str
+    value: Payload
+    headers: dict[str, str] = {}
+    request: RequestKey
+    """Under which key its answer is kept, wherever the caller is."""
     held: bool = False
 
 
@@ -172,6 +190,75 @@ class ExternalSignalFailed(Event, frozen=True, kw_only=True, tag="external_signa
     failure: Failure
 
 
+class SubscriptionTriggered(Event, frozen=True, kw_only=True, tag="subscription_triggered"):
+    """What a subscription waits for arrived: a message, an event or a broadcast signal."""
+
+    number: int
+    value: Payload = NULL
+    id: str = ""
+    """The id of the message or event."""
+    sent_at: Instant | None = None
+    headers: dict[str, str] = {}
+    stays_until: Instant | None = None
+    """Of an event that stays kept for others: until when. This execution does not get it again."""
+
+
+class SubscriptionFailed(Event, frozen=True, kw_only=True, tag="subscription_failed"):
+    """The workflow could not subscribe: another execution waits for the message, or a limit is reached."""
+
+    number: int
+    failure: Failure
+
+
+class PublicationCompleted(Event, frozen=True, kw_only=True, tag="publication_completed"):
+    """What the workflow published was delivered, started something, or is kept; or nobody waited for its broadcast."""
+
+    number: int
+    delivered: int = 0
+    started: int = 0
+    kept: bool = False
+
+
+class PublicationFailed(Event, frozen=True, kw_only=True, tag="publication_failed"):
+    """What the workflow published was refused."""
+
+    number: int
+    failure: Failure
+
+
+class TaskCompleted(Event, frozen=True, kw_only=True, tag="task_completed"):
+    """A person completed the task: the workflow receives the form."""
+
+    number: int
+    result: Payload
+    by: str = ""
+
+
+class TaskCancelled(Event, frozen=True, kw_only=True, tag="task_cancelled"):
+    """A person cancelled the task: the workflow catches HumanTaskCancelled."""
+
+    number: int
+    by: str = ""
+    reason: str = ""
+
+
+class TaskRescheduled(Event, frozen=True, kw_only=True, tag="task_rescheduled"):
+    """A person changed when the task is due, or that it is. The code goes on waiting."""
+
+    number: int
+    due: Instant | None
+    by: str = ""
+
+
+class TaskReminded(Event, frozen=True, kw_only=True, tag="task_reminded"):
+    """Dates of an open task passed: of its follow-up, its due date, or its escalation. The code goes on waiting."""
+
+    number: int
+    follow_up: bool = False
+    overdue: bool = False
+    escalated: bool = False
+
+
 # --- recorded for the program: what it asked for -------------------------------------------------------------------------
 
 
@@ -234,6 +321,105 @@ class ExternalSignalInitiated(Event, frozen=True, kw_only=True, tag="external_si
     workflow_id: str
     name: str
     value: Payload
+
+
+class Subscribed(Event, frozen=True, kw_only=True, tag="subscribed"):
+    """The workflow began to wait for something that is published without naming it."""
+
+    number: int
+    kind: SubscriptionKind
+    name: str
+    key: str = ""
+    where: dict[str, str] = {}
+    standing: bool = False
+    label: str = ""
+
+
+class Unsubscribed(Event, frozen=True, kw_only=True, tag="unsubscribed"):
+    """The workflow stopped waiting; what comes late is published again, or ignored."""
+
+    number: int
+
+
+class PublicationDeclined(Event, frozen=True, kw_only=True, tag="publication_declined"):
+    """The workflow did not take what came: its value does not fit, and it went to the dead letters; or it came too late."""
+
+    number: int
+    reason: str = ""
+    """Why its value does not fit; empty: it came too late, and was published again."""
+
+
+class MessagePublished(Event, frozen=True, kw_only=True, tag="message_published"):
+    """The workflow sent a message to whoever waits for its name and key."""
+
+    number: int
+    name: str
+    key: str
+    value: Payload = NULL
+    ttl_us: Micros | None = None
+    message_id: str = ""
+
+
+class EventSent(Event, frozen=True, kw_only=True, tag="event_sent"):
+    """The workflow sent a typed event."""
+
+    number: int
+    name: str
+    value: Payload = NULL
+    options: EventOptions = DEFAULT_EVENT
+    workflow_id: str = ""
+
+
+class SignalBroadcast(Event, frozen=True, kw_only=True, tag="signal_broadcast"):
+    """The workflow threw a broadcast signal."""
+
+    number: int
+    name: str
+    value: Payload = NULL
+    caught: int = 0
+    """How many waits of its own get it, within the same turn."""
+
+
+class TaskCreated(Event, frozen=True, kw_only=True, tag="task_created"):
+    """The workflow asked for a person to do something."""
+
+    number: int
+    task_id: str
+    name: str
+    payload: Payload = NULL
+    form: str = ""
+    description: str = ""
+    assignee: str = ""
+    users: tuple[str, ...] = ()
+    groups: tuple[str, ...] = ()
+    priority: int = 0
+    queue: str = ""
+    due: Instant | None = None
+    follow_up: Instant | None = None
+    escalate_at: Instant | None = None
+    escalate_to: tuple[str, ...] = ()
+
+
+class TaskEnded(Event, frozen=True, kw_only=True, tag="task_ended"):
+    """The workflow waits for the task no longer; what a person does about it comes too late."""
+
+    number: int
+
+
+class UpdateCompleted(Event, frozen=True, kw_only=True, tag="update_completed"):
+    """The handler of an update returned: the caller is answered with the result."""
+
+    update: int
+    result: Payload
+
+
+class UpdateFailed(Event, frozen=True, kw_only=True, tag="update_failed"):
+    """The handler of an update raised, or there is none after all: the caller gets the failure, the workflow goes on."""
+
+    update: int
+    failure: Failure
+    is_rejected: bool = False
+    """Whether no handler ran: the update came before the code had begun, and its name or value was refused then."""
 
 
 class SignalRejected(Event, frozen=True, kw_only=True, tag="signal_rejected"):
@@ -306,6 +492,7 @@ class ContinuedAs(Event, frozen=True, kw_only=True, tag="continued_as"):
 Given: TypeAlias = (
     WorkflowStarted
     | SignalReceived
+    | UpdateAccepted
     | DelayEnded
     | CancelRequested
     | ActivityCompleted
@@ -320,6 +507,14 @@ Given: TypeAlias = (
     | ChildTerminated
     | ExternalSignalCompleted
     | ExternalSignalFailed
+    | SubscriptionTriggered
+    | SubscriptionFailed
+    | PublicationCompleted
+    | PublicationFailed
+    | TaskCompleted
+    | TaskCancelled
+    | TaskRescheduled
+    | TaskReminded
 )
 Closing: TypeAlias = (
     WorkflowCompleted | WorkflowFailed | WorkflowTimedOut | WorkflowCancelled | WorkflowTerminated | ContinuedAs
@@ -332,6 +527,16 @@ Recorded: TypeAlias = (
     | ChildStarted
     | ChildCancelRequested
     | ExternalSignalInitiated
+    | Subscribed
+    | Unsubscribed
+    | PublicationDeclined
+    | MessagePublished
+    | EventSent
+    | SignalBroadcast
+    | TaskCreated
+    | TaskEnded
+    | UpdateCompleted
+    | UpdateFailed
     | SignalRejected
     | SideEffectRecorded
     | PatchRecorded

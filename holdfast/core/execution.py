@@ -2,17 +2,30 @@
 
 from __future__ import annotations
 
-from typing import Final
+from typing import Final, TypeAlias
 
 import msgspec
 
 from holdfast.core.chains import Chain
 from holdfast.core.envelopes import Start
-from holdfast.core.events import ActivityScheduled, ChildStarted, ExternalSignalInitiated, Parent
+from holdfast.core.events import (
+    ActivityScheduled,
+    ChildStarted,
+    EventSent,
+    ExternalSignalInitiated,
+    MessagePublished,
+    Parent,
+    SignalBroadcast,
+    Subscribed,
+    TaskCreated,
+    UpdateAccepted,
+)
 from holdfast.core.failures import Failure
 from holdfast.core.instants import Instant
 from holdfast.core.lifecycle import Operation, Status, next_status
 from holdfast.core.payloads import Payload
+from holdfast.core.references import BusinessReference
+from holdfast.core.unused import NO_ENTRIES
 from holdfast.core.work_keys import digest_work
 
 
@@ -59,16 +72,49 @@ class OpenActivity(msgspec.Struct, gc=False):
         return self._work
 
 
+class OpenTask(msgspec.Struct, frozen=True, gc=False):
+    """A human task that has not ended, and which of its dates have passed."""
+
+    event: TaskCreated
+    is_followed_up: bool = False
+    is_overdue: bool = False
+    is_escalated: bool = False
+
+
 class Waiting(msgspec.Struct, frozen=True, omit_defaults=True, gc=False, forbid_unknown_fields=True):
     """What a suspended execution waits for, for people to read.
 
-    The kinds, each with its token: `signal` (the names), `child`, `timer` and `signal_answer` (the number of the command),
-    `retry` (number and attempt, as in `3:2`), `never` (where in the code it waits for what nothing can bring).
+    The kinds, each with its token: `task` (the id of the human task), `signal` (the names), `child`, `timer` and
+    `signal_answer` (the number of the command),
+    `retry` (number and attempt, as in `3:2`), `never` (where in the code it waits for what nothing can bring); `message`,
+    `event` and `broadcast` (the names, with keys and fields), `publication_answer` (the number of the command), `update`
+    (the names of its update handlers).
     """
 
     kind: str
     token: str = ""
     until: Instant | None = None
+
+
+MOST_SHOWN: Final = 10
+"""Of so many things that an execution waits for, the description of its wait tells the names."""
+Published: TypeAlias = MessagePublished | EventSent | SignalBroadcast
+
+
+def describe_awaited(subscription: Subscribed) -> str:
+    """What a subscription waits for, for people: `paid`, `order (7)` with a key, `OrderPaid (order=7)` with fields."""
+    selected = subscription.key or ", ".join(f"{name}={value}" for name, value in subscription.where.items())
+    return f"{subscription.name} ({selected})" if selected else subscription.name
+
+
+class Paused(msgspec.Struct, frozen=True, omit_defaults=True, gc=False, forbid_unknown_fields=True):
+    """Since when an execution is paused, by whom and why."""
+
+    at: Instant
+    by: str = ""
+    reason: str = ""
+    was_suspended: bool = False
+    """Whether it only waited when it was paused: so it does again once it is resumed."""
 
 
 NEVER: Final = "never"
@@ -93,6 +139,12 @@ class Details(msgspec.Struct, omit_defaults=True, gc=False, forbid_unknown_field
     attempts: dict[int, AttemptState] = {}
     waiting: Waiting | None = None
     state: Payload | None = None
+    active_task: str = ""
+    """The id of the human task that has been open for longest; empty if none is open."""
+    searchable: dict[str, str] = {}
+    """What lists find of the state: as `core.searchable_values` writes it, in plain text. Older nodes, which would not keep
+    it up to date, do not know the field and leave the execution alone."""
+    reference: BusinessReference | None = None
     last_signal: str = ""
     last_error: Failure | None = None
     last_node: str = ""
@@ -101,6 +153,10 @@ class Details(msgspec.Struct, omit_defaults=True, gc=False, forbid_unknown_field
     """The version of the code that blocked it; empty if the code names none."""
     blocked_at: Instant | None = None
     """When it was blocked; None if it has taken a turn since, or a Holdfast blocked it that did not note the time."""
+    pause: Paused | None = None
+    """Since when it is paused, by whom and why; None if it is not."""
+    last_turn_at: Instant | None = None
+    """When it took its last turn, where it was touched since then without taking one; None: `updated_at` says it."""
     pinned: bool = False
     """Whether only the version of the code with which it began may take its turns."""
     tries: int = 0
@@ -135,11 +191,19 @@ class Execution(msgspec.Struct, kw_only=True, gc=False):
     running: set[int] = msgspec.field(default_factory=set)
     """The open activities that do not wait for a retry."""
     timers: dict[int, Instant] = msgspec.field(default_factory=dict)
-    timer_labels: dict[int, str] = msgspec.field(default_factory=dict)
+    timer_labels: dict[int, str] = NO_ENTRIES
     """What people call the open timers that have a name."""
-    children: dict[int, ChildStarted] = msgspec.field(default_factory=dict)
-    externals: dict[int, ExternalSignalInitiated] = msgspec.field(default_factory=dict)
+    children: dict[int, ChildStarted] = NO_ENTRIES
+    externals: dict[int, ExternalSignalInitiated] = NO_ENTRIES
     """The signals to other executions that are not answered yet."""
+    subscriptions: dict[int, Subscribed] = NO_ENTRIES
+    """The open waits for what is published without naming it."""
+    publications: dict[int, Published] = NO_ENTRIES
+    """What it published, as far as that is not answered yet."""
+    tasks: dict[int, OpenTask] = NO_ENTRIES
+    """The human tasks that have not ended."""
+    updates: dict[int, UpdateAccepted] = NO_ENTRIES
+    """The updates that were accepted and are not answered yet."""
     last_signal_sequence: int = 0
     """The place in the history of the signal that it received last; 0 if it received none."""
     behaviours: frozenset[str] = frozenset()
@@ -173,6 +237,7 @@ class Execution(msgspec.Struct, kw_only=True, gc=False):
                 parent=start.parent,
                 continued_from=start.continued_from,
                 metadata=start.metadata,
+                reference=start.reference,
                 start_at=start_at,
                 chain=chain,
                 pinned=start.pinned,
@@ -182,7 +247,9 @@ class Execution(msgspec.Struct, kw_only=True, gc=False):
     def take_open_from(self, earlier: Execution) -> None:
         """What is open in a freshly loaded execution, from an earlier version of it: what happened since must be folded."""
         self.activities, self.timers, self.timer_labels = earlier.activities, earlier.timers, earlier.timer_labels
-        self.children, self.externals = earlier.children, earlier.externals
+        self.subscriptions, self.publications = earlier.subscriptions, earlier.publications
+        self.tasks = earlier.tasks
+        self.children, self.externals, self.updates = earlier.children, earlier.externals, earlier.updates
         self.behaviours, self.headers, self.input = earlier.behaviours, earlier.headers, earlier.input
         self.last_signal_sequence = earlier.last_signal_sequence
         self.running = {number for number in self.activities if self.attempt_of(number).retry_at is None}
@@ -204,15 +271,15 @@ class Execution(msgspec.Struct, kw_only=True, gc=False):
         self.status = next_status(self.status, operation)
         self.closed_at = now
         self.nodes = ()
-        self.details.waiting = None
-        self.details.attempts = {}
-        self.details.last_error = error
-        self.details.blocked_at = None
+        details = self.details
+        details.waiting = details.blocked_at = details.pause = None
+        details.attempts = {}
+        details.last_error = error
+        details.active_task = ""
         self.activities.clear()
         self.running.clear()
         self.timers.clear()
-        self.children.clear()
-        self.externals.clear()
+        self.children = self.externals = self.subscriptions = self.publications = self.tasks = self.updates = NO_ENTRIES
 
     def block(self, error: Failure, code_version: str, now: Instant) -> None:
         """Let the execution take no more turns, because of this error; `code_version` is the version that failed.
@@ -225,12 +292,34 @@ class Execution(msgspec.Struct, kw_only=True, gc=False):
         self.details.last_error = error
         self.details.blocked_version = code_version
 
-    def unblock(self) -> None:
+    def unblock(self, now: Instant) -> None:
         """Let a blocked execution take turns again, because somebody or another version of its code tries."""
         self.status = next_status(self.status, Operation.UNBLOCK)
+        self._touch(now)
         self.details.last_error = None
         self.details.blocked_version = None
         self.details.tries, self.details.trying, self.details.suspect = 0, "", False
+
+    def pause(self, now: Instant, by: str = "", reason: str = "") -> None:
+        """Let the execution take no more turns until it is unpaused. What it waits for is remembered."""
+        was_suspended = self.status is Status.SUSPENDED
+        self.status = next_status(self.status, Operation.PAUSE)
+        self.details.pause = Paused(now, by, reason, was_suspended)
+
+    def unpause(self, now: Instant) -> None:
+        """Let a paused execution take turns again; it stands where it stood when it was paused."""
+        paused, self.details.pause = self.details.pause, None
+        self.status = next_status(self.status, Operation.UNPAUSE)
+        if paused is not None and paused.was_suspended:
+            self.status = next_status(self.status, Operation.SUSPEND)
+        self._touch(now)
+
+    def _touch(self, now: Instant) -> None:
+        """Note that somebody cares for the execution: it is not stale. What waited for it has still arrived when it did."""
+        if now > self.updated_at:
+            if self.details.last_turn_at is None:
+                self.details.last_turn_at = self.updated_at
+            self.updated_at = now
 
     # --- what is asked about it ---
 
@@ -238,6 +327,12 @@ class Execution(msgspec.Struct, kw_only=True, gc=False):
     def is_closed(self) -> bool:
         """Whether the execution has ended, in whatever way."""
         return self.closed_at is not None
+
+    @property
+    def last_turn_at(self) -> Instant:
+        """When it took its last turn: nothing that arrives is shown as earlier."""
+        noted = self.details.last_turn_at
+        return self.updated_at if noted is None else noted
 
     def attempt_of(self, number: int) -> AttemptState:
         """How far an open activity has come: its present attempt."""
@@ -255,15 +350,29 @@ class Execution(msgspec.Struct, kw_only=True, gc=False):
         if self.details.start_at is not None:
             return Waiting("start", "", self.details.start_at)
         until = min(self.timers.values()) if self.timers else None
+        if self.tasks:
+            return Waiting("task", self.details.active_task, until)
         if signal_names:
             return Waiting("signal", ", ".join(signal_names), until)
+        if self.subscriptions:
+            return self._describe_subscriptions(until)
         if self.children:
             return Waiting("child", str(min(self.children)), until)
         if self.activities:
             return self._describe_retry()
         if self.timers:
             return Waiting("timer", str(min(self.timers, key=self.timers.__getitem__)), until)
-        return Waiting("signal_answer", str(min(self.externals))) if self.externals else None
+        if self.externals:
+            return Waiting("signal_answer", str(min(self.externals)))
+        return Waiting("publication_answer", str(min(self.publications))) if self.publications else None
+
+    def _describe_subscriptions(self, until: Instant | None) -> Waiting:
+        """The kind of the oldest wait for what is published, and what is awaited by all of that kind."""
+        kind = next(iter(self.subscriptions.values())).kind
+        same = (one for one in self.subscriptions.values() if one.kind is kind)
+        awaited = list(dict.fromkeys(map(describe_awaited, same)))
+        shown = awaited[:MOST_SHOWN] + (["…"] if len(awaited) > MOST_SHOWN else [])
+        return Waiting(kind, ", ".join(shown), until)
 
     def _describe_retry(self) -> Waiting:
         """The next attempt that begins, of those activities that failed."""

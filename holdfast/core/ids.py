@@ -11,6 +11,8 @@ from holdfast.errors import InvalidIdentifier
 DEFAULT_ORG: Final = "default"
 DEFAULT_QUEUE: Final = "default"
 LONGEST_ID: Final = 255
+LONGEST_TOPIC: Final = 255
+"""How many bytes names of messages, events and broadcast signals, and ids of messages, have at most."""
 
 _VERSION_AND_VARIANT: Final = (0x7 << 76) | (0b10 << 62)
 
@@ -71,6 +73,16 @@ def check_identifier(value: object, what: str) -> str:
         f"Expected {what} to be text of 1 to {LONGEST_ID} printable characters, but {found}. "
         "Choose an id such as 'order-1042'."
     )
+
+
+def check_topic(value: object, what: str) -> str:
+    """An identifier under which things are published, short enough for the index of a store. Raises InvalidIdentifier."""
+    found = check_identifier(value, what)
+    if len(found) * 4 > LONGEST_TOPIC and (size := len(found.encode())) > LONGEST_TOPIC:
+        raise InvalidIdentifier(
+            f"Expected {what} to have at most {LONGEST_TOPIC} bytes in UTF-8, but it has {size}. Choose a shorter one."
+        )
+    return found
 
 
 def check_label(value: object, what: str) -> str:

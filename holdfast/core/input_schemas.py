@@ -75,11 +75,12 @@ def _describe(name: str, hint: Any, default: Any) -> ParameterSchema:
         except Exception:  # noqa: BLE001 - whatever it is: the node itself could not start it with that default
             has_default = False
     return ParameterSchema(
-        name=name, hint=payloads.describe_hint(hint), schema=_make_schema(hint), has_default=has_default, default=plain
+        name=name, hint=payloads.describe_hint(hint), schema=make_schema(hint), has_default=has_default, default=plain
     )
 
 
-def _make_schema(hint: Any) -> dict[str, Any]:
+def make_schema(hint: Any) -> dict[str, Any]:
+    """The JSON Schema of a type; an empty one, which all values fit, if JSON Schema cannot describe it."""
     try:
         if models.is_model(hint):
             found: dict[str, Any] = hint.model_json_schema()

@@ -25,6 +25,7 @@ from holdfast.core.execution import FIRST_ATTEMPT, AttemptState, Execution
 from holdfast.core.instants import Instant
 from holdfast.core.options import TimeoutKind
 from holdfast.core.troubles import AttemptTakenOver
+from holdfast.core.unused import NO_ITEMS, add
 
 SUSPECT: Final = 2
 """An activity that was lost with its process so often runs alone from then on, so that it is known who ended the process."""
@@ -93,7 +94,7 @@ def decide_offer_due(turn: Turn, envelope: envelopes.OfferDue) -> events.Activit
     attempt = execution.attempt_of(number)
     if not is_present(execution, number, envelope.attempt) or not attempt.offered:
         if attempt.retry_at is None:  # else the present retry has taken the row
-            turn.ended_timers.append(number)
+            turn.end_timers((number,))
             turn.changed = True  # so that the stale row goes
         return None
     deadline = find_deadline(execution.activities[number])
@@ -119,8 +120,8 @@ def _dispatch_anew(turn: Turn, number: int, envelope: envelopes.Redispatch) -> N
     set_attempt(turn, number, following)
     if not following.may_not_repeat:  # else it is lost, and reported as such when it ends
         about = describe_attempt(turn.execution, number, attempt.attempt)
-        turn.troubles.append(AttemptTakenOver(about, envelope.node, envelope.has_left))
-    turn.dispatched.append(number)
+        turn.troubles = add(turn.troubles, (AttemptTakenOver(about, envelope.node, envelope.has_left),))
+    turn.dispatched = add(turn.dispatched, (number,))
 
 
 # --- at the end of a turn ---
@@ -162,8 +163,8 @@ def recall_offers(turn: Turn, numbers: Iterable[int], node: str) -> None:
     for number in numbers:
         set_attempt(turn, number, msgspec.structs.replace(turn.execution.attempt_of(number), offered=False))
         turn.cancelled.remove(number)
-        turn.dispatched.append(number)
-    turn.withdrawn = []
+        turn.dispatched = add(turn.dispatched, (number,))
+    turn.withdrawn = NO_ITEMS
     place_activities(turn, node)
 
 
@@ -198,10 +199,10 @@ def _offer(turn: Turn, may_keep: MayKeep) -> None:
             kept.append(number)  # the first two are not run: any node can report their end
             continue
         set_attempt(turn, number, msgspec.structs.replace(attempt, node=None, offered=True))
-        turn.offered.append(number)
+        turn.offered = add(turn.offered, (number,))
         due = _find_due(turn, number)
         if due is not None:
-            turn.started_timers.append(TimerSet(number, due, TimerKind.OFFER, attempt.attempt))
+            turn.started_timers = add(turn.started_timers, (TimerSet(number, due, TimerKind.OFFER, attempt.attempt),))
             watched.add(number)
     if watched:
         turn.ended_timers = [ended for ended in turn.ended_timers if ended not in watched]
@@ -225,6 +226,6 @@ def _withdraw(turn: Turn) -> None:
     for number, attempt in turn.had_offers:
         if is_present(execution, number, attempt) and execution.attempt_of(number).offered:
             continue
-        turn.withdrawn.append(number)
+        turn.withdrawn = add(turn.withdrawn, (number,))
         if number not in started:
-            turn.ended_timers.append(number)
+            turn.end_timers((number,))

@@ -7,13 +7,16 @@ from typing import TYPE_CHECKING, Protocol
 
 import msgspec
 
-from holdfast.core.commands import AnyCommand, UntakenSignal
+from holdfast.core.commands import AnyCommand, Untaken
 from holdfast.core.events import AnyEvent, Given, HistoryTurn
 from holdfast.core.instants import Instant
+from holdfast.core.payloads import Payload
 from holdfast.core.shown_values import ShownValue
 
 if TYPE_CHECKING:
     from holdfast.core.definition import Definition
+    from holdfast.core.effects import Checked
+    from holdfast.core.envelopes import Update
     from holdfast.core.failures import Failure
 
 
@@ -78,8 +81,24 @@ class Program(Protocol):
         """Take what has already happened. Returns the failure if the program does not agree with it, else None."""
         ...
 
-    def untaken_signals(self) -> Sequence[UntakenSignal] | None:
-        """The signals that it was given and has not taken, in the order of arrival; None: that cannot be told."""
+    def untaken_signals(self) -> Sequence[Untaken] | None:
+        """The signals and updates that it was given and has not taken, in their order; None: that cannot be told."""
+        ...
+
+    def check_update(self, update: Update) -> Checked:
+        """Whether an update may be accepted: there is a handler for it, its value fits, its validator lets it pass."""
+        ...
+
+    def check_form(self, number: int, form: Payload) -> Checked:
+        """Whether what a person filled in can be read as the type that the code gave the human task with that number."""
+        ...
+
+    def update_names(self) -> tuple[str, ...]:
+        """The names of the updates that it handles now."""
+        ...
+
+    def answer_query(self, name: str, args: Payload) -> Payload:
+        """What it answers to a query. Unlike the others it raises HoldfastErrors; the program is of no use after it."""
         ...
 
     def waiting_signals(self) -> tuple[str, ...]:

@@ -2,12 +2,18 @@
 
 from __future__ import annotations
 
+from typing import Final
+
 from holdfast.core import commands, envelopes, events
 from holdfast.core.effects import DeadLetter, Refused, Turn
 from holdfast.core.execution import Execution
 from holdfast.core.failures import Failure, describe_exception
 from holdfast.core.instants import Instant
+from holdfast.core.unused import add, put
 from holdfast.errors import ExecutionClosed, ExecutionNotFound, SignalLimitReached
+
+_WITH_START: Final = frozenset({"signal", "update"})
+"""What can be done together with a start."""
 
 
 def decide_signal(turn: Turn, envelope: envelopes.Signal) -> events.SignalReceived | None:
@@ -56,7 +62,7 @@ def decide_answered(
 def record_rejected(turn: Turn, command: commands.RejectSignal) -> events.SignalRejected:
     """A value that does not fit the awaited type goes to the dead letters; the workflow goes on waiting."""
     signal = envelopes.Signal(name=command.name, value=command.value, headers=command.headers)
-    turn.dead_letters.append(DeadLetter(signal, command.reason, is_rejected=True))
+    turn.dead_letters = add(turn.dead_letters, (DeadLetter(signal, command.reason, is_rejected=True),))
     return events.SignalRejected(name=command.name, reason=command.reason)
 
 
@@ -67,7 +73,7 @@ def evolve_received(execution: Execution, _event: events.SignalReceived, _now: I
 
 def evolve_initiated(execution: Execution, event: events.ExternalSignalInitiated, _now: Instant) -> None:
     """The answer to a signal that this execution sent is awaited."""
-    execution.externals[event.number] = event
+    execution.externals = put(execution.externals, event.number, event)
 
 
 def evolve_answered(
@@ -82,12 +88,12 @@ def describe_execution(execution: Execution) -> str:
     return f"execution '{execution.workflow_id}' ({execution.execution_id})"
 
 
-def limit_error(execution: Execution, waiting: int = 0) -> SignalLimitReached:
-    """The error that says that a run cannot receive another signal; `waiting`: how many it has not taken yet."""
+def limit_error(execution: Execution, waiting: int = 0, verb: str = "signal") -> SignalLimitReached:
+    """The error that says that a run cannot receive another signal or update; `waiting`: how many it has not taken yet."""
     received = execution.details.signals
     more = f", and {waiting} envelopes wait for it, which is" if waiting else ","
     return SignalLimitReached(
-        f"Expected to signal {describe_execution(execution)}, but it has received {received} signals{more} the most "
+        f"Expected to {verb} {describe_execution(execution)}, but it has received {received} signals{more} the most "
         "one run may. Let the workflow continue_as a new run, or raise the engine's max_signals."
     )
 
@@ -96,11 +102,11 @@ def closed_error(execution: Execution, verb: str) -> ExecutionClosed:
     """The error that says that an execution cannot be reached, since it is closed."""
     return ExecutionClosed(
         f"Expected to {verb} {describe_execution(execution)}, but it is {execution.status}. "
-        "Start a new one, or signal with start, which starts one if none is open."
+        f"Start a new one, or {'update' if verb == 'update' else 'signal'} with start, which starts one if none is open."
     )
 
 
 def missing_error(org: str, target: str, verb: str) -> ExecutionNotFound:
     """The error that says that there is no such execution in the org."""
-    remedy = "Check the id, or signal with start, which creates it." if verb == "signal" else "Check the id and the org."
+    remedy = f"Check the id, or {verb} with start, which creates it." if verb in _WITH_START else "Check the id and the org."
     return ExecutionNotFound(f"Expected to {verb} '{target}', but org '{org}' has no such execution. {remedy}")

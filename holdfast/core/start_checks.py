@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from datetime import datetime
-from typing import Any
+from typing import Any, Final
 
 import msgspec
 
@@ -13,6 +13,9 @@ from holdfast.core.instants import LONGEST, Duration, Instant, from_datetime, to
 from holdfast.core.retry import RetryPolicy
 from holdfast.core.safe_texts import LONGEST_SHOWN, name_type, show
 from holdfast.errors import InvalidArguments, InvalidConfiguration, InvalidDuration, InvalidTime
+
+CHAIN_OPTIONS: Final = frozenset({"execution_timeout", "run_timeout", "retry"})
+"""The options of a start that make its chain."""
 
 
 def check_start_at(delay: Duration | datetime | None, now: Instant) -> Instant | None:
@@ -39,6 +42,18 @@ def check_chain(execution_timeout: Duration | None, run_timeout: Duration | None
         execution_timeout_us=_check_timeout(execution_timeout, "execution_timeout"),
         retry=policy,
     )
+
+
+def change_chain(chain: Chain | None, options: Mapping[str, Any]) -> Chain | None:
+    """A chain with those of its options changed that are given; None if nothing is left of it. Raises InvalidDuration."""
+    known = chain or Chain()
+    changes: dict[str, Any] = {
+        f"{name}_us": _check_timeout(options[name], name) for name in ("execution_timeout", "run_timeout") if name in options
+    }
+    if "retry" in options:
+        changes["retry"] = check_retry(options["retry"])
+    changed = msgspec.structs.replace(known, **changes)
+    return None if changed == Chain() else changed
 
 
 def check_retry(retry: Any) -> RetryPolicy | None:

@@ -8,17 +8,18 @@ from holdfast.core.effects import TimerSet, Turn
 from holdfast.core.execution import Execution
 from holdfast.core.instants import Instant
 from holdfast.core.timers import round_due
+from holdfast.core.unused import add
 
 
 def arm(turn: Turn) -> Instant | None:
     """Set the timers with which an execution begins, of its delay and its deadlines. When its delay ends, if it has one."""
     details = turn.execution.details
     if details.chain is not None:
-        turn.started_timers += list_deadlines(details.chain)
+        turn.started_timers = add(turn.started_timers, list_deadlines(details.chain))
     if details.start_at is not None and details.start_at <= turn.clock:
         details.start_at = None
     if details.start_at is not None:
-        turn.started_timers.append(TimerSet(START_NUMBER, round_due(turn, details.start_at)))
+        turn.started_timers = add(turn.started_timers, (TimerSet(START_NUMBER, round_due(turn, details.start_at)),))
     return details.start_at
 
 
@@ -38,7 +39,7 @@ def list_deadlines(chain: Chain) -> list[TimerSet]:
 
 def decide_due(turn: Turn, _envelope: envelopes.StartDue) -> events.DelayEnded | None:
     """The code of a delayed start begins, unless it has begun already."""
-    turn.ended_timers.append(START_NUMBER)
+    turn.end_timers((START_NUMBER,))
     if turn.execution.details.start_at is None:
         turn.changed = True  # so that the stale row goes
         return None

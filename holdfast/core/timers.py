@@ -2,10 +2,11 @@
 
 from __future__ import annotations
 
-from holdfast.core import commands, envelopes, events
+from holdfast.core import commands, envelopes, events, human_tasks
 from holdfast.core.effects import TimerSet, Turn
 from holdfast.core.execution import Execution
 from holdfast.core.instants import Instant
+from holdfast.core.unused import add, put
 
 
 def record_timer(turn: Turn, command: commands.StartTimer) -> events.TimerStarted:
@@ -16,7 +17,7 @@ def record_timer(turn: Turn, command: commands.StartTimer) -> events.TimerStarte
     """
     lead = 0 if command.is_date else turn.lead
     due = round_due(turn, command.due - lead)
-    turn.started_timers.append(TimerSet(command.number, due))
+    turn.started_timers = add(turn.started_timers, (TimerSet(command.number, due),))
     return events.TimerStarted(number=command.number, due=due + lead, label=command.label)
 
 
@@ -30,13 +31,16 @@ def record_timer_cancel(turn: Turn, command: commands.CancelTimer) -> events.Tim
     """The workflow waits for a timer no longer: end it, if it is open."""
     if command.number not in turn.execution.timers:
         return None
-    turn.ended_timers.append(command.number)
+    turn.end_timers((command.number,))
     return events.TimerCancelled(number=command.number)
 
 
-def decide_due(turn: Turn, envelope: envelopes.TimerDue) -> events.TimerFired | None:
-    """A due timer fires if it is still open."""
-    turn.ended_timers.append(envelope.number)
+def decide_due(turn: Turn, envelope: envelopes.TimerDue) -> events.TimerFired | events.TaskReminded | None:
+    """A due timer fires if it is still open. One under the number of a human task is about the dates of that."""
+    task = turn.execution.tasks.get(envelope.number)
+    if task is not None:
+        return human_tasks.decide_due(turn, task, envelope.due)
+    turn.end_timers((envelope.number,))
     if envelope.number not in turn.execution.timers:
         turn.changed = True  # so that the stale row goes
         return None
@@ -47,7 +51,7 @@ def evolve_started(execution: Execution, event: events.TimerStarted, _now: Insta
     """The timer is open until it fires or is cancelled."""
     execution.timers[event.number] = event.due
     if event.label:
-        execution.timer_labels[event.number] = event.label
+        execution.timer_labels = put(execution.timer_labels, event.number, event.label)
 
 
 def evolve_ended(execution: Execution, event: events.TimerFired | events.TimerCancelled, _now: Instant) -> None:

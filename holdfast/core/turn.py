@@ -18,10 +18,15 @@ from holdfast.core import (
     commands,
     envelopes,
     events,
+    human_tasks,
+    payloads,
     placing,
+    publishing,
     signals,
     starting,
+    subscriptions,
     timers,
+    updates,
 )
 from holdfast.core.effects import CARRIED_OVER, NOT_DONE, Limits, Refused, SignalRecorded, Turn
 from holdfast.core.envelopes import AnyEnvelope
@@ -32,6 +37,9 @@ from holdfast.core.failures import describe_exception
 from holdfast.core.ids import DEFAULT_QUEUE
 from holdfast.core.instants import Instant
 from holdfast.core.program import Program, Step
+from holdfast.core.searchable_values import find_searchable
+from holdfast.core.task_standings import TaskStanding
+from holdfast.core.unused import add
 
 NO_LIMITS: Final = Limits()
 _BEGINNING: Final = frozenset({envelopes.Start, envelopes.InternalContinue})
@@ -54,14 +62,25 @@ def decide_start(turn: Turn, envelope: envelopes.Start) -> events.WorkflowStarte
         held=begins is not None,
         metadata=envelope.metadata or None,
         headers=envelope.headers,
-        behaviours=tuple(sorted({*behaviours.PRESENT, behaviours.HEADERS})) if envelope.headers else behaviours.PRESENT,
+        reference=envelope.reference,
+        behaviours=_find_behaviours(envelope),
     )
+
+
+def _find_behaviours(envelope: envelopes.Start) -> tuple[str, ...]:
+    """What an execution records that begins now: what is present, and what it needs of the occasional ones."""
+    if not envelope.headers and envelope.reference is None:
+        return behaviours.PRESENT
+    needed = {behaviours.HEADERS} if envelope.headers else set()
+    if envelope.reference is not None:
+        needed.add(behaviours.BUSINESS_REFERENCE)
+    return tuple(sorted(needed.union(behaviours.PRESENT)))
 
 
 def evolve_start(execution: Execution, event: events.WorkflowStarted, _at: Instant) -> None:
     """Take over the behaviours with which the execution began."""
     if event.behaviours:
-        execution.behaviours = frozenset(event.behaviours)
+        execution.behaviours = behaviours.as_set(event.behaviours)
     if event.headers:
         execution.headers = event.headers
     if execution.details.chain is not None and execution.details.chain.retry is not None:
@@ -84,15 +103,23 @@ def record_patch(_turn: Turn, command: commands.RecordPatch) -> events.PatchReco
 
 
 def record_state(turn: Turn, command: commands.SetState) -> None:
-    """Keep what `query_status` and `holdfast show` tell of the execution; leaves no event."""
-    turn.execution.details.state = command.value
+    """Keep what `query_status`, `holdfast show` and lists tell of the execution; leaves no event."""
+    details = turn.execution.details
+    details.state = command.value
     turn.changed = True
+    searchable = find_searchable(payloads.decode(command.value, Any, "a state"), turn.limits.searchable_state)
+    if searchable != details.searchable:
+        if turn.searchable_before is None:
+            turn.has_rare = True
+            turn.searchable_before = details.searchable
+        details.searchable = searchable
 
 
 DECIDE: Final[Mapping[type[envelopes.Envelope], Callable[[Turn, Any], AnyEvent | None]]] = {
     envelopes.Start: decide_start,
     envelopes.InternalContinue: decide_continue,
     envelopes.Signal: signals.decide_signal,
+    envelopes.Update: updates.decide_update,
     envelopes.Cancel: closing.decide_cancel,
     envelopes.Terminate: closing.decide_terminate,
     envelopes.StartDue: starting.decide_due,
@@ -109,6 +136,12 @@ DECIDE: Final[Mapping[type[envelopes.Envelope], Callable[[Turn, Any], AnyEvent |
     envelopes.Redispatch: placing.decide_redispatch,
     envelopes.ChildClosed: children.decide_closed,
     envelopes.SignalAnswered: signals.decide_answered,
+    envelopes.Triggered: subscriptions.decide_triggered,
+    envelopes.SubscriptionRefused: subscriptions.decide_refused,
+    envelopes.PublicationAnswered: publishing.decide_answered,
+    envelopes.TaskCompleted: human_tasks.decide_completed,
+    envelopes.TaskCancelled: human_tasks.decide_cancelled,
+    envelopes.TaskRescheduled: human_tasks.decide_rescheduled,
 }
 """What an envelope becomes: an event that is given to the program, or none if it is stale or handled without one."""
 
@@ -120,6 +153,16 @@ RECORD: Final[Mapping[type[commands.Command], Callable[[Turn, Any], AnyEvent | N
     commands.StartChild: children.record_child,
     commands.CancelChild: children.record_child_cancel,
     commands.SignalExternal: signals.record_external,
+    commands.Subscribe: subscriptions.record_subscribe,
+    commands.Unsubscribe: subscriptions.record_unsubscribe,
+    commands.DeclinePublication: subscriptions.record_declined,
+    commands.PublishMessage: publishing.record_message,
+    commands.SendEvent: publishing.record_event,
+    commands.Broadcast: publishing.record_broadcast,
+    commands.CreateTask: human_tasks.record_task,
+    commands.EndTask: human_tasks.record_end,
+    commands.CompleteUpdate: updates.record_completed,
+    commands.FailUpdate: updates.record_failed,
     commands.RejectSignal: signals.record_rejected,
     commands.RecordSideEffect: record_side_effect,
     commands.RecordPatch: record_patch,
@@ -135,6 +178,9 @@ EVOLVE: Final[Mapping[type[events.Event], Callable[[Execution, Any, Instant], No
     events.WorkflowStarted: evolve_start,
     events.DelayEnded: starting.evolve_delay_ended,
     events.SignalReceived: signals.evolve_received,
+    events.UpdateAccepted: updates.evolve_accepted,
+    events.UpdateCompleted: updates.evolve_ended,
+    events.UpdateFailed: updates.evolve_ended,
     events.CancelRequested: closing.evolve_cancel_requested,
     events.ActivityScheduled: activities.evolve_scheduled,
     events.ActivityCompleted: activities.evolve_ended,
@@ -154,6 +200,21 @@ EVOLVE: Final[Mapping[type[events.Event], Callable[[Execution, Any, Instant], No
     events.ExternalSignalInitiated: signals.evolve_initiated,
     events.ExternalSignalCompleted: signals.evolve_answered,
     events.ExternalSignalFailed: signals.evolve_answered,
+    events.Subscribed: subscriptions.evolve_subscribed,
+    events.SubscriptionTriggered: subscriptions.evolve_triggered,
+    events.SubscriptionFailed: subscriptions.evolve_ended,
+    events.Unsubscribed: subscriptions.evolve_ended,
+    events.MessagePublished: publishing.evolve_published,
+    events.EventSent: publishing.evolve_published,
+    events.SignalBroadcast: publishing.evolve_published,
+    events.PublicationCompleted: publishing.evolve_answered,
+    events.PublicationFailed: publishing.evolve_answered,
+    events.TaskCreated: human_tasks.evolve_created,
+    events.TaskReminded: human_tasks.evolve_reminded,
+    events.TaskRescheduled: human_tasks.evolve_rescheduled,
+    events.TaskCompleted: human_tasks.evolve_ended,
+    events.TaskCancelled: human_tasks.evolve_ended,
+    events.TaskEnded: human_tasks.evolve_ended,
 }
 """What an event changes in the execution's open things; events that are not named change none."""
 
@@ -161,6 +222,7 @@ WITHOUT_EFFECT: Final[frozenset[type[events.Event]]] = frozenset(
     {
         events.ChildCancelRequested,
         events.SignalRejected,
+        events.PublicationDeclined,
         events.SideEffectRecorded,
         events.PatchRecorded,
         *events.CLOSING,
@@ -175,9 +237,10 @@ def take_turn(
     clock: Instant,
     limits: Limits = NO_LIMITS,
     *,
-    hold_signals: bool = False,
+    holds: bool = False,
     may_go_on: Callable[[int], bool] | None = None,
     time_of: Callable[[int], Instant] | None = None,
+    task_standings: Mapping[int, TaskStanding] | None = None,
 ) -> Turn:
     """Take one turn. Changes `execution` and `program`, which are provisional until what comes out is committed.
 
@@ -187,27 +250,31 @@ def take_turn(
     how many were. An execution that closes handles all that has arrived; but where `arrived` is an iterator, which gives a
     start and then only signals, one that continues leaves in it what its next run gets.
 
-    With `hold_signals`, the signals among `arrived` come first and are all in their queues before the program runs again:
-    for a turn that has to be taken again because the program ended before it was given them.
+    With `holds`, the signals and updates among `arrived` come first and are all in their queues before the program runs
+    again: for a turn that has to be taken again because the program ended before it was given them.
 
     `time_of` says of each place in `arrived` when that arrived, if one of them has waited: their events tell it.
+
+    `task_standings` are the rows of the human tasks about which people want something, see `human_tasks`.
     """
-    shown = execution.updated_at if execution.sequence else 0
+    shown = execution.last_turn_at if execution.sequence else 0
     listed = arrived if isinstance(arrived, list | tuple) else None
     now = find_time(execution, listed or (), clock)
-    turn = Turn(execution, now, limits, now - clock)
+    check_form = None if task_standings is None else program.check_form
+    turn = Turn(execution, now, limits, now - clock, task_standings=task_standings, check_form=check_form)
     if execution.details.chain is not None:
         turn.find_untaken = program.untaken_signals
     last_held = -1
     in_order = [] if listed is None else list(enumerate(listed))
-    if hold_signals:
+    if holds:
         in_order.sort(key=_holding_rank)
-        signal_places = [place for place, (_, one) in enumerate(in_order) if type(one) is envelopes.Signal]
-        last_held = max(signal_places[: max(0, limits.max_signals - execution.details.signals)], default=-1)
+        last_held = _find_last_held(in_order, limits.max_signals - execution.details.signals)
     source = enumerate(arrived) if listed is None else iter(in_order)
     for count, (index, envelope) in enumerate(source, 1):
         turn.position = index
         kind = type(envelope)
+        if kind is envelopes.Update:
+            turn.check_update = program.check_update
         event = DECIDE[kind](turn, envelope)
         if event is not None:
             if count <= last_held:
@@ -220,8 +287,10 @@ def take_turn(
             if kind is envelopes.Signal:
                 turn.answer(SignalRecorded(execution.sequence + len(turn.events)))
             _carry_out(turn, program.advance(event, turn.now))  # type: ignore[arg-type]
-            if turn.blocked is not None:
-                break
+            if turn.own_triggers:
+                _give_own(turn, program)
+        if turn.blocked is not None:
+            break
         if execution.closed_at is not None:
             if listed is not None or turn.successor is None:
                 _settle_rest(turn, source)
@@ -234,29 +303,32 @@ def take_turn(
     return turn
 
 
-def hold_signals(
+def hold(
     execution: Execution,
     program: Program,
-    arrived: Sequence[envelopes.Signal],
+    arrived: Sequence[AnyEnvelope],
     clock: Instant,
     limits: Limits = NO_LIMITS,
     *,
     time_of: Callable[[int], Instant] | None = None,
 ) -> Turn:
-    """Take a turn that only puts signals into their queues: the program runs with the next event, of the turn after it."""
-    shown = execution.updated_at
+    """Take a turn that only puts signals and updates into their queues: the program runs with the event after them."""
+    shown = execution.last_turn_at
     now = find_time(execution, arrived, clock)
-    turn = Turn(execution, now, limits, now - clock)
+    turn = Turn(execution, now, limits, now - clock, check_update=program.check_update)
     for index, envelope in enumerate(arrived):
         turn.position = index
-        event = signals.decide_signal(turn, envelope)
+        event = DECIDE[type(envelope)](turn, envelope)
+        if turn.blocked is not None:
+            break
         if event is not None:
             event = msgspec.structs.replace(event, held=True)
             if time_of is not None and (shown := place_arrival(time_of(index), shown, now)) < now:
                 event = msgspec.structs.replace(event, arrived_at=shown)
             _record(turn, event)
-            turn.answer(SignalRecorded(execution.sequence + len(turn.events)))
-            _carry_out(turn, program.advance(event, turn.now))
+            if type(envelope) is envelopes.Signal:
+                turn.answer(SignalRecorded(execution.sequence + len(turn.events)))
+            _carry_out(turn, program.advance(event, turn.now))  # type: ignore[arg-type]
     _settle_status(turn, program)
     return turn
 
@@ -309,7 +381,23 @@ def _begin_or_end(started: AnyEvent, following: Sequence[type[AnyEnvelope]]) -> 
 
 def _holding_rank(numbered: tuple[int, AnyEnvelope]) -> int:
     kind = type(numbered[1])
-    return 0 if kind in _BEGINNING else 1 if kind is envelopes.Signal else 2
+    return 0 if kind in _BEGINNING else 1 if kind in envelopes.MUST_BE_GIVEN else 2
+
+
+def _find_last_held(in_order: Sequence[tuple[int, AnyEnvelope]], room: int) -> int:
+    """The place up to which all is held: that of the last signal or update, which makes the program run. -1: of none.
+
+    Beyond the `room` that a run has for signals and updates, they are refused and make nothing run.
+    """
+    last = -1
+    for place, (_, one) in enumerate(in_order):
+        kind = type(one)
+        is_counted = kind is envelopes.Signal or kind is envelopes.Update
+        if is_counted:
+            room -= 1
+        if kind in envelopes.MUST_BE_GIVEN and (room >= 0 or not is_counted):
+            last = place
+    return last
 
 
 def _record(turn: Turn, event: AnyEvent) -> None:
@@ -331,14 +419,42 @@ def _carry_out(turn: Turn, step: Step) -> None:
             _record(turn, event_or_none)
 
 
+def _give_own(turn: Turn, program: Program) -> None:
+    """Give the program the broadcast signals that it threw and waits for, as events of their own, in the order thrown.
+
+    A wait that has ended since, or that an earlier one has used up, gets none. The queue may grow meanwhile.
+    """
+    for number, publication in turn.own_triggers:
+        subscription = turn.execution.subscriptions.get(number)
+        if subscription is None:
+            continue
+        if turn.own_triggered >= publishing.MOST_OWN:
+            turn.send(turn.execution.execution_id, envelopes.Triggered(number=number, publication=publication))
+            continue
+        turn.own_triggered += 1
+        event = subscriptions.trigger(turn, subscription, publication)
+        _record(turn, event)
+        _carry_out(turn, program.advance(event, turn.now))
+        if turn.blocked is not None or turn.execution.closed_at is not None:
+            break
+    turn.own_triggers.clear()
+
+
 def _settle_rest(turn: Turn, rest: Iterable[tuple[int, AnyEnvelope]]) -> None:
     """What arrived behind the event that closed the execution."""
     execution = turn.execution
     for index, envelope in rest:
         turn.position = index
+        if type(envelope) is envelopes.Update and updates.join(turn, envelope):
+            continue  # the handler of the first ended in this turn
         if turn.successor is not None and isinstance(envelope, envelopes.CARRIED):
-            turn.successor_envelopes.append(envelope)
+            turn.successor_envelopes = add(turn.successor_envelopes, (envelope,))
             turn.answer(CARRIED_OVER)
+        elif type(envelope) is envelopes.Update:
+            if turn.is_forced or execution.details.signals >= turn.limits.max_signals:
+                turn.answer(Refused(signals.closed_error(execution, "update")))
+            else:
+                turn.has_unseen = True
         elif type(envelope) is envelopes.Signal:
             # It was accepted and must be given before the end. After a termination or a timeout there is no program to give
             # it to, and beyond the limit of a run it cannot be given: it came too late.
@@ -347,14 +463,18 @@ def _settle_rest(turn: Turn, rest: Iterable[tuple[int, AnyEnvelope]]) -> None:
                 signals.answer_sender(turn, envelope, describe_exception(error))
                 turn.answer(Refused(error))
             else:
-                turn.unseen_signals = True
+                turn.has_unseen = True
         elif isinstance(envelope, envelopes.Cancel | envelopes.Terminate):
             turn.answer(NOT_DONE)
+        elif isinstance(envelope, envelopes.TASK_STEPS):
+            human_tasks.refuse_late(turn, envelope)
+        elif type(envelope) is envelopes.Triggered:
+            subscriptions.put_back(turn, envelope.publication)
 
 
 def _settle_status(turn: Turn, program: Program) -> None:
     execution = turn.execution
-    execution.updated_at = turn.now
+    execution.updated_at, execution.details.last_turn_at = turn.now, None
     if execution.closed_at is not None or turn.blocked is not None:
         return
     if execution.running:
@@ -362,6 +482,8 @@ def _settle_status(turn: Turn, program: Program) -> None:
         return
     before = execution.details.waiting
     waiting = execution.describe_wait(program.waiting_signals())
+    if waiting is None and (handled := program.update_names()):
+        waiting = Waiting("update", ", ".join(handled))
     if waiting is None and (waits := program.find_waits()) is not None:
         waiting = Waiting(NEVER, ", ".join(waits.lines))
         turn.waits_forever = before is None or before.kind != NEVER

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import difflib
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Collection, Mapping
 from typing import Any, Final, Literal, TypedDict
 
 import msgspec
@@ -11,9 +11,11 @@ import msgspec
 from holdfast.core.effects import Limits
 from holdfast.core.ids import check_identifier
 from holdfast.core.instants import LONGEST, SECOND, Duration, Micros, to_micros
+from holdfast.core.org_limits import OrgLimits
 from holdfast.core.payloads import DEFAULT_LIMIT
 from holdfast.core.retry import RetryPolicy
 from holdfast.core.safe_texts import LONGEST_SHOWN, show
+from holdfast.core.searchable_values import is_storable_name
 from holdfast.errors import InvalidConfiguration, InvalidDuration
 
 LONGEST_RESOLUTION: Final = 3600 * SECOND
@@ -86,9 +88,30 @@ class EngineOptions(TypedDict, total=False):
     propagate_child_failures: bool
     """Whether awaiting a child that ends without a result raises ChildWorkflowFailed, where the call does not say it; if
     not, the exception is given as a value. Recorded with each child. Default True."""
+    searchable_state: Collection[str] | None
+    """The keys of states by which lists can search; others are shown alone. Their values are stored as plain text beside the
+    state, also where a codec encodes that. Default None: all keys; with a codec none."""
     dead_letter_retention: Duration | None
     """Seconds, or a timedelta, after which dead letters of all orgs are removed. Default None: never, they are kept until
     somebody requeues or discards them."""
+    stale_after: Duration | None
+    """Seconds, or a timedelta, after which open executions are terminated, and human tasks cancelled, that nobody touched
+    meanwhile and that wait for nothing that comes by itself: see docs/operations.md. Default None: never."""
+    stale_action: Literal["terminate", "report"]
+    """What becomes of stale executions and tasks: 'terminate' ends them, 'report' only tells of them in the log. Without
+    `stale_after` it has no effect. Default 'terminate'."""
+    org_limits: OrgLimits | None
+    """How many open executions, subscriptions and kept items each org may have: an `OrgLimits(…)`. What would be one too
+    many is refused with LimitReached. Default None: no limits."""
+    org_limit_overrides: Mapping[str, OrgLimits] | None
+    """Limits of single orgs, by name: each replaces all of `org_limits`. Default None: there are none."""
+    max_pending_events: int
+    """How many events, or messages, of one name and org may be kept at once; more are refused. Default 10,000."""
+    event_retention: Duration
+    """Seconds, or a timedelta, for which events are kept whose type has no `expire_after`. Default 7 days."""
+    message_ttl: Duration | None
+    """Seconds, or a timedelta, for which messages are kept that nobody waits for, where a call names no ttl. Default None:
+    they are refused."""
 
 
 class Config(msgspec.Struct, frozen=True, kw_only=True):
@@ -122,16 +145,38 @@ class Config(msgspec.Struct, frozen=True, kw_only=True):
     """In seconds."""
     dead_letter_retention: float | None = None
     """In seconds."""
+    stale_after: float | None = None
+    """In seconds."""
+    stale_action: Literal["terminate", "report"] = "terminate"
     propagate_child_failures: bool = True
+    searchable_state: frozenset[str] | None = None
+    org_limits: OrgLimits | None = None
+    org_limit_overrides: Mapping[str, OrgLimits] | None = None
+
+    max_pending_events: int = 10_000
+    event_retention: float = 7 * 24 * 3600.0
+    """In seconds."""
+    message_ttl: float | None = None
+    """In seconds."""
+
+    def limits_of(self, org: str) -> OrgLimits | None:
+        """How much an org may have; None if there is no limit."""
+        return self.org_limit_overrides.get(org, self.org_limits) if self.org_limit_overrides else self.org_limits
 
     @property
     def limits(self) -> Limits:
         """The bounds that each turn enforces."""
         resolution = 0 if self.timer_resolution is None else round(self.timer_resolution * SECOND)
-        return Limits(max_signals=self.max_signals, timer_resolution=resolution)
+        return Limits(
+            max_signals=self.max_signals,
+            searchable_state=self.searchable_state,
+            timer_resolution=resolution,
+            event_retention=round(self.event_retention * SECOND),
+            message_ttl=0 if self.message_ttl is None else round(self.message_ttl * SECOND),
+        )
 
 
-_PARAMETERS: Final = ("activities", "clock", "codec", "entropy", "node", "queue_limits", "queues", "workflows")
+_PARAMETERS: Final = ("activities", "clock", "codec", "entropy", "events", "node", "queue_limits", "queues", "workflows")
 """The other keywords of an engine, which are no options of its configuration."""
 
 
@@ -241,6 +286,32 @@ def _check_dead_letter_retention(value: Any) -> float | None:
     return _check_length("dead_letter_retention", value, LONGEST, "a hundred years", "timedelta(days=30)")
 
 
+def _check_stale_after(value: Any) -> float | None:
+    return _check_length("stale_after", value, LONGEST, "a hundred years", "timedelta(days=90)")
+
+
+def _check_stale_action(value: object) -> object:
+    if value not in ("terminate", "report"):
+        raise InvalidConfiguration(
+            f"Expected stale_action=… to be 'terminate' or 'report', but it is {_show(value)}. Correct the option."
+        )
+    return value
+
+
+def _check_event_retention(value: Any) -> float:
+    checked = _check_length("event_retention", value, LONGEST, "a hundred years", "timedelta(days=7)")
+    if checked is None:
+        raise InvalidConfiguration(
+            "Expected event_retention=… to be a timedelta or a positive number of seconds, but it is None. Leave it out: "
+            "then events are kept for 7 days."
+        )
+    return checked
+
+
+def _check_message_ttl(value: Any) -> float | None:
+    return _check_length("message_ttl", value, LONGEST, "a hundred years", "timedelta(hours=1)")
+
+
 def _check_length(name: str, value: Duration | None, most: Micros, most_text: str, example: str) -> float | None:
     """A length of time in seconds, positive and at most so long; or None."""
     if value is None:
@@ -257,6 +328,57 @@ def _check_length(name: str, value: Duration | None, most: Micros, most_text: st
     return micros / SECOND
 
 
+def _check_searchable_state(value: object) -> object:
+    names = [] if isinstance(value, str | bytes) or not isinstance(value, Collection) else list(value)
+    if value is None or (not isinstance(value, str | bytes) and isinstance(value, Collection) and all(map(_is_name, names))):
+        return None if value is None else frozenset(names)
+    raise InvalidConfiguration(
+        f"Expected searchable_state=… to be a list of keys of states, each of 1 to 255 bytes, but it is {_show(value)}. "
+        "Write for instance ['step', 'amount']."
+    )
+
+
+def _is_name(name: object) -> bool:
+    return isinstance(name, str) and is_storable_name(name)
+
+
+def _check_org_limits(value: object, name: str = "org_limits=…") -> object:
+    if value is None:
+        return None
+    if not isinstance(value, OrgLimits):
+        raise InvalidConfiguration(
+            f"Expected {name} to be OrgLimits(…), but it is {_show(value)}. "
+            "Write for instance OrgLimits(open_executions=1000)."
+        )
+    for field in OrgLimits.__struct_fields__:
+        most = getattr(value, field)
+        if most is not None and (type(most) is not int or not 0 < most <= MOST):
+            raise InvalidConfiguration(
+                f"Expected {name} to have whole numbers from 1 to {MOST:,}, or None, but {field} is {_show(most)}. "
+                "Correct the option."
+            )
+    return value
+
+
+def _check_org_limit_overrides(value: object) -> object:
+    if value is None:
+        return None
+    if not isinstance(value, Mapping):
+        raise InvalidConfiguration(
+            f"Expected org_limit_overrides=… to map orgs to OrgLimits(…), but it is {_show(value)}. "
+            "Write for instance {'acme': OrgLimits(open_executions=1000)}."
+        )
+    for org, limits in value.items():
+        check_identifier(org, "the org in org_limit_overrides=…")
+        if limits is None:
+            raise InvalidConfiguration(
+                f"Expected org_limit_overrides=… to map orgs to OrgLimits(…), but that of '{org}' is None. "
+                "Write OrgLimits() for an org without limits."
+            )
+        _check_org_limits(limits, f"org_limit_overrides=… of '{org}'")
+    return dict(value)
+
+
 _CHECKS: Final[Mapping[str, Callable[[Any], object]]] = {
     "turn_limit": _check_turn_limit,
     "storage_retry": _check_storage_retry,
@@ -264,7 +386,14 @@ _CHECKS: Final[Mapping[str, Callable[[Any], object]]] = {
     "dead_letter_policy": _check_dead_letter_policy,
     "retention": check_retention,
     "dead_letter_retention": _check_dead_letter_retention,
+    "stale_after": _check_stale_after,
+    "stale_action": _check_stale_action,
     "propagate_child_failures": _check_propagate_child_failures,
+    "searchable_state": _check_searchable_state,
+    "org_limits": _check_org_limits,
+    "org_limit_overrides": _check_org_limit_overrides,
+    "event_retention": _check_event_retention,
+    "message_ttl": _check_message_ttl,
 }
 """How options are checked that are neither counts nor plain numbers of seconds."""
 _MOST_BYTES: Final[Mapping[str, int]] = {

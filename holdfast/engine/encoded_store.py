@@ -14,7 +14,9 @@ from typing import Any, Final, TypeAlias, TypeVar, cast
 from msgspec.structs import replace
 
 from holdfast.core import codec as formats
+from holdfast.core.instants import Instant
 from holdfast.core.payloads import CONFIDENCE, Payload
+from holdfast.core.replies import read_replied
 from holdfast.engine.payload_codecs import (
     PayloadCodec,
     decode_payloads,
@@ -38,11 +40,63 @@ from holdfast.store.contract import (
     UserFunction,
 )
 from holdfast.store.once import KeyedCall, Once
-from holdfast.store.rows import ActivityRow, DeadLetterRow, ExecutionPage, ExecutionRow, HistoryRow, InboxRow
+from holdfast.store.publications import PendingRow, PublicationRow, Publishable, Published
+from holdfast.store.questions import AnswerRow, QuestionRow, Questions, read_question
+from holdfast.store.rows import (
+    ActivityRow,
+    DeadLetterRow,
+    ExecutionPage,
+    ExecutionRow,
+    HistoryRow,
+    InboxRow,
+    RequestKeyId,
+    RequestRow,
+)
+from holdfast.store.schedules import ScheduleChange, ScheduleRow
+from holdfast.store.tasks import (
+    ChangeOutcome,
+    TaskChange,
+    TaskEventRow,
+    TaskFilter,
+    TaskKey,
+    TaskRow,
+    Tasks,
+    decode_body,
+    decode_event_body,
+)
 
 T = TypeVar("T")
-AnyRow: TypeAlias = ExecutionRow | HistoryRow | InboxRow | DeadLetterRow | ActivityRow
-Row = TypeVar("Row", ExecutionRow, HistoryRow, InboxRow, DeadLetterRow, ActivityRow)
+AnyRow: TypeAlias = (
+    ExecutionRow
+    | HistoryRow
+    | InboxRow
+    | DeadLetterRow
+    | ActivityRow
+    | RequestRow
+    | TaskRow
+    | TaskEventRow
+    | ScheduleRow
+    | PublicationRow
+    | PendingRow
+    | QuestionRow
+    | AnswerRow
+)
+Row = TypeVar(
+    "Row",
+    ExecutionRow,
+    HistoryRow,
+    InboxRow,
+    DeadLetterRow,
+    ActivityRow,
+    RequestRow,
+    TaskRow,
+    TaskEventRow,
+    ScheduleRow,
+    PublicationRow,
+    PendingRow,
+    QuestionRow,
+    AnswerRow,
+)
 Convert: TypeAlias = Callable[[list[Payload]], Awaitable[list[Payload]]]
 
 
@@ -79,16 +133,26 @@ _READERS: Final[Mapping[type[Any], Callable[[Any], Any]]] = {
     InboxRow: lambda row: formats.decode_envelope(row.body),
     DeadLetterRow: lambda row: formats.decode_envelope(row.body),
     ActivityRow: lambda row: formats.decode_task(row.body),
+    TaskRow: decode_body,
+    TaskEventRow: decode_event_body,
+    ScheduleRow: lambda row: formats.decode_schedule(row.details),
+    PublicationRow: lambda row: formats.decode_publication(row.body),
+    PendingRow: lambda row: formats.decode_publication(row.body),
+    RequestRow: lambda row: read_replied(row.answer),
+    QuestionRow: read_question,
+    AnswerRow: lambda row: read_replied(row.answer),
 }
 """What a row holds of values that may have payloads."""
 
 
 def _write_value(row: Any, value: Any) -> Any:
     """The row with another value in the place of the one that it holds."""
-    if type(row) is ExecutionRow:
+    if type(row) in (ExecutionRow, ScheduleRow):
         return replace(row, details=formats.encode(value))
     if type(row) is ActivityRow:
         return replace(row, body=formats.encode_task(value))
+    if type(row) in (RequestRow, AnswerRow):
+        return replace(row, answer=formats.encode(value))
     if type(row) is HistoryRow:
         return replace(row, body=formats.encode(value), schema=formats.SCHEMA)
     return replace(row, body=formats.encode(value))
@@ -155,14 +219,18 @@ _Part: TypeAlias = tuple[Any, str, bool]
 """Where a row stands in what is written: the object, its field, and whether that is a list."""
 
 
+_LISTS: Final = ("outgoing", "readdressed", "dead_letters", "requests", "publications")
+"""The lists of rows that writes of both kinds have."""
+
+
 def _list_parts(turn: TurnWrite | UnroutedWrite) -> list[_Part]:
     """All fields of a write that hold rows with payloads."""
     if isinstance(turn, UnroutedWrite):
-        return [(turn, name, True) for name in ("outgoing", "dead_letters", "readdressed") if getattr(turn, name)]
+        return [(turn, name, True) for name in _LISTS if getattr(turn, name)]
     parts: list[_Part] = [(turn, "row", False)]
     if turn.history is not None:
         parts.append((turn, "history", False))
-    names = ("outgoing", "readdressed", "dead_letters", "offered")
+    names = (*_LISTS, "offered", "tasks", "completed_tasks")
     return parts + [(turn, name, True) for name in names if getattr(turn, name)]
 
 
@@ -199,6 +267,17 @@ class EncodedTransaction:
         """As `Transaction.read_rows`, with the payloads of its rows decoded."""
         return await self._decode_by_id(await self.bare.read_rows(execution_ids))
 
+    async def read_requests(self, keys: Collection[RequestKeyId], now: Instant) -> dict[RequestKeyId, RequestRow]:
+        """As `Transaction.read_requests`, with the payloads of replies decoded."""
+        found = await self.bare.read_requests(keys, now)
+        return dict(zip(found, await self._rows.decode(list(found.values())), strict=True)) if self.decodes else found
+
+    async def lock_tasks(self, keys: Collection[TaskKey]) -> dict[TaskKey, TaskRow | None]:
+        """As `Transaction.lock_tasks`, with the payloads of its rows decoded."""
+        found = await self.bare.lock_tasks(keys)
+        rows = [row for row in found.values() if row is not None]
+        return found | {(row.execution_id, row.number): row for row in await self._rows.decode(rows)}
+
     async def read_latest(self, org: str, workflow_id: str) -> ExecutionRow | None:
         """As `Transaction.read_latest`, with the payloads of its rows decoded."""
         row = await self.bare.read_latest(org, workflow_id)
@@ -210,6 +289,20 @@ class EncodedTransaction:
         parts = [part for turn in turns for part in _list_parts(turn)] + _list_parts(unrouted)
         await self._encode_parts(parts)
         return await self.bare.write(turns, unrouted)
+
+    async def read_outbox(self, limit: int, skip: Collection[int] = ()) -> list[PublicationRow]:
+        """As `Publishing.read_outbox`, with the payloads of its rows decoded."""
+        rows = await self.bare.read_outbox(limit, skip)
+        return await self._rows.decode(rows) if self.decodes else rows
+
+    async def publish(self, items: Sequence[Publishable], now: Instant) -> list[Published]:
+        """As `Publishing.publish`, with encoded payloads. What waits select by is plain: names, keys and fields."""
+        encoded = []
+        for item in items:
+            [row] = await self._rows.encode([item.row], item.row.org)
+            starts = await self._rows.encode(list(item.starts), item.row.org)
+            encoded.append(replace(item, row=row, starts=starts))
+        return await self.bare.publish(encoded, now)
 
     async def _encode_parts(self, parts: Sequence[_Part]) -> None:
         """Encode the rows in these places, all of an organisation at once."""
@@ -244,7 +337,67 @@ def _set_row(part: _Part, position: int, row: Any) -> None:
         setattr(holder, name, row)
 
 
+# --- human tasks --------------------------------------------------------------------------------------------------------
+
+
+class EncodedTasks:
+    """The human tasks of a store behind a codec: what is shown, filled in and commented goes through it."""
+
+    def __init__(self, bare: Tasks, rows: _RowCodec) -> None:
+        self._bare = bare
+        self._rows = rows
+
+    async def find(self, org: str, task_id: str) -> TaskRow | None:
+        """As `Tasks.find`, with its payloads decoded."""
+        return await self._rows.decode_one(await self._bare.find(org, task_id))
+
+    async def search(self, query: TaskFilter) -> list[TaskRow]:
+        """As `Tasks.search`, with their payloads decoded."""
+        return await self._rows.decode(await self._bare.search(query))
+
+    async def list_events(self, org: str, task_id: str) -> list[TaskEventRow]:
+        """As `Tasks.list_events`, with their payloads decoded."""
+        return await self._rows.decode(await self._bare.list_events(org, task_id))
+
+    async def change(self, change: TaskChange, call: KeyedCall | None = None) -> ChangeOutcome:
+        """As `Tasks.change`, with its payloads encoded."""
+        org = change.row.org
+        [row] = await self._rows.encode([change.row], org)
+        [event] = await self._rows.encode([change.event], org)
+        return await self._bare.change(TaskChange(row, event), call)
+
+
 # --- the store ----------------------------------------------------------------------------------------------------------
+
+
+class EncodedQuestions:
+    """Questions behind a codec: arguments and answers."""
+
+    def __init__(self, bare: Questions, rows: _RowCodec) -> None:
+        self._bare = bare
+        self._rows = rows
+        self.take = bare.take
+        self.remove = bare.remove
+
+    async def put(self, row: QuestionRow, now: Instant) -> None:
+        """As `Questions.put`, with the arguments encoded."""
+        [encoded] = await self._rows.encode([row], row.org)
+        await self._bare.put(encoded, now)
+
+    async def list_open(
+        self, now: Instant, workflows: Collection[str], after: QuestionRow | None = None, limit: int = 100
+    ) -> list[QuestionRow]:
+        """As `Questions.list_open`, with the arguments decoded."""
+        return await self._rows.decode(await self._bare.list_open(now, workflows, after, limit))
+
+    async def answer(self, row: AnswerRow) -> None:
+        """As `Questions.answer`, with the answer encoded."""
+        [encoded] = await self._rows.encode([row], row.org)
+        await self._bare.answer(encoded)
+
+    async def read_answers(self, ids: Collection[str]) -> list[AnswerRow]:
+        """As `Questions.read_answers`, with the answers decoded."""
+        return await self._rows.decode(await self._bare.read_answers(ids))
 
 
 class EncodedStore:
@@ -279,6 +432,16 @@ class EncodedStore:
         self.bare.abandon()  # type: ignore[attr-defined]  # who calls it has looked
         CONFIDENCE.end(self)
 
+    @property
+    def tasks(self) -> Tasks:
+        """As `Store.tasks`, with what people see and write behind the codec."""
+        return EncodedTasks(self.bare.tasks, self._rows)
+
+    @property
+    def questions(self) -> Questions:
+        """As `Store.questions`, with arguments and answers behind the codec."""
+        return EncodedQuestions(self.bare.questions, self._rows)
+
     # --- batches ---
 
     async def begin(self) -> Transaction:
@@ -299,6 +462,23 @@ class EncodedStore:
         """As `Store.set_status`, with the payloads of its rows encoded."""
         [encoded] = await self._rows.encode([row], org)
         return await self.bare.set_status(org, execution_id, expected_version, encoded, call)
+
+    async def change_schedule(self, change: ScheduleChange, call: KeyedCall | None = None) -> int:
+        """As `Store.change_schedule`, with the payloads of its rows encoded."""
+        if change.row is not None:
+            [encoded] = await self._rows.encode([change.row], change.org)
+            change = replace(change, row=encoded, starts=await self._rows.encode_by_org(change.starts))
+        return await self.bare.change_schedule(change, call)
+
+    async def find_schedule(self, org: str, schedule_id: str) -> ScheduleRow | None:
+        """As `Store.find_schedule`, with the payloads of its rows decoded."""
+        return await self._rows.decode_one(await self.bare.find_schedule(org, schedule_id))
+
+    async def list_schedules(
+        self, org: str, limit: int = 100, after: str = "", owner: str | None = None
+    ) -> list[ScheduleRow]:
+        """As `Store.list_schedules`, with the payloads of its rows decoded."""
+        return await self._rows.decode(await self.bare.list_schedules(org, limit, after, owner))
 
     # --- users' transactions ---
 
@@ -345,7 +525,7 @@ class EncodedStore:
     async def search_executions(self, query: ExecutionFilter) -> ExecutionPage:
         """As `Store.search_executions`, with the payloads of its rows decoded."""
         page = await self.bare.search_executions(query)
-        return ExecutionPage(await self._rows.decode(page.rows), page.end)
+        return ExecutionPage(await self._rows.decode(page.rows), page.end, page.end_value)
 
     async def load_history(self, execution_id: str, after: int = 0, limit: int | None = None) -> list[HistoryRow]:
         """As `Store.load_history`, with the payloads of its rows decoded."""
@@ -374,6 +554,12 @@ class EncodedStore:
     async def list_blocked(self, limit: int, after: str = "") -> list[ExecutionRow]:
         """As `Store.list_blocked`, with the payloads of its rows decoded."""
         return await self._rows.decode(await self.bare.list_blocked(limit, after))
+
+    async def list_pending(
+        self, org: str, kind: str, name: str, now: Instant, limit: int = 100, after: int = 0
+    ) -> list[PendingRow]:
+        """As `Publications.list_pending`, with the payloads of its rows decoded."""
+        return await self._rows.decode(await self.bare.list_pending(org, kind, name, now, limit, after))
 
     # --- offers ---
 

@@ -10,10 +10,13 @@ from functools import partial
 from types import TracebackType
 from typing import TYPE_CHECKING, Any, ParamSpec, Self, TypeVar, Unpack, overload
 
+import msgspec
+
 from holdfast.activities.definitions import Activity
 from holdfast.code.definitions import Workflow, check_workflow
 from holdfast.core import events
 from holdfast.core.ids import DEFAULT_ORG, make_execution_id
+from holdfast.core.instants import to_micros
 from holdfast.core.lifecycle import Status
 from holdfast.engine.catalog import Catalog
 from holdfast.engine.clock import Clock, StoreClock, SystemClock
@@ -29,21 +32,37 @@ from holdfast.engine.encoded_store import find_bare_store, put_codec_before
 from holdfast.engine.engine_verbs import EngineVerbs
 from holdfast.engine.leftovers import let_go_of_files, note_open, warn_unclosed
 from holdfast.engine.loop_calls import call_in_loop
+from holdfast.engine.nodes.event_announcements import AnnouncedEvents, index_events
+from holdfast.engine.nodes.stale_retention import StaleRetention, StaleRetentionDeps
 from holdfast.engine.payload_codecs import PayloadCodec, check_codec
+from holdfast.engine.publishing.publish_requests import PublishRequest
+from holdfast.engine.publishing.start_subscriptions import check_starts
+from holdfast.engine.replies import ReplyWaiters
 from holdfast.engine.requests import AnyRequest
 from holdfast.engine.routes import Routes
-from holdfast.engine.runtime import Runtime, RuntimeDeps
+from holdfast.engine.runtime import Runtime
+from holdfast.engine.runtime_deps import RuntimeDeps
+from holdfast.engine.schedule_verbs import EngineScheduleVerbs
+from holdfast.engine.serving.encoded_events import make_event_verbs
 from holdfast.engine.serving.ends import make_end_verbs
 from holdfast.engine.serving.places import remove_left
 from holdfast.engine.serving.server import ClientServer, list_verbs
+from holdfast.engine.stale_verbs import StaleVerbs
 from holdfast.engine.stopping import Stopper
 from holdfast.engine.stores import make_store
 from holdfast.engine.sync_verbs import SyncVerbs
 from holdfast.engine.transfer import copying
+from holdfast.engine.use_cases.answered_calls import AnsweredCalls
+from holdfast.engine.use_cases.change_waits import ChangeWaits
 from holdfast.engine.use_cases.delivery import Delivery
+from holdfast.engine.use_cases.pausing import Pausing
 from holdfast.engine.use_cases.pending_work import ThisNode
+from holdfast.engine.use_cases.program_queries import ProgramQueries, ProgramQueriesDeps
+from holdfast.engine.use_cases.publications import PublicationCalls, PublicationCallsDeps
 from holdfast.engine.use_cases.queries import Queries
 from holdfast.engine.use_cases.result_waits import ResultWaits, ResultWaitsDeps
+from holdfast.engine.use_cases.schedules import Schedules, SchedulesDeps
+from holdfast.engine.use_cases.stale_work import StaleCalls, StalePlace, StaleScope
 from holdfast.engine.use_cases.transactional_outbox import (
     TransactionWork,
     wrap_user_function,
@@ -63,7 +82,7 @@ P = ParamSpec("P")
 R = TypeVar("R")
 
 
-class Engine(EngineVerbs):
+class Engine(EngineVerbs, EngineScheduleVerbs, StaleVerbs):
     """Runs durable workflows in this process.
 
         async with Engine("sqlite:///app.db", workflows=[greet], activities=[say]) as engine:
@@ -89,6 +108,7 @@ class Engine(EngineVerbs):
         *,
         workflows: Iterable[Workflow[..., Any]] = (),
         activities: Iterable[Activity[..., Any]] = (),
+        events: Iterable[type[Any]] = (),
         codec: PayloadCodec | None = None,
         node: str | None = None,
         clock: Clock | None = None,
@@ -98,18 +118,24 @@ class Engine(EngineVerbs):
         **options: Unpack[EngineOptions],
     ) -> None:
         self.config = make_config(options)
+        if codec is not None and self.config.searchable_state is None:
+            self.config = msgspec.structs.replace(self.config, searchable_state=frozenset())
         check_clock(clock)
         check_entropy(entropy)
         check_codec(codec)
+        limits = check_queue_limits(queue_limits)
+        known_events = index_events(events)
         self.catalog = self._make_catalog(workflows, activities)
+        check_starts(self.catalog)
         self.store: Store = put_codec_before(make_store(store), codec)
         self.clock: Clock = clock or (SystemClock() if self.store.exclusive else StoreClock())
         self.node = check_node(node) if node is not None else f"node-{make_execution_id(self.clock.now(), entropy(62))}"
         self.recovery_report: RecoveryReport | None = None
         """What was found when the engine opened."""
-        limits = check_queue_limits(queue_limits)
         self.routes = Routes(self.catalog, queues, limits, exclusive=self._runs_code and self.store.exclusive)
+        replies = ReplyWaiters(self.store, self.clock)
         self._delivery = Delivery(self.store, self.catalog, self.config, self.clock, self._submit, entropy)
+        self._answered = self._make_answered(replies)
         self._runtime = self._make_runtime(
             RuntimeDeps(
                 store=self.store,
@@ -120,17 +146,24 @@ class Engine(EngineVerbs):
                 node=self.node,
                 queue_limits=limits,
                 find_client=self._find_client,
+                replies=replies,
+                entropy=entropy,
+                events=known_events,
             )
         )
-        here = ThisNode(
-            node=self.node,
-            cache=self._runtime.cache,
-            prefetch=self._runtime.pump.prefetch,
-            runner=self._runtime.runner,
-            routes=self.routes,
-        )
-        self._queries = Queries(self.store, self._delivery, self.clock, here)
+        self._publications = self._make_publications(AnnouncedEvents(self.store, self.clock, known_events), entropy)
+        self._queries = self._make_queries()
+        self._program_queries = self._make_program_queries()
+        self._change_waits = ChangeWaits(self._delivery, self._queries, self._runtime.changes)
         self._result_waits = self._make_result_waits()
+        news = self._runtime.pause_news
+        self._pausing = Pausing(self.store, self._delivery, self.clock, news.on_execution_resumed, news.follow)
+        self._schedules = Schedules(
+            SchedulesDeps(self.store, self._delivery, self.clock, self._runtime.schedules.note_changed, self._runtime.on_put)
+        )
+        self._stale_calls = StaleCalls(self.store, self._delivery, self._answered, self._runtime.pauses)
+        if self.config.stale_after is not None:
+            self._runtime.retentions.append(self._make_stale_retention(self.config.stale_after))
         self._stopper = Stopper()
         self._was_closed = False
         self._replaced_by: HoldfastError | None = None
@@ -144,6 +177,62 @@ class Engine(EngineVerbs):
 
     def _make_runtime(self, deps: RuntimeDeps) -> Runtime:
         return Runtime(deps, self._on_replaced)
+
+    def _make_answered(self, replies: ReplyWaiters) -> AnsweredCalls:
+        return AnsweredCalls(self._delivery, replies)
+
+    def _make_publications(self, events: AnnouncedEvents, entropy: Callable[[int], int]) -> PublicationCalls:
+        return PublicationCalls(
+            PublicationCallsDeps(
+                store=self.store,
+                clock=self.clock,
+                config=self.config,
+                events=events,
+                entropy=entropy,
+                submit=self._submit_publication,
+                make_key=self._delivery.make_request_key,
+            )
+        )
+
+    def _make_queries(self) -> Queries:
+        here = ThisNode(
+            node=self.node,
+            cache=self._runtime.cache,
+            prefetch=self._runtime.pump.prefetch,
+            runner=self._runtime.runner,
+            routes=self.routes,
+        )
+        return Queries(
+            self.store, self._delivery, self.clock, here, self.config.searchable_state if self._runs_code else None
+        )
+
+    def _make_program_queries(self) -> ProgramQueries:
+        return ProgramQueries(
+            ProgramQueriesDeps(
+                delivery=self._delivery,
+                catalog=self.catalog,
+                prefetch=self._runtime.pump.prefetch,
+                desk=self._runtime.questions,
+                changes=self._runtime.changes,
+                exclusive=self.store.exclusive,
+            )
+        )
+
+    def _make_stale_retention(self, seconds: float) -> StaleRetention[StalePlace]:
+        scope, calls = StaleScope(to_micros(seconds)), self._stale_calls
+        ends = self.config.stale_action == "terminate"
+        return StaleRetention(
+            StaleRetentionDeps(
+                store=self.store,
+                clock=self.clock,
+                node=self.node,
+                window=scope.length,
+                spawn=self._runtime.spawn,
+                begin=StalePlace(),
+                step=partial(calls.end_found if ends else calls.look, scope),
+                ends=ends,
+            )
+        )
 
     def _make_result_waits(self) -> ResultWaits:
         return ResultWaits(
@@ -192,7 +281,8 @@ class Engine(EngineVerbs):
             remove_left(left)
         if self._runs_code and isinstance(self.clock, SystemClock):
             ends = make_end_verbs(self._queries, self._result_waits, self._check_open, self._on_blocked)
-            self._server = ClientServer({**list_verbs(self), **ends}, self.config.payload_limit)
+            events = make_event_verbs(self._publications, self._check_open, self.config.payload_limit)
+            self._server = ClientServer({**list_verbs(self), **ends, **events}, self.config.payload_limit)
             await self._server.open(store)
 
     async def recover(self) -> RecoveryReport:
@@ -364,6 +454,7 @@ class Engine(EngineVerbs):
             return await copying.import_executions(find_bare_store(self.store), lines, skip_existing=skip_existing)
         finally:
             self._runtime.pump.look()
+            self._runtime.publisher.look()
 
     # --- inside ---
 
@@ -400,6 +491,9 @@ class Engine(EngineVerbs):
 
     async def _await_end(self, watcher: asyncio.Future[events.AnyEvent]) -> events.AnyEvent:
         return await watcher
+
+    def _submit_publication(self, request: PublishRequest) -> None:
+        self._runtime.publisher.submit(request)
 
     def _submit(self, request: AnyRequest) -> None:
         self._runtime.pump.submit(request)

@@ -15,13 +15,19 @@ from holdfast.code.workflow_types import WorkflowTaking
 from holdfast.core.ids import DEFAULT_ORG
 from holdfast.core.instants import Duration
 from holdfast.core.options import OnBlocked
+from holdfast.core.publications import Broadcast, EventOutcome, MessageOutcome
 from holdfast.engine.clock import Clock
+from holdfast.engine.engine_task_verbs import EngineTaskVerbs
+from holdfast.engine.handler_verbs import HandlerVerbs
 from holdfast.engine.handles import SignalResponse, SignalWithStartResponse, WorkflowHandle, make_handle
 from holdfast.engine.nodes.roster import NodeInfo
 from holdfast.engine.runtime import Runtime
 from holdfast.engine.use_cases.backlogs import QueueBacklog
 from holdfast.engine.use_cases.dead_letters import check_ids
 from holdfast.engine.use_cases.delivery import Delivery, choose_target
+from holdfast.engine.use_cases.human_tasks import HumanTasks
+from holdfast.engine.use_cases.pausing import Pausing
+from holdfast.engine.use_cases.publications import PendingEvent, PublicationCalls
 from holdfast.engine.use_cases.queries import Queries
 from holdfast.engine.use_cases.result_waits import ResultWaits
 from holdfast.engine.use_cases.searching import ExecutionCounts, ExecutionList, PageOptions, SearchConditions
@@ -31,7 +37,8 @@ from holdfast.engine.use_cases.transactional_outbox import (
     make_envelope_row,
     make_start_row,
 )
-from holdfast.engine.views import DeadLetter, ExecutionInfo, History
+from holdfast.engine.views import DeadLetter, ExecutionInfo, History, Pause
+from holdfast.store.pauses import PauseKind
 from holdfast.store.rows import InboxRow
 
 if TYPE_CHECKING:
@@ -44,15 +51,17 @@ T = TypeVar("T")
 Ts = TypeVarTuple("Ts")
 
 
-class EngineVerbs:
+class EngineVerbs(EngineTaskVerbs, HandlerVerbs):
     """Everything that can be asked of an engine while it is open: the protocol `Verbs`, on the engine's own use cases."""
 
     store: Store
     clock: Clock
     catalog: Catalog
     _delivery: Delivery
+    _publications: PublicationCalls
     _queries: Queries
     _result_waits: ResultWaits
+    _pausing: Pausing
     _runtime: Runtime
     _on_blocked: OnBlocked = "wait"
     """What `result()` does about a blocked execution, unless it is told."""
@@ -60,6 +69,10 @@ class EngineVerbs:
     def _check_open(self) -> None:
         """Raises EngineClosed or WrongEventLoop if the engine cannot take calls now."""
         raise NotImplementedError
+
+    @property
+    def _human_tasks(self) -> HumanTasks:
+        return HumanTasks(self.store, self._delivery, self._answered)
 
     # --- starting and signalling ---
 
@@ -271,10 +284,149 @@ class EngineVerbs:
         call = self._delivery.make_call(org, "retry_blocked", request_id, target, row.execution_id)
         return await self._runtime.recovery.retry_blocked(row, call)
 
+    async def pause(
+        self, target: str, reason: str = "", by: str = "", *, org: str = DEFAULT_ORG, request_id: str | None = None
+    ) -> bool:
+        """Let an execution take no turns until it is resumed; what arrives meanwhile waits, in order.
+
+        Returns False if it is closed, blocked, or paused already. Raises ExecutionNotFound.
+        """
+        self._check_open()
+        return await self._pausing.pause(org, target, reason, by, request_id)
+
+    async def resume(self, target: str, *, org: str = DEFAULT_ORG, request_id: str | None = None) -> bool:
+        """Let a paused execution go on. Returns False if it is not paused. Raises ExecutionNotFound."""
+        self._check_open()
+        return await self._pausing.resume(org, target, request_id)
+
+    async def pause_workflow(
+        self, name: str, reason: str = "", by: str = "", *, org: str = DEFAULT_ORG, request_id: str | None = None
+    ) -> bool:
+        """Let no execution of a workflow take a turn, on any node; starts are accepted and wait.
+
+        Returns False if it is paused already.
+        """
+        self._check_open()
+        return await self._pausing.pause_all(org, PauseKind.WORKFLOW, name, reason, by, request_id)
+
+    async def resume_workflow(self, name: str, *, org: str = DEFAULT_ORG, request_id: str | None = None) -> bool:
+        """Let the executions of a paused workflow go on. Returns False if it is not paused."""
+        self._check_open()
+        return await self._pausing.resume_all(org, PauseKind.WORKFLOW, name, request_id)
+
+    async def pause_queue(
+        self, name: str, reason: str = "", by: str = "", *, org: str = DEFAULT_ORG, request_id: str | None = None
+    ) -> bool:
+        """Let no execution of a queue take a turn, and no activity of it begin, on any node; starts are accepted and wait.
+
+        Returns False if it is paused already.
+        """
+        self._check_open()
+        return await self._pausing.pause_all(org, PauseKind.QUEUE, name, reason, by, request_id)
+
+    async def resume_queue(self, name: str, *, org: str = DEFAULT_ORG, request_id: str | None = None) -> bool:
+        """Let the executions and activities of a paused queue go on. Returns False if it is not paused."""
+        self._check_open()
+        return await self._pausing.resume_all(org, PauseKind.QUEUE, name, request_id)
+
+    async def pauses(self, *, org: str = DEFAULT_ORG) -> builtins.list[Pause]:
+        """The workflows and queues of an org that are paused; `list(status="paused")` finds executions."""
+        self._check_open()
+        return await self._pausing.list(org)
+
     async def find_started(self, workflow_id: str, execution_id: str, *, org: str = DEFAULT_ORG) -> str:
         """The id of the execution that a start in a caller's transaction led to; for handles. Raises ExecutionNotFound."""
         self._check_open()
         return (await self._delivery.find_started(org, workflow_id, execution_id, "find")).execution_id
+
+    # --- messages, events, broadcast signals ---
+
+    async def send_event(
+        self,
+        event: Any,
+        value: Any = None,
+        *,
+        org: str = DEFAULT_ORG,
+        request_id: str | None = None,
+        headers: Mapping[str, str] | None = None,
+    ) -> EventOutcome:
+        """Send an event to whoever waits for it: an instance of a class that `@event` decorates, or a name and a value.
+
+        If nobody waits, it is kept as its type says. By name, the type is one of the engine's `events`, or one that a living
+        node announces. Raises UnknownEvent, or TooManyKept.
+        """
+        self._check_open()
+        return await self._publications.send_event(org, (event, value), None, request_id, headers)
+
+    async def send_event_to(
+        self,
+        target: str,
+        event: Any,
+        value: Any = None,
+        *,
+        org: str = DEFAULT_ORG,
+        request_id: str | None = None,
+        headers: Mapping[str, str] | None = None,
+    ) -> EventOutcome:
+        """Send an event to one open execution, by workflow id or execution id; it is kept until that waits for it.
+
+        If the execution ends first, `on_target_terminated` of the type says what becomes of it. Raises ExecutionNotFound or
+        ExecutionClosed, and what `send_event` raises.
+        """
+        self._check_open()
+        return await self._publications.send_event(org, (event, value), target, request_id, headers)
+
+    async def send_message(
+        self,
+        name: str,
+        key: str,
+        value: Any = None,
+        *,
+        ttl: Duration | None = None,
+        message_id: str | None = None,
+        org: str = DEFAULT_ORG,
+        request_id: str | None = None,
+        headers: Mapping[str, str] | None = None,
+    ) -> MessageOutcome:
+        """Send a message to the execution that waits for its name and correlation key; else it starts a workflow.
+
+        If neither is there, it is kept for `ttl`, or for the engine's `message_ttl`; without one, MessageRefused is raised.
+        While a message is kept, another with its `message_id` is refused with DuplicateMessage. `request_id` makes a
+        repeated call safe instead: it gets the first answer.
+        """
+        self._check_open()
+        return await self._publications.send_message(org, (name, key, value), ttl, message_id, request_id, headers)
+
+    async def broadcast_signal(
+        self,
+        name: str,
+        variables: Any = None,
+        *,
+        org: str = DEFAULT_ORG,
+        request_id: str | None = None,
+        headers: Mapping[str, str] | None = None,
+    ) -> Broadcast:
+        """Send a signal to everybody who waits for it at this moment, and start the workflows that start by it.
+
+        Nothing is kept. `delivered` of the answer counts the subscriptions that were found: one that ends in the same moment
+        is counted.
+        """
+        self._check_open()
+        return await self._publications.broadcast(org, name, variables, request_id, headers)
+
+    async def pending_events(
+        self, event: Any, *, org: str = DEFAULT_ORG, limit: int = 100, after: int = 0
+    ) -> builtins.list[PendingEvent]:
+        """The events of a type, given by class or name, that are kept, in the order of sending; `after` is a position."""
+        self._check_open()
+        return await self._publications.list_pending(org, event, limit, after)
+
+    async def remove_pending_event(
+        self, event: Any, event_id: str, *, org: str = DEFAULT_ORG, request_id: str | None = None
+    ) -> bool:
+        """Remove a kept event of a type, given by class or name, by its id. Returns False if it is not there."""
+        self._check_open()
+        return await self._publications.remove_pending(org, event, event_id, request_id)
 
     # --- asking ---
 

@@ -2,20 +2,26 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any, Generic, Protocol, TypeVar
+import asyncio
+from typing import TYPE_CHECKING, Any, Final, Generic, Protocol, TypeVar
 
 from holdfast.core.ids import check_identifier
-from holdfast.core.instants import Duration
+from holdfast.core.instants import SECOND, Duration, to_micros
+from holdfast.core.lifecycle import Status
 from holdfast.core.options import OnBlocked
 from holdfast.core.shown_values import ShownValue
+from holdfast.errors import ExecutionClosed, InvalidArguments
 
 if TYPE_CHECKING:
-    from collections.abc import Mapping
+    from collections.abc import Callable, Mapping
 
     from holdfast.code.definitions import Workflow
     from holdfast.engine.views import ExecutionInfo, History
 
 R = TypeVar("R")
+
+FOLLOWING_PAUSE: Final = 0.05
+"""Seconds between two looks for the next run of an execution whose last one has just closed."""
 
 
 class SignalResponse(ShownValue, frozen=True):
@@ -63,6 +69,12 @@ class ExecutionVerbs(Protocol):
         """The present status of an execution, and what it waits for. Raises ExecutionNotFound."""
         ...
 
+    async def wait_for_change(
+        self, target: str, seen: int | None = None, *, org: str, timeout: Duration | None = None
+    ) -> ExecutionInfo:
+        """The status of an execution as soon as its `state_version` is another than `seen`, or sooner."""
+        ...
+
     async def history(self, target: str, *, org: str) -> History:
         """The whole history of an execution. Raises ExecutionNotFound."""
         ...
@@ -81,6 +93,27 @@ class ExecutionVerbs(Protocol):
         """Signal an open execution, once per `request_id`. Raises ExecutionNotFound or ExecutionClosed."""
         ...
 
+    async def query(
+        self, target: str, name: str, *args: Any, org: str, timeout: Duration | None = None, hint: Any = Any
+    ) -> Any:
+        """Ask a query handler of an execution; what it returns, read as `hint`."""
+        ...
+
+    async def update(
+        self,
+        target: str,
+        name: str,
+        value: Any = None,
+        *,
+        org: str,
+        request_id: str | None = None,
+        headers: Mapping[str, str] | None = None,
+        timeout: Duration | None = None,
+        hint: Any = Any,
+    ) -> Any:
+        """Call an update handler of an open execution; what it returns, read as `hint`."""
+        ...
+
     async def cancel(
         self, target: str, reason: str = "", *, org: str, request_id: str | None = None, connection: Any = None
     ) -> bool:
@@ -89,6 +122,14 @@ class ExecutionVerbs(Protocol):
 
     async def terminate(self, target: str, reason: str = "", *, org: str, request_id: str | None = None) -> bool:
         """End an execution at once; False if it is closed."""
+        ...
+
+    async def pause(self, target: str, reason: str = "", by: str = "", *, org: str, request_id: str | None = None) -> bool:
+        """Let an execution take no turns until it is resumed; False if it is closed, blocked, or paused already."""
+        ...
+
+    async def resume(self, target: str, *, org: str, request_id: str | None = None) -> bool:
+        """Let a paused execution go on; False if it is not paused."""
         ...
 
 
@@ -151,6 +192,16 @@ class WorkflowHandle(Generic[R]):
         """The present status of the execution, what it waits for, and its times."""
         return await self._engine.query_status(await self._find(), org=self.org)
 
+    async def wait_for(
+        self, predicate: Callable[[ExecutionInfo], object], *, timeout: Duration | None = None
+    ) -> ExecutionInfo:
+        """Wait until the status of the execution is as wanted, through `continue_as` and retries; that status.
+
+        `predicate` gets an ExecutionInfo, now and after each change, whichever node makes it; nothing is polled. Raises
+        ExecutionClosed if the execution ends first, AnswerTimedOut after `timeout` (seconds or a timedelta).
+        """
+        return await _wait_for(self, predicate, timeout)
+
     async def history(self) -> History:
         """Every event of the execution so far, in order."""
         return await self._engine.history(await self._find(), org=self.org)
@@ -170,6 +221,32 @@ class WorkflowHandle(Generic[R]):
             target, name, value, org=self.org, request_id=request_id, headers=headers, connection=connection
         )
 
+    async def query(self, name: str, *args: Any, timeout: Duration | None = None, hint: Any = Any) -> Any:
+        """Ask a query handler of the execution, open or closed; what it returns, read as `hint`. Changes nothing."""
+        return await self._engine.query(await self._find(), name, *args, org=self.org, timeout=timeout, hint=hint)
+
+    async def update(
+        self,
+        name: str,
+        value: Any = None,
+        *,
+        request_id: str | None = None,
+        headers: Mapping[str, str] | None = None,
+        timeout: Duration | None = None,
+        hint: Any = Any,
+    ) -> Any:
+        """Call an update handler of the execution; what it returns, read as `hint`, after what it did is durable."""
+        return await self._engine.update(
+            await self._find(),
+            name,
+            value,
+            org=self.org,
+            request_id=request_id,
+            headers=headers,
+            timeout=timeout,
+            hint=hint,
+        )
+
     async def cancel(self, reason: str = "", *, request_id: str | None = None, connection: Any = None) -> bool:
         """Ask the execution to cancel; False if it is closed. With `connection`, as part of the caller's own transaction."""
         target = await self._find() if connection is None else self._address
@@ -179,12 +256,46 @@ class WorkflowHandle(Generic[R]):
         """End the execution at once, without running its code; False if it is closed."""
         return await self._engine.terminate(await self._find(), reason, org=self.org, request_id=request_id)
 
+    async def pause(self, reason: str = "", by: str = "", *, request_id: str | None = None) -> bool:
+        """Let the execution take no turns until it is resumed; False if it is closed, blocked, or paused already."""
+        return await self._engine.pause(await self._find(), reason, by, org=self.org, request_id=request_id)
+
+    async def resume(self, *, request_id: str | None = None) -> bool:
+        """Let the execution go on after a pause; False if it is not paused."""
+        return await self._engine.resume(await self._find(), org=self.org, request_id=request_id)
+
     def bind(self, verbs: ExecutionVerbs) -> WorkflowHandle[R]:
         """The same handle, which asks somebody else."""
         return WorkflowHandle(verbs, self.org, self.workflow_id, self.execution_id, created=self.created, hint=self._hint)
 
     def __repr__(self) -> str:
         return f"<handle of {self.workflow_id!r} ({self.execution_id or 'newest'})>"
+
+
+async def _wait_for(
+    handle: WorkflowHandle[Any], predicate: Callable[[ExecutionInfo], object], timeout: Duration | None
+) -> ExecutionInfo:
+    if not callable(predicate):
+        raise InvalidArguments(f"Expected a function of the execution's status, but got {predicate!r}. Pass a function.")
+    clock = asyncio.get_running_loop().time
+    ends_at = None if timeout is None else clock() + to_micros(timeout, "the timeout") / SECOND
+    target, seen, before = await handle._find(), None, ""
+    while True:
+        left = None if ends_at is None else max(0.0, ends_at - clock())
+        info = await handle._engine.wait_for_change(target, seen, org=handle.org, timeout=left)
+        if predicate(info):
+            return info
+        target, seen = info.execution_id, info.state_version
+        if info.closed_at is None:
+            continue
+        if info.status is not Status.CONTINUED and info.retried_as is None:
+            raise ExecutionClosed(
+                f"Expected execution '{info.workflow_id}' ({info.execution_id}) to come to the wanted status, but it is "
+                f"{info.status}. Look at its history."
+            )
+        if before == info.execution_id:
+            await asyncio.sleep(FOLLOWING_PAUSE)  # the run that follows is about to be there
+        target, seen, before = info.workflow_id, None, info.execution_id
 
 
 def make_handle(verbs: ExecutionVerbs, target: str, org: str, workflow: Workflow[..., R] | None = None) -> WorkflowHandle[R]:

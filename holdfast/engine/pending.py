@@ -2,14 +2,17 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from datetime import datetime
 from enum import StrEnum
+from types import MappingProxyType
 from typing import Any
 
 from holdfast.core import payloads
 from holdfast.core.failures import Failure
 from holdfast.core.lifecycle import Status
 from holdfast.core.program import LocalWait, SignalPlace
+from holdfast.core.publications import SubscriptionKind
 from holdfast.core.shown_values import ShownValue
 
 
@@ -116,6 +119,39 @@ class PendingExternalSignal(ShownValue, frozen=True, kw_only=True):
     place: str | None = None
 
 
+class PendingTask(ShownValue, frozen=True, kw_only=True):
+    """A human task that has not ended. `engine.task` tells who has it."""
+
+    number: int
+    task_id: str
+    name: str
+    due: datetime | None = None
+    place: str | None = None
+
+
+class PendingSubscription(ShownValue, frozen=True, kw_only=True):
+    """A wait for a message, an event or a broadcast signal."""
+
+    number: int
+    kind: SubscriptionKind
+    name: str
+    key: str = ""
+    """The correlation key of a message."""
+    where: Mapping[str, Any] = MappingProxyType({})
+    """Fields that an event must have."""
+    place: str | None = None
+    label: str = ""
+
+
+class PendingPublication(ShownValue, frozen=True, kw_only=True):
+    """A message, an event or a broadcast signal that was sent and is not answered yet."""
+
+    number: int
+    kind: SubscriptionKind
+    name: str
+    place: str | None = None
+
+
 class PendingWork(ShownValue, frozen=True, kw_only=True):
     """Everything that an open execution waits for."""
 
@@ -126,6 +162,12 @@ class PendingWork(ShownValue, frozen=True, kw_only=True):
     signals: tuple[SignalPlace, ...] = ()
     """The signals that its code waits for. Without the code, those that its row names: none while activities run."""
     external_signals: tuple[PendingExternalSignal, ...] = ()
+    tasks: tuple[PendingTask, ...] = ()
+    """Human tasks that have not ended."""
+    subscriptions: tuple[PendingSubscription, ...] = ()
+    """What it waits for that is published without naming it, the oldest wait first."""
+    publications: tuple[PendingPublication, ...] = ()
+    """What it published and has no answer to yet."""
     local_waits: tuple[LocalWait, ...] = ()
     """What its code waits for that only its own code can bring: events, queues, locks, futures."""
     is_code_known: bool = False

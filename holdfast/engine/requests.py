@@ -7,11 +7,13 @@ from typing import Final, TypeAlias
 
 import msgspec
 
-from holdfast.core.envelopes import AnyEnvelope, Cancel, RequestKey, Signal, Start, Terminate
+from holdfast.core.envelopes import AnyEnvelope, Cancel, Signal, Start, Terminate, Update
 from holdfast.core.instants import Instant
+from holdfast.core.replies import Replied
+from holdfast.core.request_keys import RequestKey
 from holdfast.errors import HoldfastError
 
-_VERBS: Final = {Cancel: "cancel", Signal: "signal", Start: "start", Terminate: "terminate"}
+_VERBS: Final = {Cancel: "cancel", Signal: "signal", Start: "start", Terminate: "terminate", Update: "update"}
 
 
 class Opened(msgspec.Struct, frozen=True, gc=False, tag="opened"):
@@ -35,10 +37,24 @@ class Handled(msgspec.Struct, frozen=True, gc=False, tag="handled"):
     is_done: bool = True
 
 
-Success: TypeAlias = Opened | Accepted | Handled
+class ReplyFollows(msgspec.Struct, frozen=True, gc=False, tag="reply_follows"):
+    """The answer to such an envelope for now: what comes of it will be kept under its key. It is never remembered."""
+
+    execution_id: str
+
+
+Success: TypeAlias = Opened | Accepted | Handled | Replied | ReplyFollows
 """An answer that is remembered where the request has a key. A refusal is not: the request can be repeated."""
 Answer: TypeAlias = Success | HoldfastError
 """What a request is answered after the commit; an error refuses it."""
+
+
+class Judged(msgspec.Struct, frozen=True, gc=False):
+    """What was known when an execution was found to be stale: whoever touches it since changes one of these."""
+
+    state_version: int
+    settings: int | None
+    """The settings number, see `holdfast.store.pauses`."""
 
 
 class Request(msgspec.Struct, eq=False, weakref=True):
@@ -51,8 +67,8 @@ class Request(msgspec.Struct, eq=False, weakref=True):
     envelope: AnyEnvelope
     execution_id: str = ""
     workflow_id: str = ""
-    signal: Signal | None = None
-    """With a Start: the signal that goes along."""
+    signal: Signal | Update | None = None
+    """With a Start: the signal or the update that goes along."""
     key: RequestKey | None = None
     future: asyncio.Future[Answer] | None = None
     """Who waits for the answer; None for what the engine sends to itself."""
@@ -60,6 +76,8 @@ class Request(msgspec.Struct, eq=False, weakref=True):
     """How many batches with it failed because the store was out of reach."""
     at: Instant = 0
     """When it was handed in."""
+    judged: Judged | None = None
+    """Of an order to terminate: it counts only while all of this holds. Then it is never put into an inbox."""
 
     def resolve(self, answer: Answer) -> None:
         """Answer the caller, if there is one who still waits."""

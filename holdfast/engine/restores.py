@@ -1,9 +1,10 @@
 """What a node does when the database went back to an earlier state: it forgets what it remembers of a later one.
 
 Programs in memory may be ahead of their rows, or come from a past that is no more; so may be what was replayed ahead, the
-ends of executions, the orphans that were fed in, and what the node knows of offers and of what it removed. All that is cheap
-to find out again. What cannot be found out again, which attempts run here, is compared with the rows
-(`engine.activities.reconciling`), and whoever waits for an execution that is gone is told.
+ends of executions, the orphans that were fed in, and what the node knows of offers, of what it removed, of executions that
+it asked to end for schedules, and of rows of the outbox. All that is cheap to find out again. What cannot be found out
+again, which attempts run here, is compared with the rows (`engine.activities.reconciling`), and whoever waits for an
+execution that is gone is told.
 """
 
 from __future__ import annotations
@@ -19,9 +20,11 @@ from holdfast.log_events import LogEvent, tag
 if TYPE_CHECKING:
     from holdfast.engine.activities.offers import OfferTaker
     from holdfast.engine.activities.reconciling import Reconciler
-    from holdfast.engine.nodes.retention import Retention
+    from holdfast.engine.nodes.retention import AnyRetention
     from holdfast.engine.nodes.take_over import TakeOver
+    from holdfast.engine.publishing.publisher import Publisher
     from holdfast.engine.results import RemoteResults, ResultWaiters
+    from holdfast.engine.schedules.runner import ScheduleRunner
     from holdfast.engine.turns.program_cache import ProgramCache
     from holdfast.engine.turns.pump import Pump
 
@@ -40,7 +43,9 @@ class RestoresDeps:
     offers: OfferTaker
     take_over: TakeOver
     reconciler: Reconciler
-    retentions: Sequence[Retention]
+    retentions: Sequence[AnyRetention]
+    schedules: ScheduleRunner
+    publisher: Publisher
 
 
 class Restores:
@@ -74,6 +79,8 @@ class Restores:
         deps.reconciler.note_went_back()
         for retention in deps.retentions:
             retention.note_went_back()
+        deps.schedules.note_went_back()
+        deps.publisher.note_went_back()
 
     async def reconcile(self) -> None:
         """Compare with the store what is in memory: what runs here, and what somebody waits for."""

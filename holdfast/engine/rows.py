@@ -5,10 +5,12 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 from holdfast.core import codec
+from holdfast.core.closing import find_next_run
 from holdfast.core.events import HistoryTurn
 from holdfast.core.execution import Execution
-from holdfast.core.lifecycle import read_status
+from holdfast.core.lifecycle import Status, read_status
 from holdfast.core.routes import find_route
+from holdfast.errors import CorruptStore, NewerFormat
 from holdfast.store.rows import ExecutionRow, HistoryRow, Route
 
 
@@ -61,3 +63,17 @@ def from_row(row: ExecutionRow) -> Execution:
 def to_turns(rows: Sequence[HistoryRow]) -> list[HistoryTurn]:
     """The rows of a history as turns with decoded events. Raises CorruptStore or NewerFormat."""
     return [HistoryTurn(row.first, row.at, codec.decode_events(row.body, row.schema)) for row in rows]
+
+
+def find_following(closed: ExecutionRow) -> str | None:
+    """The execution id of the run that follows one that continued, or that failed and is retried."""
+    if closed.closed_at is None:
+        return None
+    if closed.status == Status.CONTINUED:
+        return find_next_run(closed.execution_id, closed.closed_at)
+    if closed.status != Status.FAILED:
+        return None
+    try:
+        return codec.decode_details(closed.details).retried_as
+    except (CorruptStore, NewerFormat):
+        return None

@@ -8,9 +8,9 @@ from __future__ import annotations
 
 import asyncio
 import functools
+import logging
 import secrets
 from collections.abc import Callable, Coroutine, Mapping, Sequence
-from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
 from holdfast.core.envelopes import Terminate
@@ -22,22 +22,30 @@ from holdfast.engine.activities.outcome_sender import OutcomeSender
 from holdfast.engine.activities.reconciling import Reconciler, ReconcilerDeps
 from holdfast.engine.activities.runner import ActivityRunner, ActivityRunnerDeps
 from holdfast.engine.activities.transactions import TransactionRunner
+from holdfast.engine.changes import Changes
 from holdfast.engine.living_nodes import LivingNodes
 from holdfast.engine.nodes.input_announcements import InputAnnouncements
 from holdfast.engine.nodes.membership import Membership, MembershipCallbacks, MembershipDeps
 from holdfast.engine.nodes.recovery import Recovery
-from holdfast.engine.nodes.retention import Retention, RetentionTarget, closed_executions, dead_letters
+from holdfast.engine.nodes.retention import KeptPublications, Retention, RetentionTarget, closed_executions, dead_letters
 from holdfast.engine.nodes.roster import NodeDetails, describe_node
 from holdfast.engine.nodes.take_over import TakeOver
 from holdfast.engine.nodes.unserved import UnservedWatch, UnservedWatchDeps
+from holdfast.engine.pause_news import PauseNews
+from holdfast.engine.publishing.publish_batch import PublishBatchDeps
+from holdfast.engine.publishing.publisher import Publisher, PublisherCallbacks
+from holdfast.engine.publishing.start_subscriptions import StartFinder, StartFinderDeps, StartOffers
 from holdfast.engine.quarantine import Quarantine
+from holdfast.engine.questions import QuestionDesk, QuestionDeskDeps
 from holdfast.engine.regress import Regress
 from holdfast.engine.restores import Restores, RestoresDeps
 from holdfast.engine.results import RemoteResults, ResultWaiters
+from holdfast.engine.schedules.runner import ScheduleRunner, ScheduleRunnerDeps
 from holdfast.engine.transfer.marks import refuse_moved
-from holdfast.engine.turns.commit_outcome import CommitOutcome, log_troubles
+from holdfast.engine.turns.commit_outcome import CommitOutcome, list_changes, log_troubles
 from holdfast.engine.turns.forwarding import Forwarder
 from holdfast.engine.turns.lost_closings import LostClosings
+from holdfast.engine.turns.pauses import KnownPauses
 from holdfast.engine.turns.program_cache import LiveExecution, ProgramCache
 from holdfast.engine.turns.pump import Pump
 from holdfast.engine.turns.services import TurnServices
@@ -45,32 +53,19 @@ from holdfast.engine.turns.turn_limit import TurnLimit
 from holdfast.engine.turns.turn_order import TurnOrder
 from holdfast.engine.turns.watchdog import Watchdog
 from holdfast.errors import EngineClosed, HoldfastError
-from holdfast.store.contract import HeartbeatReply, WakeReason
+from holdfast.store.nodes import HeartbeatReply, WakeReason
 
 if TYPE_CHECKING:
+    from holdfast.core.instants import Instant
     from holdfast.core.placing import MayKeep
-    from holdfast.engine.catalog import Catalog
-    from holdfast.engine.clock import Clock
-    from holdfast.engine.config import Config
-    from holdfast.engine.routes import Routes
+    from holdfast.engine.nodes.retention import AnyRetention
+    from holdfast.engine.runtime_deps import RuntimeDeps
     from holdfast.engine.turns.plan import Forward
     from holdfast.engine.views import RecoveryReport
     from holdfast.store.contract import Store
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class RuntimeDeps:
-    """What an engine was made with."""
-
-    store: Store
-    catalog: Catalog
-    routes: Routes
-    config: Config
-    clock: Clock
-    node: str
-    queue_limits: Mapping[str, int]
-    find_client: Callable[[], Any]
-    """The verbs of the engine, for its activities."""
+log = logging.getLogger("holdfast.engine")
 
 
 class Runtime:
@@ -79,7 +74,8 @@ class Runtime:
     def __init__(self, deps: RuntimeDeps, on_replaced: Callable[[HoldfastError], None]) -> None:
         self._store = deps.store
         self._catalog = deps.catalog
-        self._inputs = InputAnnouncements(deps.store, deps.catalog)
+        self._inputs = InputAnnouncements(deps.store, deps.catalog, deps.events)
+        self._start_offers = StartOffers(deps.store, deps.catalog, deps.routes, deps.node)
         self._routes = deps.routes
         self._config = deps.config
         self._clock = deps.clock
@@ -91,26 +87,33 @@ class Runtime:
         self.background: set[asyncio.Task[None]] = set()
         self.result_waiters = ResultWaiters()
         self.remote_results = RemoteResults(deps.store, self.result_waiters)
+        self.reply_waiters = deps.replies
+        # What turns are made of:
         self.cache = ProgramCache(deps.config.max_live_programs, deps.config.max_live_bytes, self._is_outdated)
-        self._process, living = secrets.token_hex(8), LivingNodes()
+        self._process = secrets.token_hex(8)
         """The token of this process, which tells it from all others that ever had the node's name."""
+        living = LivingNodes()
+        self.pauses = KnownPauses(deps.store, lambda: self.pause_news.on_changed())  # noqa: PLW0108 - it is made later
         self.turn_limit = TurnLimit(deps.config.turn_limit)
         self.quarantine = Quarantine(living, deps.config.max_lost)
-        self.pump = Pump(self._make_services(self._process), self._on_outcome, self._make_may_keep)
+        self.pump = Pump(self._make_services(), self._on_outcome, self._make_may_keep)
+        # What runs beside turns:
+        self.publisher = self._make_publisher(deps)
         self._forwarder = Forwarder(deps.store, self.pump.submit)
         self.runner = self._make_runner(deps.queue_limits, deps.find_client)
-        self.offers = OfferTaker(
-            OfferTakerDeps(
-                store=deps.store,
-                catalog=deps.catalog,
-                routes=deps.routes,
-                runner=self.runner,
-                clock=deps.clock,
-                node=deps.node,
-                submit=self.pump.submit,
-                spawn=self.spawn,
-            )
+        self.offers = self._make_offers(deps)
+        self.questions = QuestionDesk(
+            QuestionDeskDeps(deps.store, deps.clock, deps.catalog, self.pump.prefetch, self.spawn, self._wake_all)
         )
+        self.changes = Changes(deps.store, deps.clock, self.spawn, self._wake_all)
+        self.pause_news = PauseNews(
+            self.pauses,
+            self.pump,
+            self.runner,
+            self.offers,
+            lambda: self.membership.peers.wake(WakeReason.RETRIED),
+        )
+        # What is left over, by nodes that ended and with time:
         self.take_over = TakeOver(
             deps.store,
             self.pump.submit,
@@ -119,44 +122,27 @@ class Runtime:
             lease=round(deps.config.lease * SECOND),
             heartbeat=round(deps.config.heartbeat * SECOND),
         )
-        self.reconciler = Reconciler(
-            ReconcilerDeps(
-                store=deps.store,
-                runner=self.runner,
-                activities=deps.catalog.activities,
-                cache=self.cache,
-                node=deps.node,
-                submit=self.pump.submit,
-                is_held=self.pump.is_held,
-            )
-        )
+        self.reconciler = self._make_reconciler(deps)
         self.recovery = Recovery(
             deps.store,
             self.pump,
             deps.routes,
             self.take_over,
+            deps.clock,
             on_retried=lambda: self.membership.peers.wake(WakeReason.RETRIED),
         )
         self.retention = self._make_retention(deps.config.retention, closed_executions)
         self.dead_letter_retention = self._make_retention(deps.config.dead_letter_retention, dead_letters)
-        self._retentions = [one for one in (self.retention, self.dead_letter_retention) if one is not None]
+        self.schedules = self._make_schedules(deps)
+        self._kept = KeptPublications(deps.store)
+        self.kept_retention = Retention(self._store, self._clock, self._node, 0, self.spawn, self._kept.target)
+        retentions = (self.retention, self.dead_letter_retention, self.kept_retention)
+        self.retentions: list[AnyRetention] = [one for one in retentions if one is not None]
         self._unserved = UnservedWatch(
             UnservedWatchDeps(store=deps.store, clock=deps.clock, node=deps.node, describe=self._describe, spawn=self.spawn)
         )
-        self.restores = Restores(
-            RestoresDeps(
-                node=deps.node,
-                cache=self.cache,
-                pump=self.pump,
-                result_waiters=self.result_waiters,
-                remote_results=self.remote_results,
-                offers=self.offers,
-                take_over=self.take_over,
-                reconciler=self.reconciler,
-                retentions=self._retentions,
-            )
-        )
-        self.membership = self._make_membership(self._process, living)
+        self.restores = self._make_restores(deps.node)
+        self.membership = self._make_membership(living)
         self.watchdog = Watchdog(
             self.pump,
             self.turn_limit,
@@ -165,7 +151,7 @@ class Runtime:
             self.runner.begun.describe_task,
         )
 
-    def _make_services(self, process: str) -> TurnServices:
+    def _make_services(self) -> TurnServices:
         config = self._config
         limits = ProgramLimits(config.payload_limit, config.max_turn_bytes, self.turn_limit, config.propagate_child_failures)
         return TurnServices(
@@ -179,10 +165,29 @@ class Runtime:
             clock=self._clock,
             turn_order=TurnOrder(),
             lost_closings=LostClosings(),
+            pauses=self.pauses,
             cpu_timer=self.turn_limit.cpu_timer,
             node=self._node,
-            process=process,
+            process=self._process,
             on_older_row=lambda: self.restores.on_went_back(Regress.EXECUTION),
+        )
+
+    def _make_publisher(self, deps: RuntimeDeps) -> Publisher:
+        starts = StartFinder(
+            StartFinderDeps(
+                store=deps.store,
+                catalog=deps.catalog,
+                clock=deps.clock,
+                node=deps.node,
+                entropy=deps.entropy,
+                payload_limit=deps.config.payload_limit,
+                list_peers=lambda: self.membership.peers.names,
+            )
+        )
+        return Publisher(
+            PublishBatchDeps(store=deps.store, clock=deps.clock, config=deps.config, node=deps.node, starts=starts),
+            PublisherCallbacks(on_sent=self.on_put, on_kept=self._on_kept, on_dead_letters=self._note_dead_letters),
+            self.spawn,
         )
 
     def _make_runner(self, queue_limits: Mapping[str, int], find_client: Callable[[], Any]) -> ActivityRunner:
@@ -199,17 +204,77 @@ class Runtime:
                 on_slot_freed=self._on_slot_freed,
                 wait_for_suspect_turns=self.quarantine.wait_until_no_trial,
                 find_client=find_client,
+                pauses=self.pauses,
             )
         )
 
-    def _make_membership(self, process: str, living: LivingNodes) -> Membership:
+    def _make_offers(self, deps: RuntimeDeps) -> OfferTaker:
+        return OfferTaker(
+            OfferTakerDeps(
+                store=deps.store,
+                catalog=deps.catalog,
+                routes=deps.routes,
+                runner=self.runner,
+                clock=deps.clock,
+                node=deps.node,
+                submit=self.pump.submit,
+                spawn=self.spawn,
+            )
+        )
+
+    def _make_reconciler(self, deps: RuntimeDeps) -> Reconciler:
+        return Reconciler(
+            ReconcilerDeps(
+                store=deps.store,
+                runner=self.runner,
+                activities=deps.catalog.activities,
+                cache=self.cache,
+                node=deps.node,
+                submit=self.pump.submit,
+                is_held=self.pump.is_held,
+            )
+        )
+
+    def _make_schedules(self, deps: RuntimeDeps) -> ScheduleRunner:
+        return ScheduleRunner(
+            ScheduleRunnerDeps(
+                store=deps.store,
+                catalog=deps.catalog,
+                routes=deps.routes,
+                clock=deps.clock,
+                node=deps.node,
+                submit=self.pump.submit,
+                spawn=self.spawn,
+                on_put=self.on_put,
+                on_changed=lambda: self.membership.peers.wake(WakeReason.SCHEDULES),
+            )
+        )
+
+    def _make_restores(self, node: str) -> Restores:
+        return Restores(
+            RestoresDeps(
+                node=node,
+                cache=self.cache,
+                pump=self.pump,
+                result_waiters=self.result_waiters,
+                remote_results=self.remote_results,
+                offers=self.offers,
+                take_over=self.take_over,
+                reconciler=self.reconciler,
+                retentions=self.retentions,
+                schedules=self.schedules,
+                publisher=self.publisher,
+            )
+        )
+
+    def _make_membership(self, living: LivingNodes) -> Membership:
         return Membership(
             MembershipDeps(
                 store=self._store,
                 clock=self._clock,
                 config=self._config,
                 node=self._node,
-                process=process,
+                process=self._process,
                 living=living,
                 take_over=self.take_over,
                 describe=self._describe,
@@ -234,6 +299,7 @@ class Runtime:
             queues=[] if self._routes.takes_all else sorted(self._routes.queues),
             versions=self._catalog.versions,
             inputs=self._inputs.digests,
+            events=self._inputs.events,
             activities=sorted(self._catalog.activities),
             running=self.runner.running_count,
         )
@@ -245,9 +311,11 @@ class Runtime:
         await self._store.open()
         try:
             await refuse_moved(self._store)
+            await self.pauses.refresh()
             await self._inputs.announce()
             self._store.on_wake(self._on_wake)
             ended = await self.membership.join(lambda: self._routes.listed, self._routes.offer_routes)
+            await self._start_offers.put()
             if not self._store.exclusive:
                 # A transfer that began meanwhile has seen this node, or its mark is seen here.
                 await refuse_moved(self._store)
@@ -257,6 +325,7 @@ class Runtime:
             if self._replaced_by is not None:
                 raise self._replaced_by
             self.pump.start()
+            self.publisher.look()
             self.offers.look()
         except BaseException:
             self.is_open = False
@@ -266,8 +335,9 @@ class Runtime:
             raise
         self._works = True
         self.watchdog.start()
-        for retention in self._retentions:
+        for retention in self.retentions:
             retention.start()
+        self.schedules.start()
         await self._unserved.look_when_opened()
         return report
 
@@ -280,7 +350,9 @@ class Runtime:
         self.cache.drop_outdated()
         self.membership.announce()
         self.spawn(self._inputs.follow_change(self.membership.announce))
+        self.spawn(self._start_offers.try_put())
         self.pump.unskip()
+        self.schedules.note_definitions()
 
     async def close(self) -> None:
         """Take no more work, let running activities finish within the grace time, commit, leave, close the store.
@@ -293,6 +365,7 @@ class Runtime:
         self.offers.close()
         await self.runner.close(self._config.shutdown_grace)
         await self.pump.stop()
+        await self.publisher.close()
         for task in list(self.background):
             await task
         await self.membership.leave(self.runner.unfinished)
@@ -308,6 +381,7 @@ class Runtime:
         """
         self._mark_closed()
         self.offers.close()
+        self.publisher.kill()
         await self.pump.kill()
         await self.runner.close(0)
         await self.membership.abandon()
@@ -321,12 +395,16 @@ class Runtime:
 
     def _mark_closed(self) -> None:
         self.is_open = False
-        for retention in self._retentions:
+        for retention in self.retentions:
             retention.stop()
+        self.schedules.stop()
 
     def _forget(self, error: HoldfastError) -> None:
         self.cache.clear()
         self.result_waiters.fail_all(error)
+        self.reply_waiters.fail_all(error)
+        self.questions.fail_all(error)
+        self.changes.fail_all(error)
 
     def spawn(self, coroutine: Coroutine[Any, Any, None]) -> None:
         """Let a coroutine go on in the background; closing waits for it."""
@@ -346,8 +424,7 @@ class Runtime:
 
     def _on_outcome(self, outcome: CommitOutcome) -> None:
         """A batch is committed: answer, stop and start activities, tell who waits."""
-        for one in outcome.answers:
-            one.request.resolve(one.answer)
+        self._answer(outcome)
         for execution_id, number in outcome.stopped:
             self.runner.stop(execution_id, number)
         for execution_id, number in outcome.cancelled:
@@ -356,6 +433,8 @@ class Runtime:
             self.runner.start(task)
         for execution, closing in outcome.closed:
             self.result_waiters.note((execution.org, execution.execution_id), closing)
+        if outcome.closed and self.schedules.awaits_ends:
+            self.schedules.note_ends([(execution.org, execution.workflow_id) for execution, _ in outcome.closed])
         for execution, failure in outcome.blocked:
             self.result_waiters.note_blocked(execution, failure)
         if outcome.forwards:
@@ -371,9 +450,31 @@ class Runtime:
             self.membership.peers.wake(WakeReason.ENDS)
         if outcome.closed and self.retention is not None:
             self.retention.note(self._clock.now())
-        if outcome.has_dead_letters and self.dead_letter_retention is not None:
-            self.dead_letter_retention.note(self._clock.now())
+        if outcome.has_publications or outcome.has_subscribed or outcome.closed:
+            self._follow_publications(outcome)
+        if outcome.has_dead_letters:
+            self._note_dead_letters()
         log_troubles(outcome, self._node)
+
+    def _answer(self, outcome: CommitOutcome) -> None:
+        """Tell callers, and those who watch executions."""
+        for one in outcome.answers:
+            one.request.resolve(one.answer)
+        if outcome.replies and self.reply_waiters.note(outcome.replies) and not self._store.exclusive:
+            self._wake_all(WakeReason.REPLIES)
+        if self.changes.is_active:
+            self.changes.note(list_changes(outcome))
+
+    def _wake_all(self, why: WakeReason) -> None:
+        """Wake nodes of which this one may not know yet, and clients."""
+        self.membership.peers.wake(why, is_certain=True)
+
+    def _follow_publications(self, outcome: CommitOutcome) -> None:
+        """Publish what the batch put into the outbox, and look for what kept publications put into inboxes."""
+        if outcome.has_publications:
+            self.publisher.note_outbox()
+        if outcome.has_subscribed or (outcome.closed and self._start_offers.has_messages):
+            self.pump.look()  # what was kept is in an inbox now: of those who wait, or of the next that a message starts
 
     async def _forward(self, forwards: Sequence[Forward]) -> None:
         await self._forwarder.forward(forwards)
@@ -389,20 +490,40 @@ class Runtime:
         self.pump.look()
         self.membership.peers.wake(WakeReason.WORK)
 
+    def _note_dead_letters(self) -> None:
+        if self.dead_letter_retention is not None:
+            self.dead_letter_retention.note(self._clock.now())
+
+    def _on_kept(self, expires_at: Instant) -> None:
+        """A message or an event is kept: when it has expired, it is to be removed."""
+        self._kept.note(expires_at)
+        self.kept_retention.note(expires_at)
+
     def _on_heartbeat(self, reply: HeartbeatReply) -> None:
         """Notice what a lost wake-up did not tell. If there is nothing to do, nothing is asked."""
+        if reply.has_publications:
+            self.publisher.look()
+        if reply.before is None and self._works and self._start_offers.has_any:
+            self.spawn(self._start_offers.try_put())  # others took this node for dead, or the database went back
         if reply.has_inbox or (reply.next_due is not None and reply.next_due <= self._clock.now()):
             self.pump.look()
         elif reply.next_due is not None:
             self.pump.note_due(reply.next_due)
+        if reply.settings != self.pauses.present.number:
+            self.spawn(self.pauses.try_refresh())
         self.offers.on_heartbeat(reply)
         if self.reconciler.is_due(reply.now):
             self.spawn(self.restores.reconcile())
         self.pump.unskip_if_overdue()
         if self.result_waiters.watched:
             self.spawn(self.remote_results.look())
-        for retention in self._retentions:
+        self._look_for_answers()
+        self.changes.on_heartbeat()
+        if reply.has_questions:
+            self.spawn(self.questions.serve())
+        for retention in self.retentions:
             retention.on_heartbeat()
+        self.schedules.on_heartbeat(reply.next_schedule)
         self._unserved.on_heartbeat()
 
     def _on_wake(self, why: WakeReason) -> None:
@@ -416,8 +537,26 @@ class Runtime:
             self.offers.look()
         elif why is WakeReason.RETRIED:
             self.pump.unskip()
+            self.publisher.look()
+            self.spawn(self.pauses.try_refresh())
+        elif why is WakeReason.SCHEDULES:
+            self.schedules.look()
+        elif why is WakeReason.REPLIES:
+            self._look_for_answers()
+        elif why is WakeReason.WATCHED:
+            self.changes.on_watched()
+        elif why is WakeReason.CHANGES:
+            self.spawn(self.changes.look())
+        elif why is WakeReason.QUESTIONS:
+            self.spawn(self.questions.serve())
         else:
             self._on_end_elsewhere()
+
+    def _look_for_answers(self) -> None:
+        if self.reply_waiters.has_any:
+            self.spawn(self.reply_waiters.look())
+        if self.questions.has_any:
+            self.spawn(self.questions.look())
 
     def _on_replaced(self, error: HoldfastError) -> None:
         """Another process has this node's name, and goes on."""
@@ -429,10 +568,12 @@ class Runtime:
         """Other nodes have ended: look for what they closed last, and take the suspects that they were trying."""
         self._on_end_elsewhere()
         self.pump.unskip()
+        self.schedules.look()
         self._unserved.note()
 
     def _on_end_elsewhere(self) -> None:
         if self.result_waiters.watched:
             self.spawn(self.remote_results.look())
+        self.schedules.note_ends()
         if self.retention is not None:
             self.retention.note(self._clock.now())

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator, Sequence
 from datetime import datetime
 from operator import itemgetter
-from typing import Any, Final, overload
+from typing import Any, Final, Literal, overload
 
 import msgspec
 
@@ -18,6 +18,7 @@ from holdfast.core.failures import describe_exception
 from holdfast.core.ids import DEFAULT_ORG
 from holdfast.core.instants import to_datetime
 from holdfast.core.lifecycle import Status, read_status
+from holdfast.core.references import BusinessReference
 from holdfast.core.shown_values import ShownValue, make_pydantic_schema
 from holdfast.engine.pending import FailureInfo, PendingWork, SignalInfo, show_failure
 from holdfast.errors import CorruptStore, NewerFormat
@@ -35,6 +36,25 @@ class WaitingEnvelope(ShownValue, frozen=True):
     """As JSON values, with its `type`; as text if it cannot be read."""
     attempts: int
     """How often handling it failed."""
+
+
+class Pause(ShownValue, frozen=True, kw_only=True):
+    """Why executions take no turns for the time being: somebody paused one of them, a workflow or a queue."""
+
+    org: str
+    kind: Literal["execution", "workflow", "queue"]
+    name: str
+    """The workflow id of the execution, or the name of the workflow or queue."""
+    since: datetime
+    by: str = ""
+    """Who paused it, as they said."""
+    reason: str = ""
+
+    def __str__(self) -> str:
+        what = "it is paused" if self.kind == "execution" else f"its {self.kind} '{self.name}' is paused"
+        by = f" by {self.by}" if self.by else ""
+        reason = f" ({self.reason})" if self.reason else ""
+        return f"{what} since {self.since:%Y-%m-%d %H:%M:%S} UTC{by}{reason}"
 
 
 class ExecutionInfo(ShownValue, frozen=True, kw_only=True):
@@ -57,13 +77,17 @@ class ExecutionInfo(ShownValue, frozen=True, kw_only=True):
     waiting_for: str | None
     """What it waits for, in words: the kind, and for signals, timers and what never comes the token too."""
     waiting_kind: str | None = None
-    """What it waits for, the most telling thing first: `signal`, `child`, `activity` (one runs, or is to), `retry` (one
+    """What it waits for, the most telling thing first: `task` (of a person), `signal`, `child`, `activity` (one
+    runs, or is to), `retry` (one
     failed, and is tried again later), `timer`, `signal_answer` (of an execution that it signalled), or `never`: nothing is
     open that could wake it, only its own code could, and none of that runs. None if it is closed, or takes no turns."""
     waiting_token: str | None = None
-    """Which one: the names of the signals; the number of the child, timer or sent signal, as in the history; number and
+    """Which one: the id of the human task; the names of the signals; the number of the
+    child, timer or sent signal, as in the history; number and
     attempt of an activity, as in `3:2` (of a running one, `query_status` fills it in, lists do not); for `never`, the
     lines of the code that wait."""
+    active_task_id: str | None = None
+    """The human task that has been open for longest, if one is open."""
     waiting_until: datetime | None
     """When the earliest of its timers or retries comes due, if it waits for one, also beside something else. While an
     activity runs, `query_status` fills it in, lists do not."""
@@ -90,13 +114,18 @@ class ExecutionInfo(ShownValue, frozen=True, kw_only=True):
     """Of a run that failed: the execution id of the run that follows it, by the retry policy."""
     times_out_at: datetime | None = None
     """When it is closed as timed out, if it has an execution_timeout or a run_timeout."""
+    business_reference: BusinessReference | None = None
+    """What it is about, in the words of the business: by its key and its parts it is found."""
     blocked_since: datetime | None = None
     """When it was blocked, if it is; retries in vain do not change it. None also where an older Holdfast blocked it."""
+    pauses: tuple[Pause, ...] = ()
+    """Why it takes no turns although nothing is wrong with it: it is paused itself, its workflow is, or its queue. The last
+    two are filled in by `query_status`, lists do not."""
     missing_definition: str | None = None
     """Why an open execution cannot go on: which workflow, in which version, no living node has. None: some node has it."""
     inbox: tuple[WaitingEnvelope, ...] = ()
-    """What waits for an open execution that cannot take it: it is blocked or damaged, or its definition is missing. The
-    oldest first, a hundred at most. `query_status` fills it in, lists do not."""
+    """What waits for an open execution that cannot take it: it is blocked, paused or damaged, or its definition is missing.
+    The oldest first, a hundred at most. `query_status` fills it in, lists do not."""
     unheard: tuple[str, ...] = ()
     """Attempts of its activities that are over while their functions still run on the node that was asked: each as a
     sentence. A sync function cannot be ended. `query_status` fills it in, lists do not."""
@@ -237,11 +266,13 @@ def to_info(row: ExecutionRow, missing_definition: str | None = None) -> Executi
         waiting_for=None if waiting is None else _describe_waiting(waiting),
         waiting_kind=None if waiting is None else waiting.kind,
         waiting_token=None if waiting is None else waiting.token or None,
+        active_task_id=details.active_task or None,
         waiting_until=None if waiting is None or waiting.until is None else to_datetime(waiting.until),
         last_signal=SignalInfo(details.last_signal) if details.last_signal else None,
         last_error=_find_error(details),
         state=None if details.state is None else payloads.show_value(details.state),
         metadata=details.metadata,
+        business_reference=details.reference,
         parent_execution_id=row.parent_id,
         continued_from=details.continued_from,
         nodes=tuple(row.nodes),
@@ -250,6 +281,7 @@ def to_info(row: ExecutionRow, missing_definition: str | None = None) -> Executi
         retried_as=details.retried_as,
         times_out_at=None if chain is None or chain.times_out_at is None else to_datetime(chain.times_out_at),
         blocked_since=_find_blocked_since(status, details),
+        pauses=_find_pauses(row, details),
         missing_definition=missing_definition,
     )
 
@@ -266,6 +298,14 @@ def _find_blocked_since(status: Status, details: Details) -> datetime | None:
     if status is not Status.BLOCKED or details.blocked_at is None:
         return None
     return to_datetime(details.blocked_at)
+
+
+def _find_pauses(row: ExecutionRow, details: Details) -> tuple[Pause, ...]:
+    paused = details.pause
+    if paused is None:
+        return ()
+    since = to_datetime(paused.at)
+    return (Pause(org=row.org, kind="execution", name=row.workflow_id, since=since, by=paused.by, reason=paused.reason),)
 
 
 def _describe_waiting(waiting: Waiting) -> str:

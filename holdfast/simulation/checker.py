@@ -14,9 +14,11 @@ from holdfast.core.events import CLOSING, GIVEN, AnyEvent
 from holdfast.core.lifecycle import Status
 from holdfast.core.program import Program
 from holdfast.simulation.clients import ClientLedger
+from holdfast.simulation.derived_checker import check_derived, check_undelivered, is_event
 from holdfast.simulation.monitor import Monitor
 from holdfast.simulation.outcomes import ORG, ExecutionRecord, describe_end, read
-from holdfast.simulation.plans import SignalToken
+from holdfast.simulation.plan_roots import SignalToken
+from holdfast.simulation.reach_checker import check_left, check_reached
 from holdfast.store.contract import Store
 from holdfast.store.rows import DeadLetterRow
 
@@ -27,6 +29,11 @@ OPENS: Final[dict[type[events.Event], str]] = {
     events.TimerStarted: "timer",
     events.ChildStarted: "child",
     events.ExternalSignalInitiated: "signal",
+    events.Subscribed: "subscription",
+    events.MessagePublished: "publication",
+    events.EventSent: "publication",
+    events.SignalBroadcast: "publication",
+    events.TaskCreated: "task",
 }
 ENDS: Final[dict[type[events.Event], str]] = {
     events.ActivityCompleted: "activity",
@@ -42,6 +49,14 @@ ENDS: Final[dict[type[events.Event], str]] = {
     events.ChildTerminated: "child",
     events.ExternalSignalCompleted: "signal",
     events.ExternalSignalFailed: "signal",
+    events.SubscriptionTriggered: "subscription",
+    events.SubscriptionFailed: "subscription",
+    events.Unsubscribed: "subscription",
+    events.PublicationCompleted: "publication",
+    events.PublicationFailed: "publication",
+    events.TaskCompleted: "task",
+    events.TaskCancelled: "task",
+    events.TaskEnded: "task",
 }
 
 
@@ -52,7 +67,8 @@ async def check_world(
     problems = [*monitor.problems, *ledger.problems, *await store.check()]
     letters = await store.list_dead_letters(ORG, limit=1_000)
     problems.extend(await _check_rest(store))
-    problems.extend(check_letters(records, letters, ledger))
+    problems.extend(check_undelivered(records, letters, ledger))
+    problems.extend(check_letters(records, [letter for letter in letters if not is_event(letter)], ledger))
     for record in records:
         problems.extend(check_history(record.events, record.name))
         problems.extend(_check_row(record, monitor))
@@ -60,6 +76,9 @@ async def check_world(
     problems.extend(check_signals(records, ledger))
     problems.extend(check_order(records, ledger))
     problems.extend(check_children(records))
+    problems.extend(await check_left(store, records))
+    problems.extend(check_reached(records, ledger))
+    problems.extend(check_derived(records, ledger, monitor))
     problems.extend(_check_ends(records, ledger))
     return problems
 
@@ -219,9 +238,12 @@ def _token(event: events.SignalReceived | events.ExternalSignalInitiated | Signa
 
 
 def check_children(records: Sequence[ExecutionRecord]) -> Iterator[str]:
-    """Every child that was asked for ran, once, and its end is what its parent was told (C1)."""
+    """Every child that was asked for ran, once, and its end is what its parent was told (C1). So did every next run."""
     by_id = {record.row.execution_id: record for record in records}
     for record in records:
+        closing = record.events[-1]
+        if isinstance(closing, events.ContinuedAs) and closing.execution_id not in by_id:
+            yield f"{record.name}: it continued, but its next run does not exist (C5)"
         children = {event.number: event for event in record.events if type(event) is events.ChildStarted}
         for child in children.values():
             if child.execution_id not in by_id:

@@ -6,6 +6,8 @@ import asyncio
 from collections.abc import Awaitable, Callable, Mapping
 from typing import Any, Final, TypeVar
 
+import msgspec
+
 from holdfast.core import events, payloads
 from holdfast.core.instants import Instant
 from holdfast.core.lifecycle import Status
@@ -25,7 +27,9 @@ from holdfast.errors import (
     WorkflowTerminated,
 )
 from holdfast.simulation import plans
-from holdfast.simulation.plans import AnyCall, SignalToken
+from holdfast.simulation.derived_plans import OverlapCall
+from holdfast.simulation.plan_roots import ClientCall, SignalToken
+from holdfast.simulation.plans import AnyCall
 from holdfast.simulation.scripted import scripted
 from holdfast.simulation.world import MILLI, NodeDied, World, spawn
 
@@ -34,6 +38,18 @@ POLL_MILLIS: Final = (1, 10, 250)
 RETRY_MILLIS: Final = (1, 1_500)
 CAUSED_BY_FAULT: Final = (NodeDied, StoreUnavailable, EngineClosed)
 """Errors that do not tell whether the call took effect: it is repeated with the same key."""
+
+
+class DerivedSchedule(msgspec.Struct, frozen=True):
+    """A schedule that has ended: what a client asked for, and what it was told of its fires."""
+
+    call: OverlapCall
+    fired: int
+    skipped: int
+    missed: int
+    refused: int
+    pause: tuple[Instant, Instant] | None = None
+    """From when to when it was paused, on the clock that due times follow."""
 
 
 class ClientLedger:
@@ -48,6 +64,18 @@ class ClientLedger:
         """Refused signals: workflow id, name, value."""
         self.ends: list[tuple[str, str, Any]] = []
         """Results that were awaited: workflow id, status, result or failure type."""
+        self.messages: list[tuple[str, SignalToken]] = []
+        """Accepted messages: key, value."""
+        self.updates: list[tuple[str, SignalToken, Any]] = []
+        """Answered updates: workflow id, value, answer."""
+        self.completions: list[str] = []
+        """Tasks that a client completed, by name."""
+        self.begun: list[tuple[str, str | None]] = []
+        """Programs that were started by a message or a broadcast signal: label, and workflow id if that is certain."""
+        self.undelivered: list[tuple[str, SignalToken]] = []
+        """Events that were sent to a program which ends before it takes them: workflow id, value."""
+        self.schedules: list[DerivedSchedule] = []
+        """Schedules that have ended."""
         self.problems: list[str] = []
 
 
@@ -77,9 +105,13 @@ class Client:
             call = self.present = self._calls[number]
             self._number = number
             await self._world.loop.pause(call.pause_millis * MILLI)
-            await MAKE[type(call)](self, call)
+            await self.make(call)
             self._answered.append(self._world.loop.now)
         self.present = None
+
+    async def make(self, call: AnyCall) -> None:
+        """Make one call, and repeat it until it is answered."""
+        await MAKE[type(call)](self, call)
 
     def _rewind(self, taken_at: Instant) -> None:
         """Make again, with the same keys, what was answered since then: the database does not know of it any more."""
@@ -196,7 +228,7 @@ class Client:
         self._note_accepted(record)
         if call.is_repeated:
             again = await self._signal(call)
-            if again != first and not self._has_continued(first):
+            if again != first and not _has_continued(self._world, first):
                 self._complain(f"signal {call.token} to '{call.target}' was accepted twice: in {first} and in {again} (S1)")
 
     async def send_in_order(self, call: plans.OrderedSignalCall) -> None:
@@ -214,11 +246,6 @@ class Client:
 
         await self._call_until_answered(operation)
         self._note_accepted((call.target, call.name, call.token))
-
-    def _has_continued(self, execution_id: str) -> bool:
-        """Whether an execution has continued as a new run, which takes over the signals in its inbox."""
-        row = self._world.backend.monitor.rows.get(execution_id)
-        return row is not None and row.status == Status.CONTINUED
 
     async def _signal(self, call: plans.SignalCall) -> str:
         key = self._key
@@ -288,6 +315,12 @@ class Client:
         self._ledger.problems.append(f"client {self.name}: {problem}")
 
 
+def _has_continued(world: World, execution_id: str) -> bool:
+    """Whether an execution has continued as a new run, which takes over the signals in its inbox."""
+    row = world.backend.monitor.rows.get(execution_id)
+    return row is not None and row.status == Status.CONTINUED
+
+
 def _is_marker(event: events.AnyEvent, marker: str) -> bool:
     if type(event) is not events.SideEffectRecorded:
         return False
@@ -299,7 +332,7 @@ def describe_error(error: BaseException) -> str:
     return error.message if isinstance(error, HoldfastError) else repr(error)
 
 
-MAKE: Final[Mapping[type[plans.ClientCall], Callable[[Client, Any], Awaitable[None]]]] = {
+MAKE: Final[Mapping[type[ClientCall], Callable[[Client, Any], Awaitable[None]]]] = {
     plans.StartCall: Client.open,
     plans.SignalWithStartCall: Client.send_or_open,
     plans.ReplaceCall: Client.replace,

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Collection, Iterator, Sequence
 from functools import partial
 from pathlib import Path
 from random import Random
@@ -15,7 +15,7 @@ from holdfast.simulation import memory_backend, sqlite_backend
 from holdfast.simulation.loop import SimulationLoop
 from holdfast.simulation.memory_backend import MemoryBackend
 from holdfast.simulation.node_faults import NODE_FAULTS, RESTORES, restore
-from holdfast.simulation.plans import Scenario
+from holdfast.simulation.plans import PoisonKind, Scenario
 from holdfast.simulation.poison_watch import MAX_TURN_BYTES, PoisonWatch
 from holdfast.simulation.poisons import draw_poisons
 from holdfast.simulation.runs import RunOutcome, run_scenario
@@ -97,12 +97,14 @@ def _choose_poison_options(seed: int) -> dict[str, Any]:
     return _choose_options(random) | limits
 
 
-def _add_poisons(world: World, seed: int, name: str, options: dict[str, Any], *, is_shared: bool) -> PoisonWatch | None:
+def _add_poisons(
+    world: World, seed: int, name: str, options: dict[str, Any], *, is_shared: bool, only: Collection[PoisonKind] = ()
+) -> PoisonWatch | None:
     """The poisons of a run, if it is one with poisons."""
     if name != POISONS:
         return None
     random = Random(f"holdfast poisons {seed}")
-    return PoisonWatch(world, random, draw_poisons(random, is_shared=is_shared), options["max_lost"])
+    return PoisonWatch(world, random, draw_poisons(random, is_shared=is_shared, only=only), options["max_lost"])
 
 
 class MemoryEnvironment:
@@ -115,6 +117,8 @@ class MemoryEnvironment:
         self._scenario = scenario
         self._nodes = nodes
         self._backend = backend
+        self.poison_kinds: Collection[PoisonKind] = ()
+        """The kinds of poisons that are drawn; any if none is named."""
         self._random = Random(f"holdfast trials {scenario.seed}")
 
     def run_undisturbed(self) -> RunOutcome:
@@ -167,7 +171,7 @@ class MemoryEnvironment:
 
         world = _make_world(self._scenario.seed, name, settings, make_backend)
         fault = restore if name == RESTORES else NODE_FAULTS.get(name)
-        poisons = _add_poisons(world, self._scenario.seed, name, options, is_shared=True)
+        poisons = _add_poisons(world, self._scenario.seed, name, options, is_shared=True, only=self.poison_kinds)
         return run_scenario(world, self._scenario, nodes, fault, poisons)
 
 
@@ -189,6 +193,8 @@ class SqliteEnvironment:
         self._folder = folder
         self._backend = backend
         self._most_swept = most_exhaustive
+        self.poison_kinds: Collection[PoisonKind] = ()
+        """The kinds of poisons that are drawn; any if none is named."""
         self._random = Random(f"holdfast trials {scenario.seed}")
         self._count = 0
 
@@ -231,7 +237,7 @@ class SqliteEnvironment:
             return self._backend(world, folder, decide(world.random))
 
         world = _make_world(self._scenario.seed, name, WorldSettings(options, SQLITE_RESTARTS), make_backend)
-        poisons = _add_poisons(world, self._scenario.seed, name, options, is_shared=False)
+        poisons = _add_poisons(world, self._scenario.seed, name, options, is_shared=False, only=self.poison_kinds)
         return run_scenario(world, self._scenario, 1, NODE_FAULTS.get(name), poisons)
 
 

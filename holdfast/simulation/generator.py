@@ -5,10 +5,13 @@ The order of random choices is part of a seed: changing it changes every scenari
 
 from __future__ import annotations
 
+from random import Random
 from typing import Final
 
 from holdfast.simulation import plans
-from holdfast.simulation.plans import Comparison, Plan, Scenario, SignalToken
+from holdfast.simulation.derived_generator import DERIVED_FAMILIES, DerivedGenerator
+from holdfast.simulation.plan_roots import SignalToken
+from holdfast.simulation.plans import Comparison, Plan, Scenario
 from holdfast.simulation.program_generator import ProgramGenerator
 from holdfast.simulation.scenario_draft import MAIL, MAILBOX, ScenarioDraft
 
@@ -17,15 +20,34 @@ SEEDS_PER_SIZE: Final = 100
 LARGEST: Final = 8
 """The largest size of a scenario."""
 
+TINY_SEEDS: Final = 10
+"""Of so many seeds one is tiny and has a family."""
+
 
 def size_of(seed: int) -> int:
     """The size of a seed's scenario, which grows slowly. Every fifth is tiny, to try a crash at each fault point."""
     return 0 if seed % 5 == 0 else min(1 + seed // SEEDS_PER_SIZE, LARGEST)
 
 
+def choose_families(seed: int, size: int) -> list[str]:
+    """The families of a seed: none or one of a tiny or small scenario, up to two of a larger one."""
+    random = Random(f"holdfast families {seed}")
+    if size == 0:
+        return [random.choice(sorted(DERIVED_FAMILIES))] if seed % TINY_SEEDS == TINY_SEEDS // 2 else []
+    return sorted(random.sample(sorted(DERIVED_FAMILIES), random.randint(0, 1 + (size > 2))))
+
+
 def make_scenario(seed: int) -> Scenario:
     """Make the scenario of a seed, always the same."""
     return Generator(ScenarioDraft(seed, size_of(seed))).make()
+
+
+def make_family_scenario(seed: int, family: str) -> Scenario:
+    """Make a scenario that has nothing but one family, to try that out."""
+    draft = ScenarioDraft(seed, size_of(seed))
+    draft.clients = [[plans.StartCall(target="p0", plan=Plan(label="p0", steps=(plans.SleepStep(label="p0.1", millis=1),)))]]
+    DerivedGenerator(draft).add(family)
+    return Scenario(seed, tuple(map(tuple, draft.clients)))
 
 
 class Generator:
@@ -51,6 +73,8 @@ class Generator:
             self.draft.clients[0].insert(0, plans.StartCall(target=MAILBOX, plan=Plan(label=MAILBOX, steps=steps)))
         if self.draft.size:
             self._make_ordered()
+        for family in choose_families(self.draft.seed, self.draft.size):
+            DerivedGenerator(self.draft).add(family)
         return Scenario(self.draft.seed, tuple(map(tuple, self.draft.clients)))
 
     def _make_ordered(self) -> None:

@@ -28,6 +28,7 @@ class SavedMonitor(msgspec.Struct, frozen=True):
     commits: dict[str, int]
     open_ids: dict[tuple[str, str], str]
     times: dict[str, Instant]
+    spans: dict[str, tuple[int, int]]
 
 
 class Monitor:
@@ -43,25 +44,31 @@ class Monitor:
         """Whether activities may be taken over: not where all nodes live and only the database was out of reach."""
         self.may_be_ahead: Callable[[], bool] = lambda: False
         """Whether nodes may not have noticed yet that the database went back."""
+        self.spans: dict[str, tuple[int, int]] = {}
+        """By execution: the place among all commits at which it was opened, and at which it was closed (0: it is open)."""
         self._works: dict[str, tuple[str, Payload]] = {}
         """By idempotency key: the activity that it stands for, with its arguments."""
         self._digest = hashlib.blake2b(digest_size=16)
         self._times: dict[str, Instant] = {}
         """The time of the last turn of each execution."""
         self._open: dict[tuple[str, str], str] = {}
+        self._place = 0
 
     # --- restores ---
 
     def save(self) -> SavedMonitor:
         """What was committed so far, to go back to."""
         histories = {execution_id: list(history) for execution_id, history in self.histories.items()}
-        return SavedMonitor(dict(self.rows), histories, dict(self.commits), dict(self._open), dict(self._times))
+        return SavedMonitor(
+            dict(self.rows), histories, dict(self.commits), dict(self._open), dict(self._times), dict(self.spans)
+        )
 
     def restore(self, saved: SavedMonitor) -> None:
         """The database went back: what was committed since never was."""
         self.rows, self.commits, self._open = dict(saved.rows), dict(saved.commits), dict(saved.open_ids)
         self.histories = {execution_id: list(history) for execution_id, history in saved.histories.items()}
         self._times = dict(saved.times)
+        self.spans = dict(saved.spans)
 
     # --- commits ---
 
@@ -88,6 +95,7 @@ class Monitor:
         if row.state_version != expected:
             self._complain(f"{_name(row)} was committed with version {row.state_version} instead of {expected} (X3)")
         self.rows[execution_id] = row
+        self._note_span(row)
         self.commits[execution_id] = self.commits.get(execution_id, 0) + 1
         if row.status in CLOSED:
             if self._open.get(key) == execution_id:
@@ -96,6 +104,11 @@ class Monitor:
         other = self._open.setdefault(key, execution_id)
         if other != execution_id:
             self._complain(f"{_name(row)} was opened while execution {other} had the same workflow id (I1)")
+
+    def _note_span(self, row: ExecutionRow) -> None:
+        self._place += 1
+        opened, _ = self.spans.get(row.execution_id, (self._place, 0))
+        self.spans[row.execution_id] = (opened, self._place if row.status in CLOSED else 0)
 
     def _note_history(self, history: HistoryRow) -> None:
         known = self.histories.setdefault(history.execution_id, [])

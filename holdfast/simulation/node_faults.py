@@ -86,7 +86,7 @@ async def set_clock(world: World) -> None:
     """Set the clock, forward or back. To alarms it is the same as forward if the machine slept."""
     shift = world.random.randint(-MOST_SHIFT_MILLIS, MOST_SHIFT_MILLIS)
     world.note(f"the clock is set to {shift} ms off the true time")
-    world.clock_shift = shift * MILLI
+    world.clock_shift, world.was_clock_set = shift * MILLI, True
 
 
 RESTORES: Final = "restores"

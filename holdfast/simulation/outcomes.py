@@ -60,6 +60,8 @@ def summarise(records: list[ExecutionRecord]) -> dict[str, Any]:
     """The outcome of a run, by program: what must be equal in all runs of the scenario."""
     summary: dict[str, Any] = {}
     for record in records:
+        if record.plan.comparison is Comparison.DERIVED:
+            continue
         key = f"{record.plan.label} run {record.plan.run}"
         if record.plan.comparison is Comparison.SHARED_SIGNALS:
             shared = summary.setdefault(record.plan.label, {})
@@ -85,6 +87,8 @@ def _describe(record: ExecutionRecord) -> dict[str, Any]:
     status = from_row(record.row).status
     if record.plan.comparison is Comparison.STATUS:
         return {"status": status}
+    if record.plan.comparison is Comparison.RESULT:
+        return {"status": status, "end": describe_end(record.events[-1])}
     decisions = describe_decisions(record)
     if record.plan.comparison is Comparison.UNORDERED:
         decisions.sort(key=repr)

@@ -14,6 +14,9 @@ from typing import Any, Final, TypeAlias
 import msgspec
 
 from holdfast.core.options import OnOpen, ParentClose
+from holdfast.simulation.derived_plans import AnyDerivedCall, AnyDerivedStep
+from holdfast.simulation.plan_roots import ClientCall, PlannedStep, SignalToken
+from holdfast.simulation.reach_plans import AnyReachCall, AnyReachStep
 
 SAFETY_MILLIS: Final = 3_600_000
 """The timeout of waits that must not time out. Whether such a timer is started depends on what arrives first."""
@@ -30,8 +33,12 @@ class Comparison(StrEnum):
     """Status, result, and decisions in any order: the program has concurrent branches."""
     STATUS = "status"
     """The status alone: the program may be ended from outside at any of its steps."""
+    RESULT = "result"
+    """Status and result: how often the program began to wait depends on what arrives when."""
     SHARED_SIGNALS = "bank"
     """The signals that were taken: none lost or doubled, by however many executions."""
+    DERIVED = "derived"
+    """Nothing: what must hold follows from the calls of clients, whatever the number of executions."""
 
 
 class ActivityKind(StrEnum):
@@ -81,12 +88,6 @@ class PoisonKind(StrEnum):
     """What it writes breaks the connection, before the commit or during it."""
     SHORTAGE = "shortage"
     """There is no room in the store for what it writes."""
-
-
-class PlannedStep(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True, tag_field="do"):
-    """The root of all steps of plans. `label` is unique in a scenario."""
-
-    label: str
 
 
 class RunActivity(PlannedStep, frozen=True, kw_only=True, tag="act"):
@@ -239,6 +240,8 @@ AnyStep: TypeAlias = (
     | CollectSignals
     | RelaySignals
     | TakePoison
+    | AnyReachStep
+    | AnyDerivedStep
 )
 
 
@@ -252,21 +255,7 @@ class Plan(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
     carried: tuple[Any, ...] = ()
 
 
-class SignalToken(msgspec.Struct, frozen=True):
-    """The value of a signal: its sender, and its number among those of the sender. Unique in a scenario."""
-
-    sender: str
-    number: int = 0
-
-
 # --- calls of clients ----------------------------------------------------------------------------------------------------
-
-
-class ClientCall(msgspec.Struct, frozen=True, kw_only=True):
-    """The root of all calls of clients. A client makes one after the other, each after a pause."""
-
-    target: str
-    pause_millis: int = 0
 
 
 class StartCall(ClientCall, frozen=True, kw_only=True):
@@ -333,6 +322,37 @@ class AwaitResultCall(ClientCall, frozen=True, kw_only=True):
     """Wait until a program has ended, and note how, to be compared with the store."""
 
 
+class StartByMessageCall(ClientCall, frozen=True, kw_only=True):
+    """Send a message that starts a program, with the target as its key; while one is open there, the message is kept."""
+
+    plan: Plan
+
+
+class SummonCall(ClientCall, frozen=True, kw_only=True):
+    """Throw a broadcast signal that starts a program, exactly one."""
+
+    plan: Plan
+    is_doubled: bool = False
+
+
+class UpdateWithStartCall(ClientCall, frozen=True, kw_only=True):
+    """Update a program, and note the answer; start it with the update if it is not open."""
+
+    plan: Plan
+    name: str
+    token: SignalToken
+    is_repeated: bool = False
+    is_doubled: bool = False
+
+
+class ScheduleCall(ClientCall, frozen=True, kw_only=True):
+    """Create a schedule that starts a program `count` times, wait until it has ended, and delete it."""
+
+    plan: Plan
+    count: int
+    every_seconds: int
+
+
 AnyCall: TypeAlias = (
     StartCall
     | SignalCall
@@ -342,6 +362,12 @@ AnyCall: TypeAlias = (
     | TerminateCall
     | ReplaceCall
     | AwaitResultCall
+    | StartByMessageCall
+    | ScheduleCall
+    | SummonCall
+    | UpdateWithStartCall
+    | AnyReachCall
+    | AnyDerivedCall
 )
 
 

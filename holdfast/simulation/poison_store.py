@@ -7,9 +7,12 @@ from typing import Any, Protocol, TypeVar
 
 from holdfast.core.instants import Instant
 from holdfast.errors import OutcomeUnknown, StoreError, StoreFault, StoreUnavailable
+from holdfast.simulation.forwarded_schedules import ForwardedSchedules
 from holdfast.simulation.plans import PoisonKind
 from holdfast.store.contract import Claim, Claimed, Store, Transaction, TurnWrite, UnroutedWrite
+from holdfast.store.publications import PublicationRow, Publishable, Published, StartSubscriptionRow
 from holdfast.store.rows import ExecutionRow, HistoryRow, RequestKeyId, RequestRow
+from holdfast.store.tasks import TaskKey, TaskRow
 
 T = TypeVar("T")
 
@@ -59,7 +62,7 @@ class PoisonedStore:
         return not transaction.is_refused and await self._store.was_committed(transaction.inner)
 
 
-class PoisonedTransaction:
+class PoisonedTransaction(ForwardedSchedules):
     """A transaction that fails if a poison turn is among what it writes."""
 
     def __init__(self, inner: Transaction, refusals: Refusals, node: str) -> None:
@@ -68,6 +71,9 @@ class PoisonedTransaction:
         self._refusals = refusals
         self._node = node
         self._breaks_in_commit = False
+
+    def _find_inner(self) -> Transaction:
+        return self.inner
 
     async def claim(self, claim: Claim) -> Claimed:
         return await self._do(lambda: self.inner.claim(claim))
@@ -90,6 +96,9 @@ class PoisonedTransaction:
     async def lock_offers(self, keys: Collection[tuple[str, int]]) -> set[tuple[str, int]]:
         return await self._do(lambda: self.inner.lock_offers(keys))
 
+    async def lock_tasks(self, keys: Collection[TaskKey]) -> dict[TaskKey, TaskRow | None]:
+        return await self._do(lambda: self.inner.lock_tasks(keys))
+
     async def mark_in_flight(self, process: str, slot: int, versions: Mapping[str, int]) -> dict[str, str]:
         return await self._do(lambda: self.inner.mark_in_flight(process, slot, versions))
 
@@ -100,6 +109,21 @@ class PoisonedTransaction:
         elif kind is not None:
             await self._refuse(kind)
         return await self._do(lambda: self.inner.write(turns, unrouted))
+
+    async def read_starts(self, names: Collection[tuple[str, str]], org: str) -> list[StartSubscriptionRow]:
+        return await self._do(lambda: self.inner.read_starts(names, org))
+
+    async def read_outbox(self, limit: int, skip: Collection[int] = ()) -> list[PublicationRow]:
+        return await self._do(lambda: self.inner.read_outbox(limit, skip))
+
+    async def publish(self, items: Sequence[Publishable], now: Instant) -> list[Published]:
+        return await self._do(lambda: self.inner.publish(items, now))
+
+    async def drop_publications(self, ids: Sequence[int]) -> None:
+        await self._do(lambda: self.inner.drop_publications(ids))
+
+    async def spread(self, limit: int, now: Instant) -> int:
+        return await self._do(lambda: self.inner.spread(limit, now))
 
     async def commit(self) -> None:
         if self._breaks_in_commit:

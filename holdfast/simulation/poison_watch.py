@@ -86,6 +86,7 @@ class PoisonWatch:
         """Nodes whose processes were ended."""
         self._complaints: set[str] = set()
         world.wrap_store = self._wrap_store
+        world.has_poisons = True
         self.task = spawn(world.loop, self._watch())
 
     def make_actors(self, ledger: ClientLedger) -> list[Actor]:

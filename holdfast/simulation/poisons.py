@@ -7,7 +7,7 @@ be compared with the undisturbed run.
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Collection, Sequence
 from enum import StrEnum
 from random import Random
 from typing import Final
@@ -15,7 +15,8 @@ from typing import Final
 import msgspec
 
 from holdfast.simulation import plans
-from holdfast.simulation.plans import AnyCall, AnyStep, Plan, PoisonKind, SignalToken
+from holdfast.simulation.plan_roots import SignalToken
+from holdfast.simulation.plans import AnyCall, AnyStep, Plan, PoisonKind
 
 PREFIX: Final = "poison"
 """With what the labels of all plans begin that are no programs of the scenario."""
@@ -65,10 +66,14 @@ def is_of_poisons(plan: Plan) -> bool:
     return plan.label.startswith(PREFIX)
 
 
-def draw_poisons(random: Random, *, is_shared: bool) -> list[Poison]:
-    """Draw one or two poisons; those that only a database server can meet, where there `is_shared` store."""
+def draw_poisons(random: Random, *, is_shared: bool, only: Collection[PoisonKind] = ()) -> list[Poison]:
+    """Draw one or two poisons, of `only` these kinds if some are named.
+
+    Those that only a database server can meet are drawn where there `is_shared` store.
+    """
     kinds = [kind for kind in PoisonKind if is_shared or kind not in SHARED_ONLY]
     kinds += sorted(ENDING) * 2
+    kinds = [kind for kind in kinds if kind in only] or kinds
     poisons = []
     for number in range(random.choice([1, 1, 2])):
         kind = random.choice(kinds)

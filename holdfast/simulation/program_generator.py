@@ -4,16 +4,8 @@ from __future__ import annotations
 
 from holdfast.core.options import OnOpen
 from holdfast.simulation import plans
-from holdfast.simulation.plans import (
-    ActivityKind,
-    AnyCall,
-    AnyStep,
-    Comparison,
-    EndlessWait,
-    Plan,
-    RunActivity,
-    SignalToken,
-)
+from holdfast.simulation.plan_roots import SignalToken
+from holdfast.simulation.plans import ActivityKind, AnyCall, AnyStep, Comparison, EndlessWait, Plan, RunActivity
 from holdfast.simulation.scenario_draft import ScenarioDraft
 from holdfast.simulation.step_generator import StepGenerator
 

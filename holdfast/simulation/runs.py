@@ -15,7 +15,8 @@ from holdfast.core import codec
 from holdfast.core.instants import SECOND
 from holdfast.core.program import Program
 from holdfast.simulation.checker import check_world
-from holdfast.simulation.clients import Client, ClientLedger, describe_error
+from holdfast.simulation.clients import ClientLedger, describe_error
+from holdfast.simulation.derived_clients import DerivingClient
 from holdfast.simulation.loop import NothingScheduled, TooManyCallbacks
 from holdfast.simulation.node_faults import NodeFault, inject_node_faults, restore
 from holdfast.simulation.outcomes import MOST_EXECUTIONS, ORG, ExecutionRecord, read_records, summarise
@@ -23,7 +24,8 @@ from holdfast.simulation.plans import Scenario
 from holdfast.simulation.poison_store import RefusedWrite
 from holdfast.simulation.poison_watch import Actor, PoisonWatch
 from holdfast.simulation.poisons import is_of_poisons
-from holdfast.simulation.scripted import NONCES, POISON_SWITCH, scripted
+from holdfast.simulation.reach_checker import has_outbox
+from holdfast.simulation.scripted import BY_NAME, NONCES, POISON_SWITCH
 from holdfast.simulation.world import MILLI, World, spawn
 from holdfast.store.contract import ExecutionFilter, Store
 
@@ -80,7 +82,9 @@ async def _run_scenario(
     world: World, scenario: Scenario, nodes: int, ledger: ClientLedger, poisons: PoisonWatch | None
 ) -> RunOutcome:
     world.open_nodes(nodes)
-    clients: list[Actor] = [Client(world, f"c{index}", calls, ledger) for index, calls in enumerate(scenario.clients)]
+    clients: list[Actor] = [
+        DerivingClient(world, f"c{index}", calls, ledger) for index, calls in enumerate(scenario.clients)
+    ]
     clients += [] if poisons is None else poisons.make_actors(ledger)
     begun = world.loop.now
     while not await _has_ended(world, clients, ledger):
@@ -93,7 +97,7 @@ async def _run_scenario(
 
 
 async def _has_ended(world: World, clients: list[Actor], ledger: ClientLedger) -> bool:
-    """Whether all clients are done, all executions closed, and the inbox is empty."""
+    """Whether all clients are done, all executions closed, and inbox and outbox are empty."""
     for client in clients:
         if client.task.done() and (error := client.task.exception()) is not None:
             ledger.problems.append(f"client {client.name} did not expect at {client.present}: {describe_error(error)}")
@@ -102,7 +106,7 @@ async def _has_ended(world: World, clients: list[Actor], ledger: ClientLedger) -
     if observer is None or not all(client.task.done() for client in clients):
         return False
     counts = await observer.count()
-    return not counts.executions and not counts.inbox
+    return not counts.executions and not counts.inbox and not await has_outbox(observer)
 
 
 async def _check(world: World, ledger: ClientLedger) -> RunOutcome:
@@ -118,7 +122,7 @@ async def _check(world: World, ledger: ClientLedger) -> RunOutcome:
 
 def make_program(record: ExecutionRecord) -> Program:
     """A new program of the simulated workflow, to replay a history."""
-    return CodeProgram(scripted, record.row.org, record.row.execution_id)
+    return CodeProgram(BY_NAME[record.row.workflow], record.row.org, record.row.execution_id)
 
 
 # --- reports of failing runs --------------------------------------------------------------------------------------------

@@ -11,11 +11,16 @@ from typing import Any, Final
 import msgspec
 
 from holdfast.code.context import Context
+from holdfast.code.start_triggers import BroadcastSignal, Message
 from holdfast.core.retry import Retry
 from holdfast.engine.activities.attempt import ActivityInfo, activity_info, heartbeat
 from holdfast.errors import ActivityError, ApplicationFailure, ChildWorkflowFailed, ExternalSignalFailed
 from holdfast.simulation import plans
-from holdfast.simulation.plans import FOREVER_MILLIS, SAFETY_MILLIS, ActivityKind, AnyStep, EndlessWait, Plan, SignalToken
+from holdfast.simulation.derived_plans import SUMMONS
+from holdfast.simulation.plan_roots import PlannedStep, SignalToken
+from holdfast.simulation.plans import FOREVER_MILLIS, SAFETY_MILLIS, ActivityKind, AnyStep, EndlessWait, Plan
+from holdfast.simulation.reach_plans import STARTING_MESSAGE
+from holdfast.simulation.reaching import PERFORM_REACHING, group_by_sender
 from holdfast.workflow import activity, workflow
 
 ON_ATTEMPT: Final[ContextVar[Callable[[ActivityInfo, bool], None]]] = ContextVar("holdfast_simulated_attempt")
@@ -112,6 +117,22 @@ async def scripted(ctx: Context, plan: Plan) -> list[Any]:
     return await Interpreter(ctx, plan).perform_all()
 
 
+@workflow(name="begun", starts_on=Message(STARTING_MESSAGE))
+async def begun(ctx: Context, plan: Plan) -> list[Any]:
+    """Carry out a plan that a message brought."""
+    return await Interpreter(ctx, plan).perform_all()
+
+
+@workflow(name="summoned", starts_on=BroadcastSignal(SUMMONS))
+async def summoned(ctx: Context, plan: Plan) -> list[Any]:
+    """Carry out a plan that a broadcast signal brought."""
+    return await Interpreter(ctx, plan).perform_all()
+
+
+BY_NAME: Final = {definition.name: definition for definition in (scripted, begun, summoned)}
+"""The simulated workflows, by name."""
+
+
 class Interpreter:
     """Carries out the steps of one plan."""
 
@@ -132,7 +153,8 @@ class Interpreter:
 
     async def perform(self, step: AnyStep) -> Any:
         """Carry out one step; returns what it saw."""
-        return await PERFORM[type(step)](self, step)
+        perform = PERFORM_REACHING.get(type(step))
+        return await (PERFORM[type(step)](self, step) if perform is None else perform(self.ctx, step))
 
     # --- activities ---
 
@@ -299,15 +321,7 @@ def make_waiting_child(label: str) -> Plan:
     return Plan(label=f"{label}/child", steps=(hold,), comparison=plans.Comparison.STATUS)
 
 
-def group_by_sender(tokens: Sequence[SignalToken]) -> list[Any]:
-    """The numbers of tokens by sender, each sender's in the order of arrival."""
-    senders: dict[str, list[int]] = {}
-    for token in tokens:
-        senders.setdefault(token.sender, []).append(token.number)
-    return [[sender, senders[sender]] for sender in sorted(senders)]
-
-
-PERFORM: Final[Mapping[type[plans.PlannedStep], Callable[[Interpreter, Any], Coroutine[Any, Any, Any]]]] = {
+PERFORM: Final[Mapping[type[PlannedStep], Callable[[Interpreter, Any], Coroutine[Any, Any, Any]]]] = {
     plans.RunActivity: Interpreter.run_activity,
     plans.RunActivities: Interpreter.run_activities,
     plans.RunUntilFirst: Interpreter.run_until_first,

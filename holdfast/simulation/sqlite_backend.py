@@ -12,11 +12,14 @@ from typing import TYPE_CHECKING, Any, Final, TypeAlias
 
 from holdfast.core.instants import SECOND, Instant
 from holdfast.errors import OutcomeUnknown, StoreUnavailable
+from holdfast.simulation.forwarded_schedules import ForwardedSchedules
 from holdfast.simulation.monitor import Monitor
 from holdfast.store.contract import Claim, Claimed, Store, Transaction, TurnWrite, UnroutedWrite
 from holdfast.store.once import KeyedCall
+from holdfast.store.publications import PublicationRow, Publishable, Published, StartSubscriptionRow
 from holdfast.store.rows import ExecutionRow, HistoryRow, InboxRow, RequestKeyId, RequestRow
 from holdfast.store.sqlite.store import SqliteStore
+from holdfast.store.tasks import TaskKey, TaskRow
 
 if TYPE_CHECKING:
     from holdfast.simulation.world import World
@@ -220,7 +223,7 @@ class FaultInjectingStore:
         return is_done
 
 
-class FaultInjectingTransaction:
+class FaultInjectingTransaction(ForwardedSchedules):
     """A transaction with fault points; it shows its commit to the monitor."""
 
     def __init__(self, transaction: Transaction, backend: SqliteBackend, node: str) -> None:
@@ -229,6 +232,9 @@ class FaultInjectingTransaction:
         self._node = node
         self._written: list[TurnWrite] = []
         self.is_committed = False
+
+    def _find_inner(self) -> Transaction:
+        return self._transaction
 
     async def claim(self, claim: Claim) -> Claimed:
         claimed = await self._transaction.claim(claim)
@@ -253,6 +259,9 @@ class FaultInjectingTransaction:
     async def lock_offers(self, keys: Collection[tuple[str, int]]) -> set[tuple[str, int]]:
         return await self._transaction.lock_offers(keys)
 
+    async def lock_tasks(self, keys: Collection[TaskKey]) -> dict[TaskKey, TaskRow | None]:
+        return await self._transaction.lock_tasks(keys)
+
     async def mark_in_flight(self, process: str, slot: int, versions: Mapping[str, int]) -> dict[str, str]:
         return await self._transaction.mark_in_flight(process, slot, versions)
 
@@ -262,6 +271,27 @@ class FaultInjectingTransaction:
         self._written.extend(turn for turn in turns if turn.row.execution_id not in lost)
         await self._reach(FaultPoint.WRITTEN)
         return lost
+
+    async def read_starts(self, names: Collection[tuple[str, str]], org: str) -> list[StartSubscriptionRow]:
+        return await self._transaction.read_starts(names, org)
+
+    async def read_outbox(self, limit: int, skip: Collection[int] = ()) -> list[PublicationRow]:
+        return await self._transaction.read_outbox(limit, skip)
+
+    async def publish(self, items: Sequence[Publishable], now: Instant) -> list[Published]:
+        await self._reach(FaultPoint.WRITES)
+        answers = await self._transaction.publish(items, now)
+        await self._reach(FaultPoint.WRITTEN)
+        return answers
+
+    async def drop_publications(self, ids: Sequence[int]) -> None:
+        await self._transaction.drop_publications(ids)
+
+    async def spread(self, limit: int, now: Instant) -> int:
+        await self._reach(FaultPoint.WRITES)
+        put = await self._transaction.spread(limit, now)
+        await self._reach(FaultPoint.WRITTEN)
+        return put
 
     async def commit(self) -> None:
         fault = await self._reach(FaultPoint.COMMITS)

@@ -6,7 +6,8 @@ from collections.abc import Callable
 
 from holdfast.core.options import ParentClose
 from holdfast.simulation import plans
-from holdfast.simulation.plans import ActivityKind, AnyStep, Comparison, EndlessWait, Plan, RunActivity, SignalToken
+from holdfast.simulation.plan_roots import SignalToken
+from holdfast.simulation.plans import ActivityKind, AnyStep, Comparison, EndlessWait, Plan, RunActivity
 from holdfast.simulation.scenario_draft import MAIL, MAILBOX, ScenarioDraft
 
 

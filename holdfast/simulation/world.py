@@ -18,6 +18,7 @@ from holdfast.engine.leftovers import forget_open
 from holdfast.engine.turns.watchdog import Watchdog
 from holdfast.errors import StoreError
 from holdfast.simulation import scripted
+from holdfast.simulation.derived_plans import LIMITS, SMALL_ORG
 from holdfast.simulation.loop import NODE, SimulatedClock
 from holdfast.simulation.monitor import Monitor
 from holdfast.simulation.server_loop import AnyLoop
@@ -85,7 +86,13 @@ class SimulatedEngine(Engine):
     """The engine with the simulated workflow; its memory can be freed when its node is dead."""
 
     def __init__(self, store: Store, **options: Any) -> None:
-        super().__init__(store, workflows=[scripted.scripted], activities=[scripted.work], **options)
+        super().__init__(
+            store,
+            workflows=list(scripted.BY_NAME.values()),
+            activities=[scripted.work],
+            org_limit_overrides={SMALL_ORG: LIMITS},
+            **options,
+        )
         self._runtime.watchdog = DisabledWatchdog(self._runtime.pump, self._runtime.turn_limit, self.config.slow_turn)
         # A process that a turn ends again and again takes running activities along: that is held against them (N3).
         self._runtime.runner._config = msgspec.structs.replace(self.config, max_lost=MOST_LOST_ACTIVITIES)
@@ -132,6 +139,10 @@ class World:
         self.nodes: dict[str, SimulatedNode] = {}
         self.dead_engines: list[SimulatedEngine] = []
         self.is_over = False
+        self.was_clock_set = False
+        """Whether the clock was set in this run."""
+        self.has_poisons = False
+        """Whether there are poison turns in this run: how soon they are found is measured, so nothing is paused."""
         self.clock_shift: Micros = 0
         """By how much the clock was set that due times follow: the store's, or the machine's if one node owns the store."""
         self.trace: list[str] = []
@@ -242,6 +253,7 @@ class World:
         """Free what nodes, dead or alive, hold in memory and keep open."""
         self.backend.clear()
         for engine in [*self.dead_engines, *(node.engine for node in self.nodes.values())]:
+            forget_open(engine)
             engine.forget()
 
     # --- calls ---

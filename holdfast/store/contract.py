@@ -8,13 +8,19 @@ from __future__ import annotations
 
 from collections.abc import Awaitable, Callable, Collection, Mapping, Sequence
 from enum import Enum, auto
-from typing import Any, Final, Protocol, TypeAlias, TypeVar, runtime_checkable
+from typing import Any, Final, Protocol, TypeAlias, TypeVar
 
 import msgspec
 
 from holdfast.core.instants import Instant
 from holdfast.core.lifecycle import Status
+from holdfast.filters.syntax import NEWEST_FIRST, Condition, Order, Value
+from holdfast.store.attributes import AttributeChange
+from holdfast.store.nodes import HeartbeatConnection, Nodes, WakeReason
 from holdfast.store.once import KeyedCall, Once
+from holdfast.store.pauses import Pauses
+from holdfast.store.publications import PublicationRow, Publications, Publishing, SubscriptionRow
+from holdfast.store.questions import Questions
 from holdfast.store.rows import (
     ActivityRow,
     BacklogRow,
@@ -23,12 +29,16 @@ from holdfast.store.rows import (
     ExecutionRow,
     HistoryRow,
     InboxRow,
-    NodeRow,
     RequestKeyId,
     RequestRow,
     Route,
+    StatusCounts,
     TimerRow,
 )
+from holdfast.store.schedules import Schedules, Scheduling
+from holdfast.store.stale import StaleWork
+from holdfast.store.tasks import TaskEventRow, TaskKey, TaskRow, Tasks, TurnTaskChange
+from holdfast.store.usage import Usage
 
 T = TypeVar("T")
 
@@ -84,6 +94,8 @@ class Claim(msgspec.Struct, frozen=True, gc=False):
     """Executions to hold also against deliveries, which wait until the transaction ends; only where none is under way."""
     has_code: Callable[[ExecutionRow], bool] | None = None
     """Says of a held execution whether the code that takes its turns is here, at once; None: it always is."""
+    is_paused: Callable[[ExecutionRow], bool] | None = None
+    """Says of a held execution whether its workflow or its queue is paused, at once; None: none is."""
 
 
 class Withheld(Enum):
@@ -94,6 +106,8 @@ class Withheld(Enum):
     """It goes by a route that is not among those of the claim; whether it is blocked, too, is for others to see."""
     NO_CODE = auto()
     """It would be taken here, but its code is missing."""
+    PAUSED = auto()
+    """Somebody paused it, its workflow or its queue."""
 
 
 class Claimed(msgspec.Struct, gc=False):
@@ -154,6 +168,28 @@ class TurnWrite(msgspec.Struct, gc=False):
     """Activities for whoever can take them; each replaces what was offered under its number before."""
     withdrawn: Sequence[int] = ()
     """Numbers of activities whose offers end, taken or not; before `offered`."""
+    has_rare: bool = True
+    """False promises that there are no attributes, subscriptions, publications and human tasks, as in most turns."""
+    attributes: Sequence[AttributeChange] = ()
+    """What lists find of a stored execution's state, where that has changed. That of a new execution is in its details."""
+    ended_subscriptions: Sequence[SubscriptionRow] = ()
+    """Subscriptions that end, before those that begin; of an execution that closes, all that are open. A message, or an
+    event that one consumer gets, has taken its subscription along already: to name it again does no harm."""
+    subscriptions: Sequence[SubscriptionRow] = ()
+    """Subscriptions that begin. Each is matched at once with what is kept, see `holdfast.store.publications`."""
+    publications: Sequence[PublicationRow] = ()
+    """What is to be published once this is committed: rows of the outbox."""
+    tasks: Sequence[TaskRow] = ()
+    """Human tasks that begin, each with its first event at the same place of `task_events`."""
+    task_events: Sequence[TaskEventRow] = ()
+    task_changes: Sequence[TurnTaskChange] = ()
+    """What becomes of human tasks that are open, also of those that begin; of an execution that closes, all end by it. If
+    somebody is changing one of them at that very moment, the turn is lost."""
+    completed_tasks: Sequence[TaskRow] = ()
+    """Those of the human tasks that a person completes: their bodies hold the forms as they were filled in."""
+    takes_over: str = ""
+    """The execution id of the run that this one continues: events that are kept for that one are for this one now. If this
+    one is lost since a lock of its subscriptions is not to be had, the closing of that one is lost with it."""
 
 
 class UnroutedWrite(msgspec.Struct, gc=False):
@@ -170,6 +206,18 @@ class UnroutedWrite(msgspec.Struct, gc=False):
     readdressed: list[InboxRow] = msgspec.field(default_factory=list)
     """Inbox rows that wait for an execution from now on, each as it is to become under its id: its place in the order of
     arrival stays."""
+    settings: int | None = None
+    """The settings number by which the turns of the same write were taken, see `holdfast.store.pauses`: if the stored one is
+    another, all of them are lost. None: it does not matter."""
+    publications: list[PublicationRow] = msgspec.field(default_factory=list)
+    """What is to be published once this is committed: rows of the outbox."""
+    node: str = ""
+    """The node that writes, for dead letters that follow from closings."""
+    discards_dead_letters: bool = False
+    """Whether nothing that follows from closings becomes a dead letter."""
+    most_subscriptions: Mapping[str, int] = {}
+    """How many subscriptions orgs may have, where that is limited. Instead of one too many, the same write puts a
+    `SubscriptionRefused` into the inbox of its execution. What other transactions write meanwhile is not counted."""
 
 
 def find_taken(turns: Sequence[TurnWrite], unrouted: UnroutedWrite) -> set[int]:
@@ -191,7 +239,7 @@ class ExecutionFilter(msgspec.Struct, frozen=True, gc=False):
     workflow_id: str | None = None
     parent_id: str | None = None
     before: str | None = None
-    """Only executions created before this execution id: the last of the page before."""
+    """Only executions behind this one in the order of the list: the last of the page before."""
     limit: int = 100
     workflow_id_prefix: str | None = None
     metadata: Mapping[str, str] = {}
@@ -203,6 +251,11 @@ class ExecutionFilter(msgspec.Struct, frozen=True, gc=False):
     created_before: Instant | None = None
     closed_after: Instant | None = None
     closed_before: Instant | None = None
+    where: Condition | None = None
+    """What else must hold."""
+    order: Order = NEWEST_FIRST
+    before_value: Value | None = None
+    """Beside `before`, what the last execution of the page before is ordered by; None where that has no such field."""
     scan: int | None = None
     """Look at no more executions than so many, where none of the conditions has an index; None: at all."""
 
@@ -217,38 +270,7 @@ class Counts(msgspec.Struct, frozen=True, gc=False):
     dead_letters: int
 
 
-class HeartbeatReply(msgspec.Struct, frozen=True, gc=False):
-    """What the store answers to a heartbeat, so that an idle node need not ask for anything else."""
-
-    now: Instant
-    """The store's time; that of the heartbeat where it has none of its own."""
-    nodes: list[NodeRow]
-    next_due: Instant | None
-    """When the earliest timer on the node's routes comes due."""
-    has_inbox: bool
-    """Whether anything waits on the node's routes."""
-    has_offers: bool
-    """Whether an activity on the node's routes waits to be taken."""
-    before: NodeRow | None = None
-    """The node's own row as this heartbeat found it."""
-    timeline: str | None = None
-    """What changes if another server, or a restored one, takes the place of the database's; None: not known at present."""
-
-
-class WakeReason(Enum):
-    """Why a node wakes the others."""
-
-    WORK = auto()
-    """There may be something to take."""
-    ENDS = auto()
-    """Executions ended, for which somebody may wait."""
-    OFFERS = auto()
-    """Activities were offered that another node may run."""
-    RETRIED = auto()
-    """Executions were unblocked, which nodes may have ceased to look at."""
-
-
-class Transaction(Protocol):
+class Transaction(Scheduling, Publishing, Protocol):
     """One transaction of a batch. Ends by `commit` or `rollback`; an exception from any method means it is rolled back."""
 
     async def claim(self, claim: Claim) -> Claimed:
@@ -279,6 +301,13 @@ class Transaction(Protocol):
         """Those of these offers, as (execution id, number), that no node has; none takes them before this ends."""
         ...
 
+    async def lock_tasks(self, keys: Collection[TaskKey]) -> dict[TaskKey, TaskRow | None]:
+        """Those of these human tasks that are open: nobody else changes them before this ends.
+
+        Nobody waits: None stands for one that somebody is changing at this moment.
+        """
+        ...
+
     async def mark_in_flight(self, process: str, slot: int, versions: Mapping[str, int]) -> dict[str, str]:
         """Record that a process is about to take turns of these executions, each at this state version (0: not stored yet).
 
@@ -294,9 +323,11 @@ class Transaction(Protocol):
         """Write the turns; returns the executions whose turn was not written, not even in part.
 
         A turn is lost if the stored version is not the expected one, if a new execution's workflow id is open already, or
+        if the settings number is another than `UnroutedWrite.settings`, or
         if it closes an execution for which the inbox holds rows that it did not take. Unless it is terminated, that counts
-        also for what waits under its workflow id and no route: signals that were accepted. Closings come before inserts, and
-        end all timers and offers of their executions. Never raises for a lost turn: a batch stands or falls by turns.
+        also for what waits under its workflow id and no route: signals that were accepted. It is lost, too, if another
+        transaction publishes what it begins or ceases to wait for. Closings come before inserts, and end all timers, offers
+        and subscriptions of their executions. Never raises for a lost turn: a batch stands or falls by turns.
         """
         ...
 
@@ -328,8 +359,11 @@ class Reader(Protocol):
         """As `list_executions`, with where the next page begins. Executions that begin meanwhile come before the first."""
         ...
 
-    async def count_executions(self, query: ExecutionFilter) -> dict[str, int]:
-        """How many of the executions that a filter selects have each status; no more are counted than its limit."""
+    async def count_executions(self, query: ExecutionFilter) -> StatusCounts:
+        """How many of the executions that a filter selects have each status; no more are counted than its limit.
+
+        If fewer were counted and the walk was not given up at `scan`, these were all, at one moment.
+        """
         ...
 
     async def load_history(self, execution_id: str, after: int = 0, limit: int | None = None) -> list[HistoryRow]:
@@ -384,7 +418,10 @@ class Reader(Protocol):
         ...
 
     async def read_backlog(self, now: Instant, limit: int) -> list[BacklogRow]:
-        """The first `limit` of each kind that waits, those of blocked executions apart. Of offers `oldest` is not known."""
+        """The first `limit` of each kind that waits, those of blocked or paused executions apart.
+
+        Of offers `oldest` is not known.
+        """
         ...
 
     async def read_input_schemas(self, digests: Collection[str]) -> dict[str, bytes]:
@@ -397,59 +434,6 @@ class Reader(Protocol):
 
     async def list_newer(self) -> list[str]:
         """What only a newer Holdfast can read, a sentence each. Reads the whole store, as `check` does."""
-        ...
-
-
-class Nodes(Protocol):
-    """Heartbeats of nodes, and named locks for what only one node may do at a time."""
-
-    async def beat(self, node: NodeRow, routes: Collection[Route], offers: Collection[Route]) -> HeartbeatReply:
-        """Record a heartbeat. Returns what waits on these routes, for executions and for activities."""
-        ...
-
-    async def list_nodes(self) -> list[NodeRow]:
-        """Every node that has sent a heartbeat and was not removed since."""
-        ...
-
-    async def leave(self, node: str) -> None:
-        """Record that a node left cleanly: its row says `has_left` from now on."""
-        ...
-
-    async def remove_nodes(self, nodes: Collection[str]) -> None:
-        """Forget nodes of which nothing is left to take over. One that beats again is back."""
-        ...
-
-    async def forget_processes(self, processes: Collection[str]) -> None:
-        """Forget what these processes recorded as in flight, by `Transaction.mark_in_flight`."""
-        ...
-
-    async def take_lock(self, name: str, node: str, now: Instant, until: Instant) -> bool:
-        """Take a named lock until `until`, or keep it; False if another node holds it beyond `now`."""
-        ...
-
-    async def release_lock(self, name: str, node: str) -> None:
-        """Stop holding a lock, if this node holds it."""
-        ...
-
-
-@runtime_checkable
-class TimeKeeper(Protocol):
-    """A shared store that tells its own time to whoever sends no heartbeats."""
-
-    async def read_time(self) -> Instant:
-        """The store's time. Raises StoreUnavailable if it is out of reach."""
-        ...
-
-
-class HeartbeatConnection(Nodes, Protocol):
-    """Heartbeats and locks over a connection that serves nothing else."""
-
-    async def expire(self, node: str) -> None:
-        """Let a node count as silent, until it beats again. Unlike with `leave` it does not count as having left."""
-        ...
-
-    async def close(self) -> None:
-        """Let go of the connection. Idempotent."""
         ...
 
 
@@ -481,7 +465,7 @@ UserFunction: TypeAlias = Callable[[Any, Callable[[InboxRow], None]], T | Awaita
 """A user's function: gets the driver's own connection, and a function that puts an envelope into an inbox."""
 
 
-class Store(Reader, Nodes, Offers, Protocol):
+class Store(Reader, Nodes, Offers, Pauses, Schedules, Publications, StaleWork, Usage, Protocol):
     """A database that holds executions, as one node uses it."""
 
     @property
@@ -492,6 +476,16 @@ class Store(Reader, Nodes, Offers, Protocol):
     @property
     def max_transactions(self) -> int:
         """How many transactions may be under way at once."""
+        ...
+
+    @property
+    def tasks(self) -> Tasks:
+        """The human tasks, outside of batches."""
+        ...
+
+    @property
+    def questions(self) -> Questions:
+        """Questions to nodes that have the code of an execution."""
         ...
 
     async def open(self) -> None:

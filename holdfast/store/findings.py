@@ -2,12 +2,17 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
-from typing import TypeAlias
+from collections.abc import Iterable, Iterator
+from typing import NamedTuple, TypeAlias
 
 import msgspec
 
+from holdfast.core.codec import decode_publication, decode_schedule
+from holdfast.core.schedules import ScheduleState
 from holdfast.errors import CorruptStore, NewerFormat
+from holdfast.store.attributes import read_attributes
+from holdfast.store.pauses import PauseKind, Settings
+from holdfast.store.publication_columns import read_mapping
 
 
 class Newer(msgspec.Struct, frozen=True, gc=False):
@@ -31,6 +36,88 @@ def describe_unreadable(name: str, error: CorruptStore | NewerFormat) -> Finding
     """What to report about something that could not be decoded."""
     sentence = f"{name}: {error.message}"
     return Newer(sentence) if isinstance(error, NewerFormat) else sentence
+
+
+def check_schedule(org: str, schedule_id: str, state: str, due: int | None, details: bytes) -> Iterator[Finding]:
+    """What is wrong with a schedule."""
+    name = f"schedule {schedule_id} of org {org}"
+    try:
+        is_active = ScheduleState(state) is ScheduleState.ACTIVE
+    except ValueError:
+        yield Newer(f"{name}: its state is '{state}', which is not known here")
+        return
+    if due is not None and not is_active:
+        yield f"{name}: it is {state}, and yet due"
+    try:
+        decode_schedule(details)
+    except (CorruptStore, NewerFormat) as error:
+        yield describe_unreadable(name, error)
+
+
+def check_attributes(name: str, org: str, details: bytes, stored: str | None) -> Iterator[Finding]:
+    """Where the table of attributes says something else of an execution than its details, which can be read.
+
+    `stored` is JSON: a list of the org, the kind, the name and the value of each.
+    """
+    found = {tuple(one) for one in msgspec.json.decode(stored or "[]", type=list[list[str]])}
+    said = {(org, *one) for one in read_attributes(details)}
+    for _, kind, key, _ in sorted(found - said):
+        yield f"{name}: lists find it by {_name_attribute(kind, key)} with a value that its details do not have"
+    for _, kind, key, _ in sorted(said - found):
+        yield f"{name}: lists do not find it by the value of {_name_attribute(kind, key)} that its details have"
+
+
+def _name_attribute(kind: str, key: str) -> str:
+    return f"{kind} '{key}'" if key else kind
+
+
+class KeptRow(NamedTuple):
+    """What a check reads of a message or an event that is kept."""
+
+    id: int
+    body: bytes
+    target: str
+    status: str | None
+    """Of the execution for which it is kept; None if there is none."""
+    closed_at: int | None
+    is_overdue: bool
+    """Whether it expired a day ago, and a node that has run for longer has not removed it."""
+    fields: str
+    """By which waits select it, as JSON: a mapping."""
+    found_by: str | None
+    """By which it is found, as JSON: a list of pairs."""
+
+
+def check_kept(row: KeptRow) -> Iterator[Finding]:
+    """What is wrong with a message or an event that is kept."""
+    name = f"kept publication {row.id}"
+    if row.target and row.status is None:
+        yield f"{name}: it is kept for execution {row.target}, and there is no such execution"
+    elif row.target and row.closed_at is not None:
+        yield f"{name}: it is kept for execution {row.target}, which is {row.status}"
+    if row.is_overdue:
+        yield f"{name}: it expired more than a day ago, and no node has removed it"
+    if read_mapping(row.fields) != dict(msgspec.json.decode(row.found_by or "[]", type=list[tuple[str, str]])):
+        yield f"{name}: waits do not find it by its fields"
+    yield from check_publication(name, row.body)
+
+
+def check_publication(name: str, body: bytes) -> Iterator[Finding]:
+    """What is wrong with the content of a publication."""
+    try:
+        decode_publication(body)
+    except (CorruptStore, NewerFormat) as error:
+        yield describe_unreadable(name, error)
+
+
+def check_pauses(settings: Settings) -> Iterator[Finding]:
+    """What is wrong with the pauses of workflows and queues."""
+    for pause in settings.pauses:
+        name = f"pause of {pause.kind} '{pause.name}' in org '{pause.org}'"
+        if pause.kind not in set(PauseKind):
+            yield Newer(f"{name}: '{pause.kind}' is nothing that is paused here")
+        elif settings.number == 0:
+            yield f"{name}: the settings have no number, so nodes would never hear of it"
 
 
 def split_findings(findings: Iterable[Finding]) -> Findings:

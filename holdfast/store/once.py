@@ -32,6 +32,8 @@ class KeyedCall(msgspec.Struct, frozen=True, gc=False):
     request: RequestRow
     """Its key. The answer is what the call returns, as a JSON number."""
     now: Instant
+    remembers_refusal: bool = True
+    """Whether 0 is remembered like every other answer; else nothing is, and the caller may try again under the same key."""
 
     @property
     def key(self) -> tuple[str, str, str]:
@@ -41,6 +43,10 @@ class KeyedCall(msgspec.Struct, frozen=True, gc=False):
     def answered(self, answer: int) -> RequestRow:
         """What the store remembers of the call."""
         return msgspec.structs.replace(self.request, answer=b"%d" % answer)
+
+
+class NothingDone(Exception):
+    """A keyed call changed nothing, and is not to be remembered: its transaction is rolled back."""
 
 
 def read_answer(remembered: RequestRow) -> int:

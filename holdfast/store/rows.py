@@ -160,6 +160,21 @@ class ExecutionPage(msgspec.Struct, frozen=True, gc=False):
     end: str | None
     """The `before` of the next page; None if that was all. A page with fewer rows than the limit may have one: the walk was
     given up at `ExecutionFilter.scan`."""
+    end_value: str | int | None = None
+    """The `before_value` of the next page."""
+
+
+class StatusCounts(msgspec.Struct, frozen=True, gc=False):
+    """How many of the executions that a filter selects have each status."""
+
+    by_status: dict[str, int]
+    is_given_up: bool = False
+    """Whether the walk was given up at `ExecutionFilter.scan`: there may be more than were counted."""
+
+    @property
+    def total(self) -> int:
+        """How many executions were counted, whatever their status."""
+        return sum(self.by_status.values())
 
 
 class Waiting(Enum):
@@ -184,7 +199,7 @@ class BacklogRow(msgspec.Struct, frozen=True, gc=False):
     """The queue of the execution; None where there is none, or it is not known: then the route tells it."""
     route: Route
     status: str
-    """Of open executions. Of envelopes and timers: `blocked` if they wait for a blocked execution, else empty."""
+    """Of open executions. Of envelopes and timers: `blocked` or `paused` if they wait for such an execution, else empty."""
     count: int
     oldest: Instant | None
     """Since when the oldest waits; None if that is not known."""

@@ -11,7 +11,11 @@ from typing import Final, Protocol, TypeAlias, runtime_checkable
 
 import msgspec
 
+from holdfast.store.pauses import PauseRow
+from holdfast.store.publications import PendingRow, PublicationRow, StartSubscriptionRow, SubscriptionRow
 from holdfast.store.rows import ActivityRow, DeadLetterRow, ExecutionRow, HistoryRow, InboxRow, NodeRow, RequestRow, TimerRow
+from holdfast.store.schedules import ScheduleRow
+from holdfast.store.tasks import TaskEventRow, TaskRow
 
 
 class RowKind(StrEnum):
@@ -24,9 +28,34 @@ class RowKind(StrEnum):
     DEAD_LETTERS = "dead letters"
     REQUESTS = "requests"
     ACTIVITIES = "activities"
+    PAUSES = "pauses"
+    SCHEDULES = "schedules"
+    TASKS = "tasks"
+    TASK_EVENTS = "task events"
+    SUBSCRIPTIONS = "subscriptions"
+    PENDING = "kept publications"
+    PUBLICATIONS = "publications"
+    STARTS = "start subscriptions"
+    """Those of deployments. What nodes offer is theirs: they say it anew where they start."""
 
 
-AnyRow: TypeAlias = ExecutionRow | HistoryRow | TimerRow | InboxRow | DeadLetterRow | RequestRow | ActivityRow
+AnyRow: TypeAlias = (
+    ExecutionRow
+    | HistoryRow
+    | TimerRow
+    | InboxRow
+    | DeadLetterRow
+    | RequestRow
+    | ActivityRow
+    | PauseRow
+    | ScheduleRow
+    | TaskRow
+    | TaskEventRow
+    | SubscriptionRow
+    | PendingRow
+    | PublicationRow
+    | StartSubscriptionRow
+)
 
 ROW_TYPES: Final[Mapping[RowKind, type[AnyRow]]] = {
     RowKind.EXECUTIONS: ExecutionRow,
@@ -36,9 +65,17 @@ ROW_TYPES: Final[Mapping[RowKind, type[AnyRow]]] = {
     RowKind.DEAD_LETTERS: DeadLetterRow,
     RowKind.REQUESTS: RequestRow,
     RowKind.ACTIVITIES: ActivityRow,
+    RowKind.PAUSES: PauseRow,
+    RowKind.SCHEDULES: ScheduleRow,
+    RowKind.TASKS: TaskRow,
+    RowKind.TASK_EVENTS: TaskEventRow,
+    RowKind.SUBSCRIPTIONS: SubscriptionRow,
+    RowKind.PENDING: PendingRow,
+    RowKind.PUBLICATIONS: PublicationRow,
+    RowKind.STARTS: StartSubscriptionRow,
 }
 
-ORDERED_KINDS: Final = frozenset({RowKind.EXECUTIONS, RowKind.ACTIVITIES})
+ORDERED_KINDS: Final = frozenset({RowKind.EXECUTIONS, RowKind.ACTIVITIES, RowKind.SUBSCRIPTIONS})
 """Kinds whose order of arrival counts and is in none of their columns."""
 
 PAGE_BYTES: Final = 8 * 1024 * 1024
@@ -77,6 +114,15 @@ class ExecutionCopy(msgspec.Struct, frozen=True):
     activities: Sequence[ActivityRow] = ()
     requests: Sequence[RequestRow] = ()
     """What was answered to requests for it; where a key is taken already, what is there counts."""
+    tasks: Sequence[TaskRow] = ()
+    task_events: Sequence[TaskEventRow] = ()
+    """What happened to its human tasks, in order."""
+    subscriptions: Sequence[SubscriptionRow] = ()
+    """What it waits for, the oldest first. They begin anew where they are put, with regard to what is kept there."""
+    pending: Sequence[PendingRow] = ()
+    """Events that are kept for it alone."""
+    publications: Sequence[PublicationRow] = ()
+    """What it has published and is still in the outbox: perhaps it waits for what becomes of it."""
 
 
 class CopyResult(Enum):

@@ -17,6 +17,8 @@ def find_withheld(claim: Claim, rows: Mapping[str, ExecutionRow]) -> dict[str, W
             found[execution_id] = Withheld.OFF_ROUTE
         elif row.status == Status.BLOCKED:
             found[execution_id] = Withheld.BLOCKED
+        elif row.status == Status.PAUSED or (claim.is_paused is not None and claim.is_paused(row)):
+            found[execution_id] = Withheld.PAUSED
         elif claim.has_code is not None and not claim.has_code(row):
             found[execution_id] = Withheld.NO_CODE
     for one in claim.wanted if found else ():

@@ -81,6 +81,41 @@ async def stuck(ctx: Context) -> None:
     await asyncio.Event().wait()
 
 
+@workflow
+async def basket(ctx: Context) -> list[str]:
+    items: list[str] = []
+
+    def check(item: str) -> None:
+        if not item:
+            raise ValueError("nothing to add")
+
+    @ctx.on_update("add", validator=check)
+    def add(item: str) -> list[str]:
+        items.append(item)
+        return items
+
+    ctx.on_update("clear", items.clear)
+
+    @ctx.on_update("break")
+    def break_off() -> None:
+        raise KeyError("nothing")
+
+    @ctx.on_update("wait")
+    async def wait() -> None:
+        await ctx.wait_for_signal("never")
+
+    @ctx.on_query("items")
+    def list_items() -> list[str]:
+        return items
+
+    @ctx.on_query("price")
+    def price(item: str, count: int) -> str:
+        return f"{item}: {count}"
+
+    await ctx.wait_for_signal("pay")
+    return items
+
+
 WORKFLOWS: list[Workflow[..., Any]] = [
     echo,
     options_as_names,
@@ -92,6 +127,7 @@ WORKFLOWS: list[Workflow[..., Any]] = [
     hops,
     steps,
     stuck,
+    basket,
 ]
 
 

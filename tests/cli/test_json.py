@@ -15,7 +15,7 @@ from click.testing import Result
 from holdfast.cli import COMMANDS
 
 Invoke = Callable[..., Result]
-WITHOUT = {"demo", "simulate", "export", "dmn", "dead-letters"}
+WITHOUT = {"demo", "simulate", "export", "dmn", "dead-letters", "events", "schedules", "task"}
 """Commands about no database, one that prints lines of JSON in any case, and groups."""
 
 

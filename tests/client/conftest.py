@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 import signal
 import subprocess
 import sys
@@ -10,10 +11,15 @@ from contextlib import asynccontextmanager
 from pathlib import Path
 from typing import Any, Final
 
+import msgspec
 import pytest
 
 from holdfast import Client, Engine
+from holdfast.engine.serving.frames import PROTOCOL, FrameKind, make_frame, read_frame
+from holdfast.engine.serving.messages import Welcome
+from holdfast.engine.serving.places import open_place
 from holdfast.engine.verbs import Verbs
+from holdfast.store.sqlite.ownership import Ownership
 from tests.client.workflows import ACTIVITIES, WORKFLOWS
 
 ROOT: Final = Path(__file__).resolve().parents[2]
@@ -37,6 +43,39 @@ class Owner:
         self._process.wait()
         assert self._process.stdout is not None
         self._process.stdout.close()
+
+
+def path_of(url: str) -> Path:
+    """The file of a SQLite database."""
+    return Path(url.removeprefix("sqlite:///"))
+
+
+@asynccontextmanager
+async def drop_calls(url: str) -> AsyncIterator[list[bytes]]:
+    """An owner that takes each call and is gone before it answers."""
+    calls: list[bytes] = []
+    ownership, place = Ownership(path_of(url)), open_place()
+
+    async def serve(reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
+        await read_frame(reader, 4096)
+        welcome = msgspec.json.encode(Welcome(PROTOCOL, "", 100_000))
+        writer.write(make_frame(FrameKind.WELCOME, 0, welcome))
+        frame = await read_frame(reader, 100_000)
+        if frame is not None:
+            calls.append(frame.body)
+        if len(calls) == 2:
+            ownership.give_up()
+        writer.close()
+
+    ownership.take(0)
+    ownership.announce(place.endpoint)
+    server = await asyncio.start_server(serve, sock=place.listener)
+    try:
+        yield calls
+    finally:
+        server.close()
+        place.close()
+        ownership.give_up()
 
 
 class Way:

@@ -19,6 +19,7 @@ from holdfast.engine.serving import places
 from holdfast.engine.serving.frames import FrameKind, make_frame, read_frame
 from holdfast.engine.serving.messages import Call
 from holdfast.engine.serving.server import ClientServer, list_verbs
+from holdfast.engine.use_cases.human_tasks import TaskConditions
 from holdfast.engine.use_cases.searching import PageOptions
 from holdfast.engine.use_cases.start_options import SIGNAL_WITH_START_OPTIONS
 from holdfast.engine.verbs import Verbs
@@ -35,7 +36,21 @@ NEEDED: Final = {
     "workflow_id": "c",
     "execution_id": "x",
     "ids": [1],
+    "older_than": 1e9,
     "signal_name": "value",
+    "task_id": "t",
+    "assignee": "ann",
+    "comment": "text",
+    "priority": 1,
+    "name": "value",
+    "key": "k",
+    "event": "paid",
+    "event_id": "e",
+    "due": "2030-01-01T00:00:00Z",
+    "schedule_id": "s",
+    "spec": "R3/PT10M",
+    "first": "2030-01-01T00:00:00Z",
+    "last": "2030-01-02T00:00:00Z",
 }
 MAY_SUCCEED: Final = {"signal_value", "headers", "metadata", "hint", "reason", "connection"}
 """Arguments for which some of the bad values are good ones."""
@@ -58,8 +73,8 @@ def no_tracebacks(caplog: pytest.LogCaptureFixture) -> Iterator[None]:
 
 def list_bad_calls() -> Iterator[Call]:
     """Every verb with one bad argument at a time, by position and by name, as a value and as a length of time."""
-    for verb, function in vars(Verbs).items():
-        if not inspect.iscoroutinefunction(function) or verb == "wait_for_result":
+    for verb, function in inspect.getmembers(Verbs, inspect.isfunction):
+        if not inspect.iscoroutinefunction(function) or verb in ("wait_for_result", "wait_for_change"):
             continue
         parameters = inspect.signature(function).parameters.values()
         by_place = [one.name for one in parameters if one.kind is one.POSITIONAL_OR_KEYWORD and one.default is one.empty]
@@ -67,6 +82,8 @@ def list_bad_calls() -> Iterator[Call]:
         by_name = {one.name for one in parameters} - {*by_place, "self", "args", "options", "conditions", "kwargs"}
         if verb in ("list", "count"):
             by_name |= {*PageOptions.__annotations__}
+        if verb == "tasks":
+            by_name |= {*TaskConditions.__annotations__}
         if verb in ("start", "signal_with_start_workflow"):
             by_name |= SIGNAL_WITH_START_OPTIONS
         inputs = [1] if "start" in verb and verb != "find_started" else None

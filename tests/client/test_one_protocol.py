@@ -16,7 +16,8 @@ from holdfast.client.socket_verbs import SocketVerbs
 from holdfast.engine.verbs import Verbs
 
 ROOT: Final = Path(__file__).resolve().parents[2]
-VERBS = sorted(name for name, one in vars(Verbs).items() if inspect.isfunction(one) and not name.startswith("_"))
+VERBS = sorted(name for name, one in inspect.getmembers(Verbs, inspect.isfunction) if not name.startswith("_"))
+KEYED = sorted(name for name in VERBS if "request_id" in inspect.signature(getattr(Verbs, name)).parameters)
 ONLY_OF_ENGINES = {
     "add_workflow",
     "export_executions",
@@ -54,6 +55,13 @@ def test_the_sync_client_has_each_verb_without_await(name: str) -> None:
     assert given[-1][-1].removeprefix("Sync") == asked[-1][-1]
     assert not inspect.iscoroutinefunction(getattr(SyncClient, name))
     assert inspect.getdoc(getattr(SyncClient, name)) == inspect.getdoc(getattr(Verbs, name))
+
+
+@pytest.mark.parametrize("name", KEYED)
+def test_a_client_repeats_what_changes_something_only_with_a_request_id(name: str) -> None:
+    source = inspect.getsource(getattr(Client, name))
+
+    assert "is_safe=request_id is not None" in source or "key=request_id" in source
 
 
 def test_what_follows_from_the_protocol_is_up_to_date() -> None:

@@ -9,18 +9,12 @@ import signal
 import subprocess
 import sys
 import uuid
-from collections.abc import AsyncIterator
-from contextlib import asynccontextmanager
 from pathlib import Path
 from typing import Any
 
-import msgspec
 import pytest
 
 from holdfast import Client, WorkflowHandle
-from holdfast.engine.serving.frames import PROTOCOL, FrameKind, make_frame, read_frame
-from holdfast.engine.serving.messages import Welcome
-from holdfast.engine.serving.places import open_place
 from holdfast.errors import (
     ConnectionRefused,
     DatabaseNotFound,
@@ -31,11 +25,7 @@ from holdfast.errors import (
     StoreOwned,
 )
 from holdfast.store.sqlite.ownership import Ownership, read_owner
-from tests.client.conftest import ROOT, Owner, make_engine
-
-
-def path_of(url: str) -> Path:
-    return Path(url.removeprefix("sqlite:///"))
+from tests.client.conftest import ROOT, Owner, drop_calls, make_engine, path_of
 
 
 async def test_U2_a_wait_outlives_an_owner_that_is_killed(file_url: str, owner: Owner) -> None:
@@ -69,34 +59,6 @@ async def test_U2_calls_go_on_when_the_owner_ends_cleanly_and_another_begins(fil
             await client.signal_workflow("c", "value", 3)
             assert await engine.handle("c").result() == [1, 2, 3]
             assert await client.query_result("c") == [1, 2, 3]
-
-
-@asynccontextmanager
-async def drop_calls(url: str) -> AsyncIterator[list[bytes]]:
-    """An owner that takes each call and is gone before it answers."""
-    calls: list[bytes] = []
-    ownership, place = Ownership(path_of(url)), open_place()
-
-    async def serve(reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
-        await read_frame(reader, 4096)
-        welcome = msgspec.json.encode(Welcome(PROTOCOL, "", 100_000))
-        writer.write(make_frame(FrameKind.WELCOME, 0, welcome))
-        frame = await read_frame(reader, 100_000)
-        if frame is not None:
-            calls.append(frame.body)
-        if len(calls) == 2:
-            ownership.give_up()
-        writer.close()
-
-    ownership.take(0)
-    ownership.announce(place.endpoint)
-    server = await asyncio.start_server(serve, sock=place.listener)
-    try:
-        yield calls
-    finally:
-        server.close()
-        place.close()
-        ownership.give_up()
 
 
 async def test_U2_a_call_whose_answer_is_lost_is_repeated_only_with_a_request_id(file_url: str) -> None:
@@ -172,7 +134,7 @@ async def test_U2_a_child_of_an_owner_that_was_killed_does_not_keep_its_clients_
         assert process.stdout is not None
         assert process.stdout.readline() == b"ready\n"
         async with Client(file_url) as client:
-            handle: WorkflowHandle[Any] = await client.start("collect", 1, workflow_id="c")
+            handle: WorkflowHandle[Any] = await client.start("collect", 1, workflow_id="c", request_id="s")
             waiting = asyncio.create_task(handle.result())
             await asyncio.to_thread(process.wait)
             await client.signal_workflow("c", "value", 1, request_id="r")

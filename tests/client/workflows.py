@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
+import asyncio
 from dataclasses import dataclass
-from datetime import datetime
+from datetime import UTC, datetime
 from typing import Any
 
 from holdfast import Activity, ApplicationFailure, Context, Workflow, activity, activity_info, workflow
@@ -50,6 +51,31 @@ async def calls(ctx: Context, target: str) -> list[str]:
     return [await ctx.run(signal_async, target), await ctx.run(signal_in_thread, target)]
 
 
+@workflow
+async def till(ctx: Context, cash: int) -> int:
+    is_closed = asyncio.Event()
+
+    def check(amount: int) -> None:
+        if amount > cash:
+            raise ValueError(f"only {cash} are left")
+
+    @ctx.on_update(validator=check)
+    def withdraw(amount: int) -> int:
+        nonlocal cash
+        cash -= amount
+        return cash
+
+    @ctx.on_update
+    def close() -> Item:
+        is_closed.set()
+        return Item("closed", datetime(2030, 1, 2, tzinfo=UTC))
+
+    ctx.on_query("cash", lambda: cash)
+    ctx.on_query("times", lambda factor: cash * factor)
+    await is_closed.wait()
+    return cash
+
+
 @workflow(name="changing")
 async def before_change(ctx: Context) -> str:
     await ctx.wait_for_signal("ready")
@@ -64,5 +90,5 @@ async def after_change(ctx: Context) -> str:
     return "done"
 
 
-WORKFLOWS: list[Workflow[..., Any]] = [order, collect, fails, calls, after_change]
+WORKFLOWS: list[Workflow[..., Any]] = [order, collect, fails, calls, till, after_change]
 ACTIVITIES: list[Activity[..., Any]] = [signal_async, signal_in_thread]

@@ -18,6 +18,7 @@ from holdfast.core.execution import Execution
 from holdfast.core.failures import Failure, describe_exception
 from holdfast.core.instants import SECOND
 from holdfast.core.payloads import DEFAULT_LIMIT
+from holdfast.core.publications import Publication, SubscriptionKind
 from holdfast.core.turn import take_turn
 
 BEGIN = 1_750_000_000 * SECOND
@@ -49,7 +50,7 @@ class Play:
 
     def tell(self, *arrived: AnyEnvelope, hold_signals: bool = False) -> Turn:
         """One turn with these envelopes."""
-        turn = take_turn(self.execution, self.program, arrived, self.now, hold_signals=hold_signals)
+        turn = take_turn(self.execution, self.program, arrived, self.now, holds=hold_signals)
         self.blocked = turn.blocked
         if turn.events and turn.blocked is None:
             # Through JSON and back, as a store gives it.
@@ -79,6 +80,18 @@ class Play:
     def signal(self, name: str, value: Any = None) -> None:
         """A signal arrived."""
         self.tell(make_signal(name, value))
+
+    def publish(self, publication: Publication, number: int | None = None) -> Turn:
+        """Something was published that the oldest open subscription for it waits for, or the one of that number."""
+        if number is None:
+            matching = [
+                one.number
+                for one in self.execution.subscriptions.values()
+                if (one.kind, one.name, one.key) == (publication.kind, publication.name, publication.key)
+            ]
+            assert matching, f"nothing waits for it: {self.execution.subscriptions}"
+            number = min(matching)
+        return self.tell(envelopes.Triggered(number=number, publication=publication))
 
     def cancel(self) -> None:
         """Somebody asked for it to be cancelled."""
@@ -164,6 +177,26 @@ def replay(workflow: Workflow[..., Any], history: list[HistoryTurn], execution_i
 def make_signal(name: str, value: Any = None) -> envelopes.Signal:
     """A signal as it arrives."""
     return envelopes.Signal(name=name, value=payloads.encode(value, "a signal"))
+
+
+def message(name: str, key: str, value: Any = None, **more: Any) -> Publication:
+    """A message as it arrives."""
+    return _published(SubscriptionKind.MESSAGE, name, value, key=key, **more)
+
+
+def broadcast(name: str, value: Any = None) -> Publication:
+    """A broadcast signal as it arrives."""
+    return _published(SubscriptionKind.BROADCAST, name, value)
+
+
+def sent_event(name: str, value: Any, **more: Any) -> Publication:
+    """A typed event as it arrives."""
+    return _published(SubscriptionKind.EVENT, name, value, **more)
+
+
+def _published(kind: SubscriptionKind, name: str, value: Any, **more: Any) -> Publication:
+    fields: dict[str, Any] = {"id": f"{name}-1", "sent_at": BEGIN} | more
+    return Publication(kind=kind, name=name, value=payloads.encode(value, "a value"), **fields)
 
 
 def _describe(event: AnyEvent) -> str:

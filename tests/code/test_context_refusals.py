@@ -120,7 +120,7 @@ REFUSALS: list[tuple[Callable[[Any], Any], str]] = [
     (lambda ctx: ctx.wait_any(), "InvalidArguments: Expected wait_any to get something to wait for, but it got nothing"),
     (
         lambda ctx: ctx.wait_any("go"),
-        "InvalidArguments: Expected wait_any to get signals, timers, children, activities or tasks",
+        "InvalidArguments: Expected wait_any to get signals, messages, events, broadcast signals, timers",
     ),
     (lambda ctx: ctx.timer(-1), "InvalidDuration: Expected the length of a timer to be"),
     (lambda ctx: ctx.signal("\n"), "InvalidIdentifier: Expected the name of a signal to be"),

@@ -144,8 +144,9 @@ def test_installing_twice_changes_nothing() -> None:
 
 def test_guard_leaves_the_clock_to_time_machine() -> None:
     script = """
-import sys, time, types
+import importlib.machinery, sys, time, types
 sys.modules["time_machine"] = types.ModuleType("time_machine")
+sys.modules["time_machine"].__spec__ = importlib.machinery.ModuleSpec("time_machine", None)  # other libraries look for it
 from holdfast.code import guard
 guard.install()
 print(type(time.time).__name__, type(time.sleep).__name__)

@@ -5,15 +5,18 @@ from __future__ import annotations
 import inspect
 import re
 from collections.abc import Callable
+from dataclasses import dataclass
 from typing import Any
 
 import pytest
 
-from holdfast import Context, activity, workflow
+from holdfast import Context, activity, event, workflow
 from holdfast.code.definitions import Workflow
 from holdfast.code.matching import PAIRS
-from holdfast.core import commands, events
-from tests.code.playing import Play
+from holdfast.core import commands, events, payloads
+from holdfast.core.envelopes import Update
+from holdfast.core.request_keys import RequestKey
+from tests.code.playing import Play, message
 
 Body = Callable[[Context], Any]
 
@@ -121,6 +124,23 @@ async def keeps_the_timer(ctx: Context) -> None:
     await future
 
 
+async def asks_a_person(ctx: Context) -> None:
+    await ctx.human_task("approve")
+
+
+async def withdraws_a_task(ctx: Context) -> None:
+    future = ctx.human_task("approve")
+    await ctx.wait_for_signal("go")
+    future.cancel()
+    await ctx.wait_for_signal("never")
+
+
+async def keeps_the_task(ctx: Context) -> None:
+    future = ctx.human_task("approve")
+    await ctx.wait_for_signal("go")
+    await future
+
+
 async def withdraws_a_child(ctx: Context) -> None:
     child: Any = ctx.start_child("invoice")
     await ctx.wait_for_signal("go")
@@ -141,6 +161,71 @@ async def wants_numbers(ctx: Context) -> None:
 async def wants_anything(ctx: Context) -> None:
     await ctx.wait_for_signal("go")
     await ctx.sleep(60)
+
+
+async def waits_for_a_message(ctx: Context) -> None:
+    await ctx.wait_for_message("paid", "o-1")
+
+
+async def waits_for_a_broadcast(ctx: Context) -> None:
+    await ctx.wait_for_broadcast("paid")
+
+
+async def ends_the_wait(ctx: Context) -> None:
+    future = ctx.wait_for_broadcast("paid")
+    await ctx.wait_for_signal("go")
+    future.cancel()
+    await ctx.wait_for_signal("never")
+
+
+async def keeps_the_wait(ctx: Context) -> None:
+    future = ctx.wait_for_broadcast("paid")
+    await ctx.wait_for_signal("go")
+    await future
+
+
+async def wants_a_number(ctx: Context) -> None:
+    await ctx.wait_for_message("paid", "o-1", int)
+
+
+async def wants_any_message(ctx: Context) -> None:
+    await ctx.wait_for_message("paid", "o-1")
+    await ctx.sleep(60)
+
+
+async def sends_a_message(ctx: Context) -> None:
+    await ctx.send_message("paid", "o-1")
+
+
+async def sends_another_message(ctx: Context) -> None:
+    await ctx.send_message("shipped", "o-1")
+
+
+@event
+@dataclass
+class Paid:
+    order: int
+
+
+async def sends_an_event(ctx: Context) -> None:
+    await ctx.send_event(Paid(7))
+
+
+async def throws_a_signal(ctx: Context) -> None:
+    await ctx.broadcast_signal("stop")
+
+
+async def handles_an_update(ctx: Context) -> None:
+    ctx.on_update("add", lambda: 1)
+    await ctx.wait_for_signal("never")
+
+
+async def fails_an_update(ctx: Context) -> None:
+    def add() -> None:
+        raise ValueError("no")
+
+    ctx.on_update("add", add)
+    await ctx.wait_for_signal("never")
 
 
 async def ends_by_signal(ctx: Context) -> str:
@@ -209,7 +294,59 @@ DIFFERENCES: list[tuple[Body, Body, type[events.Event], str, str]] = [
     ),
     (withdraws_a_timer, keeps_the_timer, events.TimerCancelled, "cancel the timer number 1", "did nothing there"),
     (withdraws_a_child, keeps_the_child, events.ChildCancelRequested, "cancel the child number 1", "did nothing there"),
+    (asks_a_person, waits, events.TaskCreated, "call ctx.human_task('approve')", "did nothing there"),
+    (withdraws_a_task, keeps_the_task, events.TaskEnded, "cancel the human task number 1", "did nothing there"),
     (wants_numbers, wants_anything, events.SignalRejected, "refuse the value of signal 'go'", STARTED_TIMER),
+    (
+        waits_for_a_message,
+        waits_for_a_broadcast,
+        events.Subscribed,
+        "call ctx.wait_for_message('paid')",
+        "called ctx.wait_for_broadcast('paid')",
+    ),
+    (ends_the_wait, keeps_the_wait, events.Unsubscribed, "end the wait number 1", "did nothing there"),
+    (
+        wants_a_number,
+        wants_any_message,
+        events.PublicationDeclined,
+        "refuse what came for the wait number 1",
+        STARTED_TIMER,
+    ),
+    (
+        sends_a_message,
+        sends_another_message,
+        events.MessagePublished,
+        "call ctx.send_message('paid', 'o-1')",
+        "called ctx.send_message('shipped', 'o-1')",
+    ),
+    (
+        sends_an_event,
+        throws_a_signal,
+        events.EventSent,
+        "call ctx.send_event('Paid')",
+        "called ctx.broadcast_signal('stop')",
+    ),
+    (
+        throws_a_signal,
+        sends_an_event,
+        events.SignalBroadcast,
+        "call ctx.broadcast_signal('stop')",
+        "called ctx.send_event('Paid')",
+    ),
+    (
+        handles_an_update,
+        fails_an_update,
+        events.UpdateCompleted,
+        "answer the update that is event 2",
+        "refused the update that is event 2",
+    ),
+    (
+        fails_an_update,
+        handles_an_update,
+        events.UpdateFailed,
+        "refuse the update that is event 2",
+        "answered the update that is event 2",
+    ),
     (ends_by_signal, fails_by_signal, events.WorkflowCompleted, "return", "raised ValueError"),
     (fails_by_signal, ends_by_signal, events.WorkflowFailed, "raise ValueError", "returned"),
     (lets_cancel_through, swallows_cancel, events.WorkflowCancelled, "end as cancelled", "returned"),
@@ -223,6 +360,10 @@ def record(body: Body) -> Play:
     play = Play(define(body))
     if play.program.waiting_signals() == ("go",):
         play.signal("go", "text")
+    elif body is wants_a_number:
+        play.publish(message("paid", "o-1", "text"))
+    elif body in (handles_an_update, fails_an_update):
+        play.tell(Update(name="add", value=payloads.NULL, request=RequestKey("update", "r", 0)))
     elif body in (lets_cancel_through, swallows_cancel):
         play.cancel()
     assert play.replay() is None, "the old code must fit its own history"

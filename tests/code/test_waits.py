@@ -261,3 +261,21 @@ def test_O4_held_signals_are_no_reason_to_say_that_nothing_can_come(begin: Begin
     play.signal("more", 1)
 
     assert play.execution.details.waiting is None
+
+
+def test_waits_for_what_is_published_are_told_with_their_lines(begin: Begin) -> None:
+    @workflow
+    async def story(ctx: Context) -> None:
+        task = asyncio.create_task(waits(ctx))
+        await ctx.wait_any(ctx.message("m", "k"), ctx.broadcast("stop"))
+        await task
+
+    async def waits(ctx: Context) -> None:
+        await ctx.wait_for_broadcast("other", timeout=60)
+
+    found = waits_of(begin(story))
+
+    own = waits.__code__
+    assert found.places[1] == found.places[2] == line_of(story, 2)
+    assert found.places[3] == f"{own.co_filename}:{own.co_firstlineno + 1}"
+    assert found.local == ()

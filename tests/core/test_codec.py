@@ -16,6 +16,9 @@ from holdfast.core.execution import AttemptState, Details, Waiting
 from holdfast.core.failures import Failure
 from holdfast.core.options import ActivityOptions, OnClosed, OnOpen, ParentClose, TimeoutKind
 from holdfast.core.payloads import NULL, Payload
+from holdfast.core.publications import DeliveryMode, EventOptions, OnTargetTerminated, Publication, SubscriptionKind
+from holdfast.core.references import BusinessReference
+from holdfast.core.request_keys import RequestKey
 from holdfast.core.retry import RetryPolicy
 from holdfast.errors import CorruptStore, NewerFormat
 
@@ -23,6 +26,12 @@ VALUE = Payload(msgspec.Raw(b'{"a":[1,null,"x"]}'))
 FAILURE = Failure(type="ValueError", message="no", details=VALUE, non_retryable=True, trace="a.py:1 in f")
 OPTIONS = ActivityOptions(queue="slow", retry=RetryPolicy(max_attempts=3), start_to_close_us=5, heartbeat_us=1)
 PARENT = events.Parent("parent", 4, ParentClose.CANCEL)
+EVENT_OPTIONS = EventOptions(
+    consume_on_read=False,
+    delivery_mode=DeliveryMode.AFTER_CREATE,
+    expire_after_us=5,
+    on_target_terminated=OnTargetTerminated.DEAD_LETTER,
+)
 
 FILLED: dict[Any, object] = {
     int: 7,
@@ -33,18 +42,35 @@ FILLED: dict[Any, object] = {
     TimeoutKind: TimeoutKind.HEARTBEAT,
     ActivityOptions: OPTIONS,
     ParentClose: ParentClose.TERMINATE,
+    BusinessReference: BusinessReference("key", {"part": "one"}),
     OnOpen: OnOpen.FAIL,
     OnClosed: OnClosed.REJECT,
     events.Parent: PARENT,
     Chain: Chain(run_timeout_us=5, retry=RetryPolicy(max_attempts=3), attempt=2, run_deadline=9),
     TimeoutScope: TimeoutScope.RUN,
     envelopes.Sender: envelopes.Sender("sender", 2),
-    envelopes.RequestKey: envelopes.RequestKey("signal", "key-1", 9),
+    RequestKey: RequestKey("signal", "key-1", 9),
     envelopes.Signal: envelopes.Signal(name="text", value=VALUE),
     envelopes.Start: envelopes.Start(execution_id="text", workflow_id="text", workflow="text", input=VALUE),
+    SubscriptionKind: SubscriptionKind.EVENT,
+    EventOptions: EVENT_OPTIONS,
+    Publication: Publication(
+        kind=SubscriptionKind.MESSAGE,
+        name="text",
+        key="k",
+        value=VALUE,
+        headers={"k": "v"},
+        id="m",
+        sent_at=3,
+        expires_at=9,
+        event=EVENT_OPTIONS,
+        target="text",
+    ),
     dict: {"k": "v"},
     tuple: ("text",),
+    tuple[str, ...]: ("text",),
     tuple[envelopes.Signal, ...]: (envelopes.Signal(name="text", value=VALUE),),
+    tuple[envelopes.Signal | envelopes.Update, ...]: (envelopes.Signal(name="text", value=VALUE),),
 }
 
 

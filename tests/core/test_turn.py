@@ -9,18 +9,28 @@ import pytest
 from holdfast.core import commands, envelopes, events
 from holdfast.core.activities import find_deadline
 from holdfast.core.commands import AnyCommand
-from holdfast.core.effects import Limits, Refused, SignalRecorded, TimerKind, TimerSet, Turn, make_task
+from holdfast.core.effects import (
+    ACCEPTED,
+    Checked,
+    Limits,
+    Refused,
+    SignalRecorded,
+    TimerKind,
+    TimerSet,
+    Turn,
+    make_task,
+)
 from holdfast.core.envelopes import AnyEnvelope
 from holdfast.core.events import CLOSING, GIVEN, RECORDED, Given, HistoryTurn
 from holdfast.core.execution import Execution
 from holdfast.core.failures import Failure
 from holdfast.core.lifecycle import Status
 from holdfast.core.options import ActivityOptions, TimeoutKind
-from holdfast.core.payloads import NULL
+from holdfast.core.payloads import NULL, Payload
 from holdfast.core.placing import place_activities
 from holdfast.core.program import Step
 from holdfast.core.retry import RetryPolicy
-from holdfast.core.turn import DECIDE, EVOLVE, RECORD, WITHOUT_EFFECT, fold, hold_signals, take_turn
+from holdfast.core.turn import DECIDE, EVOLVE, RECORD, WITHOUT_EFFECT, fold, hold, take_turn
 
 NOW = 1_000_000_000
 START = envelopes.Start(execution_id="e", workflow_id="w", workflow="order", input=NULL)
@@ -44,6 +54,18 @@ class Script:
     def apply(self, _turns: Iterable[HistoryTurn]) -> None: ...
 
     def untaken_signals(self) -> tuple[commands.UntakenSignal, ...]:
+        return ()
+
+    def check_update(self, _update: envelopes.Update) -> Checked:
+        return ACCEPTED
+
+    def check_form(self, _number: int, _form: Payload) -> Checked:
+        return ACCEPTED
+
+    def answer_query(self, name: str, args: Payload) -> Payload:
+        raise NotImplementedError
+
+    def update_names(self) -> tuple[str, ...]:
         return ()
 
     def waiting_signals(self) -> tuple[str, ...]:
@@ -147,7 +169,7 @@ def test_turn_that_closes_its_execution_leaves_nothing_for_another() -> None:
     turn = take_turn(execution, program, signals, NOW, may_go_on=lambda _: False)
 
     assert turn.handled is None
-    assert turn.unseen_signals, "the second was accepted, and is to be given before the end"
+    assert turn.has_unseen, "the second was accepted, and is to be given before the end"
 
 
 def test_time_never_goes_back_within_an_execution() -> None:
@@ -439,7 +461,7 @@ def test_S7_held_signals_are_recorded_without_a_word_of_the_program() -> None:
     execution, program = start()
     arrived = [envelopes.Signal(name="x", value=NULL), envelopes.Signal(name="y", value=NULL)]
 
-    turn = commit(hold_signals(execution, program, arrived, NOW, Limits(max_signals=1)))
+    turn = commit(hold(execution, program, arrived, NOW, Limits(max_signals=1)))
 
     assert [type(event).__name__ for event in turn.events] == ["SignalReceived"]
     assert turn.events[0] == events.SignalReceived(name="x", value=NULL, held=True)

@@ -11,6 +11,7 @@ import sys
 import threading
 import weakref
 from collections.abc import Awaitable, Callable, Mapping
+from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any, Final
 
@@ -47,6 +48,15 @@ CALLS: Final[Mapping[str, Callable[[Engine], Awaitable[Any]]]] = {
     "count": lambda engine: engine.count(),
     "terminate": lambda engine: engine.terminate("w"),
     "retry_blocked": lambda engine: engine.retry_blocked("w"),
+    "pause": lambda engine: engine.pause("w"),
+    "resume": lambda engine: engine.resume("w"),
+    "pause_workflow": lambda engine: engine.pause_workflow("order"),
+    "resume_workflow": lambda engine: engine.resume_workflow("order"),
+    "pause_queue": lambda engine: engine.pause_queue("q"),
+    "resume_queue": lambda engine: engine.resume_queue("q"),
+    "pauses": lambda engine: engine.pauses(),
+    "stale": lambda engine: engine.stale(1.0),
+    "end_stale": lambda engine: engine.end_stale(1.0),
     "transaction": lambda engine: engine.transaction(lambda _connection, _work: None),
     "find_started": lambda engine: engine.find_started("w", "x"),
     "query_status": lambda engine: engine.query_status("w"),
@@ -58,6 +68,36 @@ CALLS: Final[Mapping[str, Callable[[Engine], Awaitable[Any]]]] = {
     "dead_letters": lambda engine: engine.dead_letters(),
     "requeue_dead_letters": lambda engine: engine.requeue_dead_letters([1]),
     "discard_dead_letters": lambda engine: engine.discard_dead_letters([1]),
+    "query": lambda engine: engine.query("w", "q"),
+    "update": lambda engine: engine.update("w", "u"),
+    "update_with_start": lambda engine: engine.update_with_start("w", order, update_name="u"),
+    "wait_for_change": lambda engine: engine.wait_for_change("w", 0),
+    "send_message": lambda engine: engine.send_message("m", "k"),
+    "send_event": lambda engine: engine.send_event("e"),
+    "send_event_to": lambda engine: engine.send_event_to("w", "e"),
+    "broadcast_signal": lambda engine: engine.broadcast_signal("b"),
+    "pending_events": lambda engine: engine.pending_events("e"),
+    "remove_pending_event": lambda engine: engine.remove_pending_event("e", "x"),
+    "tasks": lambda engine: engine.tasks(),
+    "task": lambda engine: engine.task("t"),
+    "task_events": lambda engine: engine.task_events("t"),
+    "claim_task": lambda engine: engine.claim_task("t", by="ann"),
+    "release_task": lambda engine: engine.release_task("t", by="ann"),
+    "assign_task": lambda engine: engine.assign_task("t", "ben", by="ann"),
+    "complete_task": lambda engine: engine.complete_task("t", by="ann"),
+    "cancel_task": lambda engine: engine.cancel_task("t", by="ann"),
+    "comment_task": lambda engine: engine.comment_task("t", "text", by="ann"),
+    "set_task_due": lambda engine: engine.set_task_due("t", None, by="ann"),
+    "set_task_priority": lambda engine: engine.set_task_priority("t", 1, by="ann"),
+    "create_schedule": lambda engine: engine.create_schedule("s", "R3/PT1M", order),
+    "schedules": lambda engine: engine.schedules(),
+    "describe_schedule": lambda engine: engine.describe_schedule("s"),
+    "update_schedule": lambda engine: engine.update_schedule("s"),
+    "pause_schedule": lambda engine: engine.pause_schedule("s"),
+    "resume_schedule": lambda engine: engine.resume_schedule("s"),
+    "run_schedule": lambda engine: engine.run_schedule("s"),
+    "backfill_schedule": lambda engine: engine.backfill_schedule("s", datetime.now(UTC), datetime.now(UTC)),
+    "delete_schedule": lambda engine: engine.delete_schedule("s"),
     "export_executions": first_line,
     "import_executions": lambda engine: engine.import_executions([]),
 }
@@ -68,6 +108,11 @@ HANDLE_CALLS: Final[Mapping[str, Callable[[WorkflowHandle[Any]], Awaitable[Any]]
     "signal": lambda handle: handle.signal("s"),
     "cancel": lambda handle: handle.cancel(),
     "terminate": lambda handle: handle.terminate(),
+    "pause": lambda handle: handle.pause(),
+    "resume": lambda handle: handle.resume(),
+    "query": lambda handle: handle.query("q"),
+    "update": lambda handle: handle.update("u"),
+    "wait_for": lambda handle: handle.wait_for(lambda _info: True),
 }
 
 

@@ -18,7 +18,7 @@ from holdfast.core.ids import make_execution_id
 from holdfast.core.input_schemas import InputSchema
 from holdfast.core.payloads import Payload
 from holdfast.core.routes import find_start_route
-from holdfast.engine.use_cases.input_schemas import InputChecker, KeptCheckers, check_input, find_checkers
+from holdfast.engine.nodes.input_schemas import InputChecker, KeptCheckers, encode_arguments, find_checkers
 from holdfast.errors import InvalidArguments, WorkflowFailed
 from holdfast.store.rows import InboxRow
 from tests.engine.support.cluster import Cluster
@@ -52,7 +52,8 @@ async def buy_by_name(ctx: Context, name: str) -> str:
 
 
 async def check(engine: Engine, name: str, *args: Any, version: str | None = None, **kwargs: Any) -> Any:
-    found = await check_input(engine.store, name, version, (args, kwargs), now=engine.clock.now(), limit=10_000)
+    checkers = await find_checkers(engine.store, name, version, engine.clock.now())
+    found = encode_arguments(name, checkers, (args, kwargs), 10_000)
     return json.loads(bytes(found.data))
 
 

@@ -11,6 +11,7 @@ import pytest
 
 from holdfast import Context, Engine, activity, workflow
 from holdfast.core.lifecycle import Status
+from holdfast.engine.use_cases import searching
 from holdfast.errors import HoldfastError, InvalidArguments, InvalidIdentifier, InvalidTime
 from holdfast.testing import TestEngine
 
@@ -100,6 +101,19 @@ async def test_counts_are_by_status(engine: Engine) -> None:
 
     assert counts.by_status == {"suspended": 2, "completed": 2}
     assert (counts.total, counts.is_exact, str(counts)) == (4, True, "4")
+
+
+@pytest.mark.parametrize("looked_at", [1, 3, 6, 100])
+async def test_count_is_called_exact_only_if_nothing_was_left_out(
+    engine: Engine, looked_at: int, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(searching, "MOST_LOOKED_AT", looked_at)
+    await fill(engine)
+
+    for conditions, number in (({"workflow": "order"}, 6), ({"where": "NOT workflow_id = 'order-5'"}, 5)):
+        counts = await engine.count(**conditions)  # type: ignore[arg-type]
+        assert counts.total == number if counts.is_exact else counts.total < number
+        assert counts.is_exact or (looked_at < 6 and str(counts).endswith("+"))
 
 
 @pytest.mark.parametrize(

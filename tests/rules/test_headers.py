@@ -2,11 +2,12 @@
 
 from __future__ import annotations
 
+from dataclasses import dataclass
 from typing import Any
 
 import pytest
 
-from holdfast import Context, activity, activity_info, workflow
+from holdfast import Context, Message, activity, activity_info, event, workflow
 from holdfast.errors import InvalidArguments
 from holdfast.testing import TestEngine, replay
 from tests.rules.world import Nodes, World
@@ -78,6 +79,43 @@ async def by_name(ctx: Context, how: str) -> dict[str, Any]:
         ctx.continue_as(workflow="tells", depth=1)
     found: dict[str, Any] = await ctx.run_child("tells", depth=1)
     return found
+
+
+@event(name="HeadedParcel")
+@dataclass
+class Parcel:
+    number: int
+
+
+@workflow
+async def takes_published(ctx: Context) -> list[Any]:
+    found: list[Any] = [[ctx.last_message_headers("m"), ctx.last_event_headers(Parcel), ctx.last_broadcast_headers("b")]]
+
+    @ctx.on_update
+    def tell() -> dict[str, str]:
+        found.append(dict(ctx.last_update_headers("tell")))
+        return dict(ctx.last_update_headers("tell"))
+
+    for _ in range(2):
+        await ctx.wait_for_message("m", "k")
+        found.append(ctx.last_message_headers("m"))
+        await ctx.wait_any(ctx.event(Parcel), ctx.timer(3600))
+        found.append(ctx.last_event_headers(Parcel))
+        await ctx.wait_for_broadcast("b")
+        found.append(ctx.last_broadcast_headers("b"))
+    return found
+
+
+@workflow
+async def publishes(ctx: Context) -> None:
+    await ctx.send_message("m", "k")
+    await ctx.send_event(Parcel(1))
+    await ctx.broadcast_signal("b")
+
+
+@workflow(starts_on=Message("order-with-headers"))
+async def started_by_message(ctx: Context, value: Any) -> dict[str, str]:
+    return dict(ctx.info.headers)
 
 
 async def open_one(world: World, *workflows: Any, **options: Any) -> TestEngine:
@@ -185,3 +223,25 @@ async def test_I7_what_is_no_text_by_name_is_refused(alone: World, headers: Any)
     with pytest.raises(InvalidArguments, match="headers"):
         await engine.signal_with_start_workflow("v", receives, 1, signal_name="news", headers=headers)
     assert [info.workflow_id for info in await engine.list()] == ["w"]
+
+
+async def test_I7_messages_events_broadcasts_and_updates_have_headers_of_their_own(world: World) -> None:
+    engine = await open_one(world, takes_published, publishes, started_by_message)
+    handle = await engine.start(takes_published, workflow_id="w")
+    await engine.settle()
+
+    await engine.send_message("m", "k", headers={"n": "1"})
+    await engine.send_event(Parcel(1), headers={"n": "2"})
+    await engine.settle()
+    await engine.broadcast_signal("b", headers={"n": "3"})
+    await engine.settle()
+    assert await engine.update("w", "tell", headers={"n": "4"}) == {"n": "4"}
+    await engine.restart()
+    assert await engine.update("w", "tell") == {}
+    await engine.start(publishes, headers=TRACE)
+
+    expected = [[{}, {}, {}], {"n": "1"}, {"n": "2"}, {"n": "3"}, {"n": "4"}, {}, TRACE, TRACE, TRACE]
+    assert await handle.result() == expected
+    replay(await handle.history(), [takes_published])
+    await engine.send_message("order-with-headers", "o", headers={"n": "5"})
+    assert await engine.handle("o").result() == {"n": "5"}

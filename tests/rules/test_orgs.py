@@ -84,10 +84,12 @@ async def test_I5_no_verb_reaches_into_another_org(world: World, by: str) -> Non
         *verbs,
         engine.query_result(target, org="ours"),
         engine.retry_blocked(target, org="ours"),
+        engine.pause(target, org="ours"),
+        engine.resume(target, org="ours"),
         return_exceptions=True,
     )
 
-    assert [type(answer) for answer in answers] == [ExecutionNotFound] * 8
+    assert [type(answer) for answer in answers] == [ExecutionNotFound] * 10
     assert {status_code(answer) for answer in answers if isinstance(answer, ExecutionNotFound)} == {404}
     assert (await theirs.history()).kinds == ["WorkflowStarted"]
     assert await engine.list(org="ours") == []

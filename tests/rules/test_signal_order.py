@@ -11,14 +11,16 @@ import pytest
 
 from holdfast import Context, workflow
 from holdfast.core import codec
-from holdfast.core.envelopes import RequestKey, Signal, Start
+from holdfast.core.envelopes import Signal, Start
 from holdfast.core.events import SignalReceived
 from holdfast.core.ids import DEFAULT_ORG, make_execution_id
 from holdfast.core.instants import SECOND
 from holdfast.core.payloads import decode, encode
+from holdfast.core.request_keys import RequestKey
 from holdfast.engine.use_cases.transactional_outbox import make_envelope_row
-from holdfast.store.contract import UnroutedWrite, WakeReason
+from holdfast.store.contract import UnroutedWrite
 from holdfast.store.memory.faults import FaultAction, Point
+from holdfast.store.nodes import WakeReason
 from holdfast.store.rows import InboxRow
 from holdfast.testing import TestEngine
 from tests.rules.world import Nodes, hear_nothing

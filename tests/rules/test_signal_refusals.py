@@ -66,6 +66,7 @@ async def test_S4_a_signal_to_a_closed_execution_is_refused_and_nothing_is_store
         await engine.signal_workflow("e" if by == "workflow id" else str(handle.execution_id), "x", 1)
 
     assert status_code(refused.value) == 409
+    assert "or signal with start" in str(refused.value)
     assert await handle.history() == before
     counts = await engine.store.count()
     assert (counts.inbox, counts.dead_letters) == (0, 0)

@@ -14,8 +14,9 @@ from psycopg.rows import namedtuple_row
 
 from holdfast.core import codec
 from holdfast.errors import OutcomeUnknown, StoreUnavailable
-from holdfast.store.contract import Claim, Claimed, Store, Transaction, TurnWrite, UnroutedWrite, WakeReason
+from holdfast.store.contract import Claim, Claimed, Store, Transaction, TurnWrite, UnroutedWrite
 from holdfast.store.memory.faults import FaultAction, Point, SimulatedCrash
+from holdfast.store.nodes import WakeReason
 from holdfast.store.postgres.connections import Connections
 from holdfast.store.postgres.drivers import Connection
 from holdfast.store.postgres.store import PostgresStore

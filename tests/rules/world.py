@@ -13,12 +13,13 @@ from holdfast.code.definitions import Workflow
 from holdfast.core import codec
 from holdfast.core.envelopes import AnyEnvelope
 from holdfast.core.ids import DEFAULT_ORG
-from holdfast.store.contract import Store, Transaction, TurnWrite, UnroutedWrite, WakeReason
+from holdfast.store.contract import Store, Transaction, TurnWrite, UnroutedWrite
 from holdfast.store.memory.connection import Connection
 from holdfast.store.memory.database import MemoryDatabase
 from holdfast.store.memory.faults import Decide, FaultAction, Faults, Point, SimulatedCrash
 from holdfast.store.memory.store import MemoryStore
 from holdfast.store.memory.transaction import MemoryTransaction
+from holdfast.store.nodes import WakeReason
 from holdfast.store.rows import InboxRow
 from holdfast.testing import TestEngine, VirtualClock
 from tests.engine import hooks
@@ -270,7 +271,8 @@ class Commit:
         """It may write several times."""
         self.turns += [turn for turn in turns if turn.row.execution_id not in lost]
         for name in loose.__struct_fields__:
-            getattr(self.loose, name).extend(getattr(loose, name))
+            if isinstance(rows := getattr(loose, name), list):
+                getattr(self.loose, name).extend(rows)
 
     @property
     def is_empty(self) -> bool:

@@ -13,7 +13,8 @@ from holdfast.simulation.checker import check_children, check_history, check_rep
 from holdfast.simulation.clients import ClientLedger
 from holdfast.simulation.monitor import Monitor
 from holdfast.simulation.outcomes import ExecutionRecord
-from holdfast.simulation.plans import Plan, RunActivity, SignalToken
+from holdfast.simulation.plan_roots import SignalToken
+from holdfast.simulation.plans import Plan, RunActivity
 from holdfast.simulation.runs import make_program
 from holdfast.simulation.scripted import ActivityOrder
 from holdfast.store.rows import ExecutionRow

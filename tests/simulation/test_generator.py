@@ -5,8 +5,10 @@ from collections.abc import Iterator
 import msgspec
 
 from holdfast.simulation import plans
-from holdfast.simulation.generator import LARGEST, make_scenario, size_of
+from holdfast.simulation.derived_generator import DERIVED_FAMILIES
+from holdfast.simulation.generator import LARGEST, choose_families, make_scenario, size_of
 from holdfast.simulation.plans import AnyStep, Plan
+from holdfast.simulation.reaching import PERFORM_REACHING
 from holdfast.simulation.scripted import PERFORM
 
 
@@ -26,11 +28,12 @@ def walk(steps: tuple[AnyStep, ...]) -> Iterator[AnyStep]:
 
 
 def test_every_kind_of_step_and_call_occurs() -> None:
-    calls = [call for seed in range(100) for client in make_scenario(seed).clients for call in client]
+    calls = [call for seed in range(400) for client in make_scenario(seed).clients for call in client]
     steps = [step for call in calls if isinstance(call, plans.StartCall) for step in walk(call.plan.steps)]
     steps += [step for call in calls if isinstance(call, plans.SignalWithStartCall) for step in walk(call.plan.steps)]
 
-    assert {type(step) for step in steps} == set(PERFORM) - {plans.TakePoison}, "poisons are drawn beside the scenario"
+    every = set(PERFORM) | set(PERFORM_REACHING)
+    assert {type(step) for step in steps} == every - {plans.TakePoison}, "poisons are drawn beside the scenario"
     assert {type(call) for call in calls} == set(plans.AnyCall.__args__)
     assert {step.kind for step in steps if isinstance(step, plans.RunActivity)} == set(plans.ActivityKind)
     assert {step.ending for step in steps if isinstance(step, plans.WaitForever)} == set(plans.EndlessWait)
@@ -48,3 +51,9 @@ def test_a_plan_is_data() -> None:
             for call in client:
                 if isinstance(call, plans.StartCall):
                     assert msgspec.json.decode(msgspec.json.encode(call.plan), type=Plan) == call.plan
+
+
+def test_every_family_is_among_the_seeds_of_the_tests() -> None:
+    found = {family for seed in range(200) for family in choose_families(seed, size_of(seed))}
+
+    assert found == set(DERIVED_FAMILIES)

@@ -3,6 +3,7 @@
 from collections.abc import Callable
 from typing import Any
 
+import msgspec
 import pytest
 
 from holdfast.engine.quarantine import Quarantine, Verdict
@@ -10,16 +11,18 @@ from holdfast.engine.turns.batch_failures import FailedOnce
 from holdfast.simulation.environments import MemoryEnvironment, SqliteEnvironment
 from holdfast.simulation.generator import make_scenario
 from holdfast.simulation.outcomes import find_difference
+from holdfast.simulation.plans import PoisonKind
 from holdfast.simulation.seeds import make_folder
 
 SEEDS = range(20)
 
 
-def find_problem(seed: int, store: str) -> str | None:
+def find_problem(seed: int, store: str, *only: PoisonKind) -> str | None:
     """What is wrong with the run with poisons of a seed."""
     with make_folder() as folder:
         scenario = make_scenario(seed)
         environment = MemoryEnvironment(scenario, 3) if store == "memory" else SqliteEnvironment(scenario, folder)
+        environment.poison_kinds = only
         expected, ended = environment.run_undisturbed(), environment.make_poison_run().run()
         return "\n".join(ended.problems) or find_difference(expected.summary, ended.summary)
 
@@ -48,20 +51,33 @@ def forget_failures(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(FailedOnce, "is_repeated", lambda _self, _ids: False)
 
 
-PLANTED: dict[str, tuple[str, Callable[[pytest.MonkeyPatch], None], str]] = {
-    "nobody is suspect": ("sqlite", never_suspect, "processes with max_lost"),
-    "whoever was in flight is blocked": ("memory", block_all_suspects, "is blocked though it is innocent"),
-    "a store that refuses is taken for an outage each time": ("memory", forget_failures, "is not blocked after"),
+class PlantedFault(msgspec.Struct, frozen=True):
+    """What is broken, on which store, and the complaint that shows it; `kind`: the poison that meets it."""
+
+    store: str
+    plant: Callable[[pytest.MonkeyPatch], None]
+    expected: str
+    kind: PoisonKind
+
+
+PLANTED: dict[str, PlantedFault] = {
+    "nobody is suspect": PlantedFault("sqlite", never_suspect, "processes with max_lost", PoisonKind.ENDS_PROCESS),
+    "whoever was in flight is blocked": PlantedFault(
+        "memory", block_all_suspects, "is blocked though it is innocent", PoisonKind.ENDS_PROCESS
+    ),
+    "a store that refuses is taken for an outage each time": PlantedFault(
+        "memory", forget_failures, "is not blocked after", PoisonKind.CUT
+    ),
 }
 
 
 @pytest.mark.parametrize("fault", PLANTED)
 def test_a_broken_quarantine_is_found(monkeypatch: pytest.MonkeyPatch, fault: str) -> None:
-    store, plant, expected = PLANTED[fault]
-    plant(monkeypatch)
+    planted = PLANTED[fault]
+    planted.plant(monkeypatch)
 
     for seed in SEEDS:
-        problem = find_problem(seed, store)
-        if problem is not None and expected in problem:
+        problem = find_problem(seed, planted.store, planted.kind)
+        if problem is not None and planted.expected in problem:
             return
     pytest.fail(f"no seed of {SEEDS} found it")

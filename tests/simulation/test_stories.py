@@ -10,16 +10,8 @@ import pytest
 from holdfast.core.options import OnOpen, ParentClose
 from holdfast.simulation import plans
 from holdfast.simulation.environments import MemoryEnvironment, SqliteEnvironment
-from holdfast.simulation.plans import (
-    ActivityKind,
-    AnyStep,
-    Comparison,
-    EndlessWait,
-    Plan,
-    RunActivity,
-    Scenario,
-    SignalToken,
-)
+from holdfast.simulation.plan_roots import SignalToken
+from holdfast.simulation.plans import ActivityKind, AnyStep, Comparison, EndlessWait, Plan, RunActivity, Scenario
 from holdfast.simulation.seeds import SimulationSummary, compare_runs, make_folder
 
 WORLDS = range(6)

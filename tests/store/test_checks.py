@@ -8,6 +8,7 @@ from holdfast.core.codec import SCHEMA
 from holdfast.core.lifecycle import Status
 from holdfast.store.contract import Store
 from holdfast.store.rows import HistoryRow, InboxRow
+from holdfast.store.tasks import TaskEventRow
 from tests.store.builders import (
     NOW,
     ORG,
@@ -23,6 +24,7 @@ from tests.store.builders import (
     make_timer,
     make_turn,
 )
+from tests.store.everything import make_task
 
 
 async def test_a_store_in_use_holds_no_contradiction(store: Store) -> None:
@@ -122,3 +124,16 @@ async def test_an_envelope_that_cannot_be_decoded_is_found(store: Store) -> None
     problems = await store.check()
 
     assert len(problems) == 1
+
+
+async def test_H2_a_task_that_is_open_in_a_closed_execution_is_found(store: Store) -> None:
+    row = make_row(1)
+    task = make_task(4, row)
+    event = TaskEventRow(task.task_id, 1, "created", 7, "", (), b"{}")
+    await commit(store, make_start(row, tasks=[task], task_events=[event]))
+
+    before = await store.check()
+    await commit(store, make_closing(row))
+
+    assert before == []
+    assert await store.check() == [f"human task {task.task_id}: the execution is completed"]

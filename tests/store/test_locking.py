@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 from holdfast.core.instants import SECOND
-from holdfast.store.contract import Claim, Store, UnroutedWrite, WakeReason
+from holdfast.store.contract import Claim, Store, UnroutedWrite
+from holdfast.store.nodes import WakeReason
 from holdfast.store.rows import NodeRow
 from tests.eventually import eventually
 from tests.store.builders import (

@@ -5,7 +5,8 @@ from __future__ import annotations
 import msgspec
 
 from holdfast.core.instants import SECOND
-from holdfast.store.contract import Store, WakeReason
+from holdfast.store.contract import Store
+from holdfast.store.nodes import WakeReason
 from holdfast.store.rows import NodeRow
 from tests.store.builders import NOW, commit, commit_unrouted, make_row, make_signal, make_start, make_timer
 

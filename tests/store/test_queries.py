@@ -24,6 +24,9 @@ def package(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     return folder
 
 
+PROBES = ("probe_prefix", "probe_closed")
+
+
 def test_statements_are_found_by_name_and_without_comments(package: Path) -> None:
     (package / "queries.sql").write_text(
         "-- What this is.\n\n-- name: one\n-- Why it is so.\nSELECT 1\n  FROM a;\n\n-- name: two\nDELETE FROM b\n"
@@ -73,7 +76,7 @@ def test_every_statement_of_the_sqlite_store_is_used_and_every_used_one_is_there
     code = "\n".join(file.read_text() for file in SQLITE.glob("*.py"))
 
     named = set(re.findall(r'(?:SQL\[|WideStatement\(|_connect\(path, "r[ow]", |CommitEvidence\()"(\w+)"', code))
-    named |= {*Lead, *(lead.walk_end for lead in Lead if lead.walk_end), "probe_prefix", "probe_closed", "probe_attribute"}
+    named |= {*Lead, *(lead.walk_end for lead in Lead if lead.walk_end), *PROBES}
 
     assert named == set(load_queries("holdfast.store.sqlite"))
 

@@ -11,8 +11,8 @@ import pytest
 
 STORES: Final = Path(__file__).parents[2] / "holdfast" / "store"
 SCHEMAS: Final = {
-    ("postgres", 6): "302a0d13c802f40f",
-    ("sqlite", 6): "b34b3b7f984448b7",
+    ("postgres", 11): "f6a1aecc22961c31",
+    ("sqlite", 11): "ebe9b9e2af603260",
 }
 """Of each store the number of its newest migration, and the digest of `schema.sql` at that number."""
 MIGRATIONS: Final = {
@@ -21,12 +21,22 @@ MIGRATIONS: Final = {
     "postgres/0004_open_executions_index.sql": "d10bb4ec4f03da83",
     "postgres/0005_arrival_times.sql": "d3cef017e03d7aeb",
     "postgres/0006_attributes_answers_input_schemas.sql": "ef83b43c5b440080",
+    "postgres/0007_subscriptions.sql": "e722040750150cc6",
+    "postgres/0008_tasks.sql": "77cdffc50ebaacc3",
+    "postgres/0009_schedules.sql": "44b11ee891668423",
+    "postgres/0010_states.sql": "c2e313ac9f66fcc9",
+    "postgres/0011_pauses_questions.sql": "044d3c5a539823ba",
     "sqlite/0001_initial.sql": "1e0a7376dbd51f1c",
     "sqlite/0002_routes_offers_retention.sql": "be1085f5c8343c5c",
     "sqlite/0003_timer_kinds_node_lists.sql": "3da50210c76e72dc",
     "sqlite/0004_open_executions_index.sql": "2226323cbb61f8a1",
     "sqlite/0005_arrival_times.sql": "c0d96a790b6e4f88",
     "sqlite/0006_attributes_answers_input_schemas.sql": "d43a6bb6b68914f8",
+    "sqlite/0007_subscriptions.sql": "78640149ceb3b6d5",
+    "sqlite/0008_tasks.sql": "b935127796c83e27",
+    "sqlite/0009_schedules.sql": "ae557aa4d778c9b4",
+    "sqlite/0010_states.sql": "c21e867ab20d106b",
+    "sqlite/0011_pauses_questions.sql": "8144c662786214f1",
 }
 
 

@@ -12,9 +12,11 @@ from holdfast.core import codec
 from holdfast.core.execution import Details
 from holdfast.core.instants import SECOND
 from holdfast.core.lifecycle import Status
+from holdfast.core.references import BusinessReference
+from holdfast.filters.parser import parse_filter, parse_order
 from holdfast.store import listing
 from holdfast.store.contract import ExecutionFilter, Store, TurnWrite
-from holdfast.store.rows import BacklogRow, ExecutionRow, Waiting
+from holdfast.store.rows import BacklogRow, ExecutionRow, StatusCounts, Waiting
 from tests.store.builders import (
     NOW,
     ORG,
@@ -102,15 +104,42 @@ async def test_conditions_hold_all_at_once_whichever_index_leads(
     for asked, numbers in CASES:
         query = ExecutionFilter(ORG, **asked)
         assert numbers_of(await store.list_executions(query)) == numbers, asked
-        assert sum((await store.count_executions(query)).values()) == len(numbers), asked
+        assert (await store.count_executions(query)).total == len(numbers), asked
 
 
 async def test_counts_are_by_status_and_up_to_the_limit(store: Store) -> None:
     await fill(store)
 
-    assert await store.count_executions(ExecutionFilter(ORG)) == {"running": 3, "completed": 2}
-    assert sum((await store.count_executions(ExecutionFilter(ORG, limit=2))).values()) == 2
-    assert await store.count_executions(ExecutionFilter("nobody's")) == {}
+    assert await store.count_executions(ExecutionFilter(ORG)) == StatusCounts({"running": 3, "completed": 2})
+    assert (await store.count_executions(ExecutionFilter(ORG, limit=2))).total == 2
+    assert await store.count_executions(ExecutionFilter("nobody's")) == StatusCounts({})
+
+
+@pytest.mark.parametrize("scan", [1, 2, 4, 5, 6, 100])
+async def test_count_that_is_given_up_says_so(store: Store, scan: int) -> None:
+    await fill(store)
+    asked = [("workflow = 'order'", 4), ("NOT workflow = 'order'", 1), ("status = 'running' AND workflow = 'order'", 2)]
+
+    for where, number in [*asked, ("workflow_id = 'ann/1'", 1), ("metadata.channel = 'web'", 3)]:
+        counted = await store.count_executions(ExecutionFilter(ORG, where=parse_filter(where), scan=scan))
+        assert counted.total <= number, where
+        assert counted.is_given_up or counted.total == number, where
+        assert not counted.is_given_up or scan < 6, where
+
+    is_reached = await store.count_executions(ExecutionFilter(ORG, limit=1, scan=2))
+    assert is_reached == StatusCounts({"running": 1})
+
+
+@pytest.mark.parametrize("order_by", ["closed", "metadata.customer desc"])
+async def test_count_in_an_order_that_is_given_up_says_so(store: Store, order_by: str) -> None:
+    await fill(store)
+    query = ExecutionFilter(ORG, where=parse_filter("workflow_id STARTS WITH 'bob'"), order=parse_order(order_by))
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(listing, "FEW", 0)
+        counts = [await store.count_executions(replace(query, scan=scan)) for scan in (1, 100)]
+
+    assert counts[0].is_given_up or counts[0].total == 1
+    assert counts[1] == StatusCounts({"completed": 1})
 
 
 @pytest.mark.parametrize("query", [{}, {"metadata": {"k": "v"}}, {"workflow_id_prefix": "order"}, {"created_after": 0}])
@@ -137,7 +166,10 @@ async def test_what_is_removed_with_its_execution_is_not_found(store: Store) -> 
     assert numbers_of(await store.list_executions(ExecutionFilter(ORG, metadata={"customer": "ann"}))) == [4, 2]
 
 
-@pytest.mark.parametrize("value", ["", "ä" * 250, "x" * 500, "'; --", '"\\', "\ufffe", "%", " a "])
+@pytest.mark.parametrize(
+    "value",
+    ["", "ä" * 250, "x" * 500, "'; --", '"\\', "\ufffe", "\ufffd", "\x01", "\x01\x02", "\x01\x03", "\\u0000", "%", " a "],
+)
 async def test_any_value_that_an_index_takes_is_found_exactly(store: Store, value: str) -> None:
     rows = [make_row(1, details=details(k=value)), make_row(2, details=details(k=value + "y"))]
     await commit(store, *map(make_start, rows))
@@ -145,7 +177,7 @@ async def test_any_value_that_an_index_takes_is_found_exactly(store: Store, valu
     assert numbers_of(await store.list_executions(ExecutionFilter(ORG, metadata={"k": value}))) == [1]
 
 
-@pytest.mark.parametrize("metadata", [{"k": "x" * 10_000}, {"k" * 3000: "v"}, {"k": "a\0b", "\0": "v"}])
+@pytest.mark.parametrize("metadata", [{"k": "x" * 10_000}, {"k" * 3000: "v"}, {"k": "a\0b", "\0": "v"}, {"k": "\0"}])
 async def test_metadata_that_no_index_takes_is_kept_but_not_found(store: Store, metadata: dict[str, str]) -> None:
     row = make_row(1, details=codec.encode(Details(metadata={**metadata, "other": "v"})))
 
@@ -153,6 +185,24 @@ async def test_metadata_that_no_index_takes_is_kept_but_not_found(store: Store, 
 
     assert (await read_row(store)).details == row.details
     assert numbers_of(await store.list_executions(ExecutionFilter(ORG, metadata={"other": "v"}))) == [1]
+    for where in ("HAS metadata.k", 'HAS metadata."\ufffd"', "metadata.k = 'a\ufffdb'", "metadata.k = '\ufffd'"):
+        assert await store.list_executions(ExecutionFilter(ORG, where=parse_filter(where))) == [], where
+    assert await store.check() == []
+
+
+async def test_states_and_references_with_nul_are_left_out_and_the_others_found(store: Store) -> None:
+    texts = {"k": "sa\0b", "\0": "sv", "other": "sv\x01\x02"}
+    references = [BusinessReference("a", texts), BusinessReference("a\0", {"other": "b"})]
+    for number, reference in enumerate(references, 1):
+        encoded = codec.encode(Details(metadata=texts, searchable=texts, reference=reference))
+        await commit(store, make_start(make_row(number, details=encoded)))
+
+    found = {}
+    for where in ("HAS state.k", "HAS reference.k", "HAS reference", "HAS state.other", "reference.other = 'b'"):
+        found[where] = numbers_of(await store.list_executions(ExecutionFilter(ORG, where=parse_filter(where))))
+
+    assert list(found.values()) == [[], [], [1], [2, 1], [2]]
+    assert await store.check() == []
 
 
 async def test_details_that_cannot_be_read_are_not_in_the_way(store: Store) -> None:

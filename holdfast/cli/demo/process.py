@@ -7,13 +7,15 @@ import sys
 from asyncio import StreamReader, StreamWriter
 from asyncio.subprocess import PIPE, Process
 from pathlib import Path
-from typing import cast
+from typing import Final, cast
 
 from holdfast.cli.demo.messages import Answer, Ready, Request, RequestAccepted, RequestRefused, decode_answer, encode_line
 from holdfast.engine.views import RecoveryReport
 from holdfast.errors import HoldfastError
 
 LOG = "worker.log"
+GRACE_SECONDS: Final = 5.0
+"""How long a worker that is abandoned may take to shut its engine down."""
 
 
 class Worker:
@@ -80,9 +82,12 @@ class Worker:
         await self._process.wait()
 
     async def abandon(self) -> None:
-        """Make sure that nothing is left behind, whatever happened."""
+        """Make sure that nothing is left behind, whatever happened: also no socket, which it removes if it is let end."""
         if self._process.returncode is None:
-            await self.kill()
+            try:
+                await asyncio.wait_for(self.stop(), GRACE_SECONDS)
+            except TimeoutError:
+                await self.kill()
 
     def _complain(self, reason: str) -> HoldfastError:
         lines = self._log.read_text(errors="replace").splitlines()

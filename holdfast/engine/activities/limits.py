@@ -31,6 +31,10 @@ QueueKey: TypeAlias = tuple[str, str, bool]
 """Those that wait in one line: (queue, name of the activity, whether they are suspects)."""
 
 
+HELD: Final[QueueKey] = ("", "", False)
+"""The line of those whose queue is paused: none of them starts, and they count against no limit."""
+
+
 class RateAlarm:
     """Calls back when a rate limit allows the next queued activity to start. One alarm at a time."""
 
@@ -211,10 +215,16 @@ class ActivitySlots:
         for limit in self.limits_of(waiting.activity, queue_key[0]):
             limit.waiting += 1
 
+    def hold(self, waiting: WaitingAttempt) -> None:
+        """Keep an attempt whose queue is paused, until all that wait are asked for anew."""
+        self.withdraw(*waiting.key)
+        self._queue_keys[waiting.key] = HELD
+        self._waiting.setdefault(HELD, OrderedDict())[waiting.key] = waiting
+
     def admit_waiting(self, now: Instant) -> Iterator[tuple[Activity[..., object], ActivityTask]]:
         """Take slots for queued activities, in order of arrival per queue and activity, and yield those that may start."""
-        for line in list(self._waiting.values()):
-            while line:
+        for queue_key, line in list(self._waiting.items()):
+            while line and queue_key != HELD:
                 first = next(iter(line.values()))
                 if not self.try_admit(first.activity, first.task, now):
                     break
@@ -253,8 +263,13 @@ class ActivitySlots:
 
     @property
     def waiting(self) -> list[ActivityTask]:
-        """The activities that wait for a slot, in no particular order."""
+        """The activities that wait for a slot, or for their queue to be resumed, in no particular order."""
         return [one.task for line in self._waiting.values() for one in line.values()]
+
+    @property
+    def queued(self) -> list[ActivityTask]:
+        """Those of the waiting that could start if there were a slot."""
+        return [one.task for key, line in self._waiting.items() if key != HELD for one in line.values()]
 
     def clear(self) -> None:
         """Remove all activities from the queue."""
@@ -290,7 +305,7 @@ class ActivitySlots:
             del self._waiting[queue_key]
         for alarm in waiting.alarms:
             alarm.cancel()
-        for limit in self.limits_of(waiting.activity, queue_key[0]):
+        for limit in self.limits_of(waiting.activity, queue_key[0]) if queue_key != HELD else ():
             limit.waiting -= 1
 
 

@@ -34,7 +34,8 @@ if TYPE_CHECKING:
     from holdfast.engine.activities.runner import ActivityRunner
     from holdfast.engine.catalog import Catalog
     from holdfast.engine.clock import Clock
-    from holdfast.store.contract import HeartbeatReply, Store
+    from holdfast.store.contract import Store
+    from holdfast.store.nodes import HeartbeatReply
     from holdfast.store.rows import ActivityRow, Route
 
 log = logging.getLogger("holdfast.engine")
@@ -257,7 +258,7 @@ class OfferTaker:
 
     def _hand_back_queued(self) -> None:
         """Hand back activities that have waited for a slot since the last heartbeat: other nodes may have one."""
-        waiting = {key_of(task): task for task in self._runner.slots.waiting if not is_suspect(task)}
+        waiting = {key_of(task): task for task in self._runner.slots.queued if not is_suspect(task)}
         for key, task in waiting.items():
             if key in self._queued_before and self._runner.slots.withdraw(*key):
                 self._hand_back(task.org, key)

@@ -191,7 +191,8 @@ class Reconciler:
 
     async def _find_missing(self, rows: Collection[ExecutionRow], most: int | None) -> dict[AttemptKey, str]:
         """The attempts that rows say to run here, and that this process does not have, with their orgs."""
-        held = [row for row in rows if self._node in row.nodes and row.status != Status.BLOCKED and row.closed_at is None]
+        idle = (Status.BLOCKED, Status.PAUSED)
+        held = [row for row in rows if self._node in row.nodes and row.status not in idle and row.closed_at is None]
         known, self._known = self._known, {}
         asked: dict[AttemptKey, str] = {}
         for row in held:

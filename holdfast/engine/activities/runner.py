@@ -21,7 +21,7 @@ from holdfast.activities.definitions import Activity, Executor, TransactionActiv
 from holdfast.core import envelopes
 from holdfast.core.effects import ActivityTask
 from holdfast.core.failures import PROCESS_LOST, Failure, describe_exception, find_retry_after, list_kinds
-from holdfast.core.instants import SECOND, Micros
+from holdfast.core.instants import SECOND, Instant, Micros
 from holdfast.core.options import Cancellation, TimeoutKind
 from holdfast.core.payloads import Payload
 from holdfast.engine.activities.attempt import ActivityAttempt, current
@@ -44,6 +44,7 @@ if TYPE_CHECKING:
     from holdfast.engine.activities.transactions import TransactionRunner
     from holdfast.engine.clock import Clock
     from holdfast.engine.config import Config
+    from holdfast.engine.turns.pauses import KnownPauses
 
 log = logging.getLogger("holdfast.activities")
 
@@ -75,6 +76,8 @@ class ActivityRunnerDeps:
     """Awaited before a suspect starts: until no turn is under way that may end the process."""
     find_client: Callable[[], Any]
     """The verbs of the engine, as the thread that asks can use them."""
+    pauses: KnownPauses
+    """Which queues are paused: no activity of theirs may begin for the time being."""
 
 
 class ActivityRunner:
@@ -91,6 +94,8 @@ class ActivityRunner:
         self._wait_for_suspect_turns = deps.wait_for_suspect_turns
         self._beginnings = deps.beginnings
         self._find_client = deps.find_client
+        self._pauses = deps.pauses
+        self._on_any_beat = self._on_beat  # bound once for all attempts
         self._running: dict[tuple[str, int], RunningAttempt] = {}
         """The present attempt of each activity."""
         self.begun = BegunAttempts()
@@ -161,11 +166,13 @@ class ActivityRunner:
         if task.lost >= self._config.max_lost:
             self._send(task, _make_refusal(task, make_lost_failure(task)))
             return
-        if self.slots.try_admit(activity, task, self._clock.now()):
-            self._launch(activity, task)
-            return
         options = task.event.options
         now = self._clock.now()
+        pauses = self._pauses.present
+        is_paused = pauses.any and pauses.has_queue(task.org, options.queue)
+        if not is_paused and self.slots.try_admit(activity, task, now):
+            self._launch(activity, task, now)
+            return
         queued_at = task.scheduled_at if task.attempt == 1 else now  # each attempt waits for a slot of its own
         limits = (
             (queued_at, options.schedule_to_start_us, TimeoutKind.SCHEDULE_TO_START),
@@ -176,12 +183,21 @@ class ActivityRunner:
             for since, limit, kind in limits
             if limit is not None
         ]
-        self.slots.enqueue(WaitingAttempt(activity, task, alarms))
+        place = self.slots.hold if is_paused else self.slots.enqueue
+        place(WaitingAttempt(activity, task, alarms))
         self._rate_alarm.set()
 
-    def _launch(self, activity: Activity[..., Any], task: ActivityTask) -> None:
-        attempt = ActivityAttempt(task, self._on_beat, self._find_client)
-        running = RunningAttempt(activity, attempt, self._clock.now())
+    def on_pauses_changed(self) -> None:
+        """Let attempts begin whose queue was resumed, and hold those that wait in a queue which was paused."""
+        waiting = self.slots.waiting
+        self.slots.clear()
+        self.started -= len(waiting)
+        for task in waiting:
+            self.start(task)
+
+    def _launch(self, activity: Activity[..., Any], task: ActivityTask, now: Instant) -> None:
+        attempt = ActivityAttempt(task, self._on_any_beat, self._find_client)
+        running = RunningAttempt(activity, attempt, now)
         key = (task.execution_id, task.event.number)
         earlier = self._running.get(key)
         if earlier is not None and earlier.attempt.task.event != task.event:
@@ -192,8 +208,9 @@ class ActivityRunner:
         running.future = asyncio.get_running_loop().create_task(self._run(running))
 
     def _admit_waiting(self) -> None:
-        for activity, task in self.slots.admit_waiting(self._clock.now()):
-            self._launch(activity, task)
+        now = self._clock.now()
+        for activity, task in self.slots.admit_waiting(now):
+            self._launch(activity, task, now)
         self._rate_alarm.set()
 
     # --- running ---

@@ -22,12 +22,12 @@ from holdfast.engine.nodes.roster import read_details
 from holdfast.engine.regress import Regress
 from holdfast.errors import StoreError
 from holdfast.log_events import LogEvent, tag
-from holdfast.store.contract import HeartbeatReply
+from holdfast.store.nodes import HeartbeatReply
 from holdfast.store.rows import Route
 
 if TYPE_CHECKING:
     from holdfast.engine.clock import Alarm, Clock
-    from holdfast.store.contract import HeartbeatConnection, Nodes
+    from holdfast.store.nodes import HeartbeatConnection, Nodes
     from holdfast.store.rows import NodeRow
 
 log = logging.getLogger("holdfast.engine")

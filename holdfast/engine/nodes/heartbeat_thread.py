@@ -17,7 +17,7 @@ from holdfast.errors import StoreUnavailable
 from holdfast.log_events import LogEvent, tag
 
 if TYPE_CHECKING:
-    from holdfast.store.contract import HeartbeatConnection
+    from holdfast.store.nodes import HeartbeatConnection
 
 log = logging.getLogger("holdfast.engine")
 

@@ -35,7 +35,7 @@ from holdfast.engine.nodes.take_over import Orphan
 from holdfast.engine.regress import Regress
 from holdfast.errors import HoldfastError, NodeNameTaken, StoreError
 from holdfast.log_events import LogEvent, tag
-from holdfast.store.contract import HeartbeatReply, WakeReason
+from holdfast.store.nodes import HeartbeatReply, WakeReason
 from holdfast.store.rows import InboxRow, NodeRow
 
 if TYPE_CHECKING:

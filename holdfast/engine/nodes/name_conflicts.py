@@ -18,7 +18,7 @@ from holdfast.engine.nodes.roster import NodeDetails, read_details
 from holdfast.errors import NodeNameTaken
 
 if TYPE_CHECKING:
-    from holdfast.store.contract import Nodes
+    from holdfast.store.nodes import Nodes
     from holdfast.store.rows import NodeRow
 
 CHECK_INTERVAL: Final = 0.1

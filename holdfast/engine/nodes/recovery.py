@@ -18,6 +18,7 @@ from holdfast.log_events import LogEvent, tag_execution
 from holdfast.store.rows import ExecutionRow
 
 if TYPE_CHECKING:
+    from holdfast.engine.clock import Clock
     from holdfast.engine.nodes.take_over import EndedNodes, TakeOver
     from holdfast.engine.routes import Routes
     from holdfast.engine.turns.pump import Pump
@@ -32,12 +33,19 @@ class Recovery:
     """Recovers what other processes left, and reports how much there is."""
 
     def __init__(
-        self, store: Store, pump: Pump, routes: Routes, take_over: TakeOver, on_retried: Callable[[], None]
+        self,
+        store: Store,
+        pump: Pump,
+        routes: Routes,
+        take_over: TakeOver,
+        clock: Clock,
+        on_retried: Callable[[], None],
     ) -> None:
         self._store = store
         self._pump = pump
         self._routes = routes
         self._take_over = take_over
+        self._clock = clock
         self._on_retried = on_retried
 
     async def recover(self, ended: EndedNodes, alive: Collection[str] = ()) -> RecoveryReport:
@@ -101,7 +109,7 @@ class Recovery:
 
     async def _unblock(self, row: ExecutionRow, call: KeyedCall | None = None) -> bool:
         execution = from_row(row)
-        execution.unblock()
+        execution.unblock(self._clock.now())
         execution.state_version += 1
         if not await self._store.set_status(row.org, row.execution_id, row.state_version, to_row(execution), call):
             return False

@@ -1,4 +1,4 @@
-"""Retention: what has been kept for longer than its window is removed, be it closed executions or dead letters.
+"""Retention: what has been kept for longer than its window is removed: executions, dead letters, what nobody took in time.
 
 A `Retention` removes one kind of thing, its target. One node at a time does so, under the lock of the target, in small
 batches with pauses, so that work comes first. Nothing is polled. A retention asks for the oldest:
@@ -15,7 +15,8 @@ from __future__ import annotations
 import logging
 from collections.abc import Awaitable, Callable, Coroutine
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any, Final
+from heapq import heappop, heappush
+from typing import TYPE_CHECKING, Any, Final, Protocol
 
 from holdfast.core.instants import SECOND, Instant, Micros
 from holdfast.errors import StoreError, StoreFault, StoreUnavailable
@@ -31,6 +32,8 @@ LOCK_TIME: Final = 30 * SECOND
 """How long the lock is held; each batch renews it, and if this node dies another one goes on when it expires."""
 BATCH: Final = 200
 """How many executions or dead letters one transaction removes."""
+MOST_NOTED: Final = 10_000
+"""How many expiries a node remembers. Whatever else expires is removed with those."""
 PAUSE: Final = SECOND // 20
 """How long to wait between two batches."""
 
@@ -47,6 +50,8 @@ class RetentionTarget:
     """Since when the oldest of them is kept; None if there is none."""
     purge: Callable[[Instant, int], Awaitable[int]]
     """Removes those that are kept since before an instant, at most so many; returns how many it removed."""
+    is_remembered: bool = False
+    """Whether the node itself remembers the oldest, so that finding it asks nothing of the store."""
 
 
 def closed_executions(store: Store) -> RetentionTarget:
@@ -57,6 +62,54 @@ def closed_executions(store: Store) -> RetentionTarget:
 def dead_letters(store: Store) -> RetentionTarget:
     """Dead letters of all orgs, kept since they were written."""
     return RetentionTarget("dead_letter_retention", "dead letters", store.find_oldest_dead_letter, store.purge_dead_letters)
+
+
+class KeptPublications:
+    """Messages and events of all orgs that are kept until they expire, and are removed then."""
+
+    def __init__(self, store: Store) -> None:
+        self._store = store
+        self._expiries: list[Instant] = [0]
+        """When those expire that this node has kept, as a heap. 0: an earlier process may have left some."""
+
+    @property
+    def target(self) -> RetentionTarget:
+        """What a retention removes: those that have expired."""
+        return RetentionTarget("kept_retention", "messages and events", self._find_next, self._purge, True)
+
+    def note(self, expires_at: Instant) -> None:
+        """Note that something is kept until then, and may be removed after that."""
+        if len(self._expiries) < MOST_NOTED or expires_at < self._expiries[0]:
+            heappush(self._expiries, expires_at)
+
+    async def _find_next(self) -> Instant | None:
+        return self._expiries[0] if self._expiries else None
+
+    async def _purge(self, before: Instant, limit: int) -> int:
+        removed = await self._store.purge_pending(before, limit)
+        while removed < limit and self._expiries and self._expiries[0] < before:
+            heappop(self._expiries)
+        return removed
+
+
+class AnyRetention(Protocol):
+    """What begins and ends with an engine, and looks now and then for what has been kept for too long."""
+
+    def start(self) -> None:
+        """Start looking, when the engine is open."""
+        ...
+
+    def stop(self) -> None:
+        """Stop looking. What is under way ends by itself."""
+        ...
+
+    def on_heartbeat(self) -> None:
+        """Look if the last look is too long ago."""
+        ...
+
+    def note_went_back(self) -> None:
+        """The database is at an earlier state: look now."""
+        ...
 
 
 class Retention:
@@ -189,4 +242,6 @@ class Retention:
             return now + PAUSE
         if not store.exclusive:
             await store.release_lock(target.lock, self._node)
+        if target.is_remembered and await target.find_oldest() is None:
+            return None
         return now + self._gathering

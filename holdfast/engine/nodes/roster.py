@@ -12,14 +12,23 @@ from typing import TYPE_CHECKING, Any
 import msgspec
 
 from holdfast.core.instants import SECOND, Instant, to_datetime
+from holdfast.core.publications import DEFAULT_EVENT, EventOptions
 from holdfast.core.shown_values import ShownValue
 from holdfast.errors import StoreError
-from holdfast.store.contract import HeartbeatReply, WakeReason
+from holdfast.store.nodes import HeartbeatReply, WakeReason
 from holdfast.store.rows import NodeRow
 from holdfast.version import __version__
 
 if TYPE_CHECKING:
     from holdfast.store.contract import Store
+
+
+class AnnouncedEvent(msgspec.Struct, frozen=True):
+    """What a node announces of a type of events."""
+
+    options: EventOptions = DEFAULT_EVENT
+    schema: str = ""
+    """The digest of a schema of its values, which is in the store."""
 
 
 class NodeDetails(msgspec.Struct, frozen=True, kw_only=True):
@@ -36,6 +45,8 @@ class NodeDetails(msgspec.Struct, frozen=True, kw_only=True):
     """The versions that it has of each of its workflows, the newest last; empty from nodes that do not tell."""
     inputs: Mapping[str, Mapping[str, str]] = {}
     """By workflow and version: the digest of its input schema, which is in the store."""
+    events: Mapping[str, AnnouncedEvent] = {}
+    """By name: the types of events that it was given."""
     activities: Sequence[str] = ()
     running: int = 0
     """How many activities it runs."""
@@ -86,6 +97,7 @@ def describe_node(
     queues: Sequence[str],
     versions: Mapping[str, Sequence[str]],
     inputs: Mapping[str, Mapping[str, str]],
+    events: Mapping[str, AnnouncedEvent],
     activities: Sequence[str],
     running: int,
 ) -> NodeDetails:
@@ -98,6 +110,7 @@ def describe_node(
         workflows=sorted(versions),
         versions=versions,
         inputs=inputs,
+        events=events,
         activities=activities,
         running=running,
         lease=lease,
@@ -165,9 +178,9 @@ class Peers:
         """Whether another node may be alive."""
         return bool(self.names) or self._has_wake_up
 
-    def wake(self, why: WakeReason) -> None:
-        """Send the other nodes a wake-up, if there are any."""
-        if self.has_any:
+    def wake(self, why: WakeReason, *, is_certain: bool = False) -> None:
+        """Send the other nodes a wake-up, if there are any; or if it `is_certain` that somebody is there, as a client is."""
+        if self.has_any or is_certain:
             self._spawn(self._send(why))
 
     async def _send(self, why: WakeReason) -> None:

@@ -11,7 +11,10 @@ from typing import Any, Final
 import msgspec
 
 from holdfast import errors
+from holdfast.core.references import BusinessReference
 from holdfast.core.retry import RetryPolicy
+from holdfast.engine.stale_views import StaleItem
+from holdfast.engine.task_views import TaskInfo
 from holdfast.engine.views import ExecutionInfo
 from holdfast.errors import HoldfastError, StoreFault
 
@@ -57,6 +60,8 @@ class Call(msgspec.Struct, frozen=True, omit_defaults=True):
     """Named arguments that are lengths of time."""
     retry: RetryPolicy | None = None
     """The named argument `retry`, if there is one."""
+    reference: BusinessReference | None = None
+    """The named argument `business_reference`, if there is one."""
     is_bound: bool = False
     """Whether the last by position is a workflow that `payloads` are all arguments of: what is named are options."""
 
@@ -73,6 +78,20 @@ class Page(msgspec.Struct, frozen=True):
     """The answer to a list: the executions, and where the next page begins."""
 
     executions: list[ExecutionInfo]
+    cursor: str | None
+
+
+class TaskPage(msgspec.Struct, frozen=True):
+    """The answer to a list of human tasks, and where the next page begins."""
+
+    tasks: list[TaskInfo]
+    cursor: str | None
+
+
+class StalePage(msgspec.Struct, frozen=True):
+    """The answer to a list of stale work, and where the next page begins."""
+
+    stale: list[StaleItem]
     cursor: str | None
 
 

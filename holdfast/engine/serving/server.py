@@ -44,8 +44,21 @@ from holdfast.engine.serving.frames import (
     make_frame,
     read_frame,
 )
-from holdfast.engine.serving.messages import Call, Hello, Page, Started, Welcome, encode_error, is_signed, sign
+from holdfast.engine.serving.messages import (
+    Call,
+    Hello,
+    Page,
+    StalePage,
+    Started,
+    TaskPage,
+    Welcome,
+    encode_error,
+    is_signed,
+    sign,
+)
 from holdfast.engine.serving.places import BACKLOG, HAS_UNIX_SOCKETS, kept_from_children, may_call, open_place, read_peer
+from holdfast.engine.stale_views import StaleList
+from holdfast.engine.task_views import TaskList
 from holdfast.engine.use_cases.searching import ExecutionList
 from holdfast.engine.verbs import Verbs
 from holdfast.errors import ConnectionRefused, HoldfastError, InvalidArguments, UnknownWorkflow
@@ -73,15 +86,15 @@ LONGEST_LOOK_INTERVAL: Final = 60.0
 """The same, while there is no place for another."""
 STEPS_OF_AN_ACCEPT: Final = 5
 """How often the loop comes round, at most, until a connection that it has accepted is served."""
-WAIT_VERBS: Final = frozenset({"wait_for_ending", "wait_for_result"})
-"""Verbs that wait for something to happen: they end when their client goes away."""
+WAIT_VERBS: Final = frozenset({"update", "update_with_start", "wait_for_change", "wait_for_ending", "wait_for_result"})
+"""Verbs that wait for something to happen: they end when their client goes away. An update that was accepted goes on."""
 
 Verb = Callable[..., Awaitable[Any]]
 
 
 def list_verbs(verbs: Verbs) -> dict[str, Verb]:
     """The verbs of the protocol by name, bound to whoever takes them. Those for handles alone are among them."""
-    names = [name for name, one in vars(Verbs).items() if inspect.iscoroutinefunction(one)]
+    names = [name for name, _ in inspect.getmembers(Verbs, inspect.iscoroutinefunction)]
     return {name: getattr(verbs, name) for name in names}
 
 
@@ -334,6 +347,8 @@ class _Connection:
         named = {**call.named, **call.times, **lengths}
         if call.retry is not None:
             named["retry"] = call.retry
+        if call.reference is not None:
+            named["business_reference"] = call.reference
         try:
             inspect.signature(verb).bind(*positional, **named)
         except TypeError as error:
@@ -346,6 +361,10 @@ class _Connection:
             return Started(result.workflow_id, result.execution_id or "", result.created)
         if isinstance(result, ExecutionList):
             return Page(list(result), result.cursor)
+        if isinstance(result, TaskList):
+            return TaskPage(list(result), result.cursor)
+        if isinstance(result, StaleList):
+            return StalePage(list(result), result.cursor)
         return result
 
     async def _write(self, frames: list[bytes]) -> None:

@@ -12,6 +12,7 @@ from holdfast.core import codec
 from holdfast.core.effects import TimerKind
 from holdfast.core.envelopes import Redispatch
 from holdfast.core.events import CLOSING, WorkflowStarted
+from holdfast.core.human_tasks import has_timer
 from holdfast.core.ids import check_identifier
 from holdfast.core.lifecycle import Status
 from holdfast.core.safe_texts import count_noun
@@ -27,7 +28,7 @@ from holdfast.errors import (
     NewerFormat,
     WorkflowAlreadyOpen,
 )
-from holdfast.store.contract import WakeReason
+from holdfast.store.nodes import WakeReason
 from holdfast.store.rows import ExecutionRow, InboxRow
 from holdfast.store.transfer import FROM_THE_START, CopyResult, ExecutionCopy, PersistentStore, RowKind
 
@@ -138,10 +139,12 @@ async def import_executions(store: Store, lines: Iterable[bytes | str], *, skip_
     """
     transferable = require_transferable(store)
     imported = skipped = 0
+    has_publications = False
     for number, copy in check_lines(lines):
         match await transferable.put_copy(adopt(copy)):
             case CopyResult.DONE:
                 imported += 1
+                has_publications = has_publications or bool(copy.publications)
             case CopyResult.EXISTS if skip_existing:
                 skipped += 1
             case CopyResult.EXISTS:
@@ -156,6 +159,8 @@ async def import_executions(store: Store, lines: Iterable[bytes | str], *, skip_
                 )
     if imported:
         await store.wake(WakeReason.WORK)
+    if has_publications:
+        await store.wake(WakeReason.RETRIED)
     return ImportReport(imported, skipped)
 
 
@@ -218,17 +223,26 @@ def _check_history(copy: ExecutionCopy) -> None:
     if (type(turns[-1].events[-1]) in CLOSING) != (row.closed_at is not None):
         raise ValueError(f"it is {row.status}, and its history ends otherwise - at `$.row.status`")
     if row.closed_at is not None:
-        for rows, name in ((copy.timers, "timers"), (copy.inbox, "inbox"), (copy.activities, "activities")):
-            if rows:
+        for name in ("timers", "inbox", "activities", "subscriptions", "kept"):
+            if copy.pending if name == "kept" else getattr(copy, name):
                 raise ValueError(f"it is closed, and has something left - at `$.{name}`")
+        if any(task.is_open for task in copy.tasks):
+            raise ValueError("it is closed, and has an open human task - at `$.tasks`")
         return
     try:
         fold(execution, turns)
     except (KeyError, ValueError) as error:
         raise ValueError(f"its history ends what it has not begun: {error} - at `$.history`") from error
     armed = {timer.number for timer in copy.timers if timer.kind == TimerKind.TIMER and timer.number > 0}
-    if armed != execution.timers.keys():  # due times may differ: see `core.timers.record_timer`
+    dated = {number for number, task in execution.tasks.items() if has_timer(task)}
+    if armed != execution.timers.keys() | dated:  # due times may differ: see `core.timers.record_timer`
         raise ValueError("its timers are not those that its history leaves open - at `$.timers`")
+    if {task.number for task in copy.tasks if task.is_open} != execution.tasks.keys():
+        raise ValueError("its open human tasks are not those that its history leaves open - at `$.tasks`")
+    for place, wait in enumerate(copy.subscriptions):  # those that are missing were taken along by what waits in the inbox
+        opened = execution.subscriptions.get(wait.number)
+        if opened is None or (opened.kind, opened.name, opened.key) != (wait.kind, wait.name, wait.key):
+            raise ValueError(f"its history does not leave it waiting for that - at `$.subscriptions[{place}]`")
 
 
 def _check_inbox(copy: ExecutionCopy) -> None:

@@ -2,39 +2,48 @@
 
 from __future__ import annotations
 
-from base64 import b64decode, b64encode
-from binascii import Error as Base64Error
 from collections.abc import Sequence
-from datetime import datetime
-from typing import Annotated, Any, Final, Literal, TypeAlias
+from typing import Annotated, Any, Final, Literal
 
 import msgspec
-from msgspec import Meta, Raw, Struct
+from msgspec import UNSET, Meta, Raw, Struct, UnsetType
 
 from holdfast.core import codec
 from holdfast.core.effects import TimerKind
 from holdfast.core.instants import from_datetime, to_datetime
 from holdfast.core.lifecycle import Status
 from holdfast.engine.rows import to_turns
+from holdfast.engine.transfer.line_types import (
+    AttemptNumber,
+    Count,
+    Name,
+    Number,
+    StrictStruct,
+    Text,
+    Time,
+    Uuid,
+    read_body,
+    write_body,
+)
 from holdfast.engine.transfer.older_lines import upcast_line
+from holdfast.engine.transfer.publication_lines import (
+    KeptFields,
+    OutboxFields,
+    SubscriptionFields,
+    read_kept,
+    read_outbox,
+    read_subscriptions,
+    write_kept,
+    write_outbox,
+    write_subscriptions,
+)
+from holdfast.engine.transfer.task_lines import TaskFields, read_task_events, read_tasks, write_tasks
 from holdfast.errors import CorruptStore, NewerFormat
 from holdfast.store.rows import ActivityRow, ExecutionRow, HistoryRow, InboxRow, RequestRow, TimerRow
 from holdfast.store.transfer import ExecutionCopy
 
 VERSION: Final = 2
 """The version of the format that this code writes."""
-
-Time: TypeAlias = Annotated[datetime, Meta(tz=True)]
-Text: TypeAlias = Annotated[str, Meta(pattern=r"^[^\x00]*$")]
-Name: TypeAlias = Annotated[str, Meta(pattern=r"^[^\x00]+$")]
-Uuid: TypeAlias = Annotated[str, Meta(pattern=r"^[0-9a-f]{8}(-[0-9a-f]{4}){3}-[0-9a-f]{12}$")]
-Number: TypeAlias = Annotated[int, Meta(ge=-(2**63), le=2**63 - 1)]
-Count: TypeAlias = Annotated[int, Meta(ge=0, le=2**63 - 1)]
-AttemptNumber: TypeAlias = Annotated[int, Meta(ge=-(2**31), le=2**31 - 1)]
-
-
-class _StrictStruct(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
-    """Decodes only objects that have all of its fields and no others."""
 
 
 class Head(Struct, frozen=True):
@@ -44,7 +53,7 @@ class Head(Struct, frozen=True):
     version: Annotated[int, Meta(ge=1)]
 
 
-class ExecutionFields(_StrictStruct, frozen=True, kw_only=True):
+class ExecutionFields(StrictStruct, frozen=True, kw_only=True):
     """The row of the execution, without its details."""
 
     org: Name
@@ -64,7 +73,7 @@ class ExecutionFields(_StrictStruct, frozen=True, kw_only=True):
     route: Text
 
 
-class TimerFields(_StrictStruct, frozen=True, kw_only=True):
+class TimerFields(StrictStruct, frozen=True, kw_only=True):
     """An open timer of the execution."""
 
     number: Number
@@ -74,7 +83,7 @@ class TimerFields(_StrictStruct, frozen=True, kw_only=True):
     route: Text
 
 
-class EnvelopeFields(_StrictStruct, frozen=True, kw_only=True, omit_defaults=True):
+class EnvelopeFields(StrictStruct, frozen=True, kw_only=True, omit_defaults=True):
     """An envelope in the inbox, addressed to the execution or to its workflow id."""
 
     execution_id: Text
@@ -87,7 +96,7 @@ class EnvelopeFields(_StrictStruct, frozen=True, kw_only=True, omit_defaults=Tru
     """When it was accepted; absent where that is unknown."""
 
 
-class ActivityFields(_StrictStruct, frozen=True, kw_only=True):
+class ActivityFields(StrictStruct, frozen=True, kw_only=True):
     """An activity of the execution that is offered to other nodes."""
 
     number: Number
@@ -97,7 +106,7 @@ class ActivityFields(_StrictStruct, frozen=True, kw_only=True):
     body: Raw
 
 
-class RequestFields(_StrictStruct, frozen=True, kw_only=True, omit_defaults=True):
+class RequestFields(StrictStruct, frozen=True, kw_only=True, omit_defaults=True):
     """The remembered answer to a request with an idempotency key or request id."""
 
     kind: Name
@@ -108,7 +117,7 @@ class RequestFields(_StrictStruct, frozen=True, kw_only=True, omit_defaults=True
     """Absent where an earlier version remembered the request. A number where the call took no turn: `retry_blocked`."""
 
 
-class Line(_StrictStruct, frozen=True, kw_only=True):
+class Line(StrictStruct, frozen=True, kw_only=True):
     """One exported execution: the whole line."""
 
     holdfast: str = "execution"
@@ -122,6 +131,11 @@ class Line(_StrictStruct, frozen=True, kw_only=True):
     inbox: Sequence[EnvelopeFields]
     activities: Sequence[ActivityFields]
     requests: Sequence[RequestFields]
+    tasks: Sequence[TaskFields] | UnsetType = UNSET
+    """Left out where there is none, as are all that follow: so versions that do not know them yet read the line."""
+    subscriptions: Sequence[SubscriptionFields] | UnsetType = UNSET
+    kept: Sequence[KeptFields] | UnsetType = UNSET
+    outbox: Sequence[OutboxFields] | UnsetType = UNSET
 
 
 # --- writing --------------------------------------------------------------------------------------------------------------
@@ -129,28 +143,11 @@ class Line(_StrictStruct, frozen=True, kw_only=True):
 
 def write_line(copy: ExecutionCopy) -> bytes:
     """Encode an execution as one line of JSON. Raises CorruptStore if its history or details cannot be read."""
-    row = copy.row
-    codec.decode_details(row.details)
+    codec.decode_details(copy.row.details)
     line = Line(
         schema=codec.SCHEMA,
-        row=ExecutionFields(
-            org=row.org,
-            execution_id=row.execution_id,
-            workflow_id=row.workflow_id,
-            workflow=row.workflow,
-            code_version=row.code_version,
-            queue=row.queue,
-            status=Status(row.status),
-            state_version=row.state_version,
-            sequence=row.sequence,
-            nodes=row.nodes,
-            parent_id=row.parent_id,
-            created_at=to_datetime(row.created_at),
-            updated_at=to_datetime(row.updated_at),
-            closed_at=None if row.closed_at is None else to_datetime(row.closed_at),
-            route=row.route,
-        ),
-        details=Raw(row.details),
+        row=_write_row(copy.row),
+        details=Raw(copy.row.details),
         history=codec.export_history(to_turns(copy.history)),
         timers=[
             TimerFields(number=one.number, due=to_datetime(one.due), kind=one.kind, attempt=one.attempt, route=one.route)
@@ -162,7 +159,7 @@ def write_line(copy: ExecutionCopy) -> bytes:
                 workflow_id=one.workflow_id,
                 attempts=one.attempts,
                 route=one.route,
-                body=_write_body(one.body, codec.decode_envelope),
+                body=write_body(one.body, codec.decode_envelope),
                 at=to_datetime(one.at) if one.at else None,
             )
             for one in copy.inbox
@@ -173,7 +170,7 @@ def write_line(copy: ExecutionCopy) -> bytes:
                 attempt=one.attempt,
                 route=one.route,
                 node=one.node,
-                body=_write_body(one.body, codec.decode_task),
+                body=write_body(one.body, codec.decode_task),
             )
             for one in copy.activities
         ],
@@ -187,17 +184,32 @@ def write_line(copy: ExecutionCopy) -> bytes:
             )
             for one in copy.requests
         ],
+        tasks=write_tasks(copy.tasks, copy.task_events) or UNSET,
+        subscriptions=write_subscriptions(copy.subscriptions) or UNSET,
+        kept=write_kept(copy.pending) or UNSET,
+        outbox=write_outbox(copy.publications) or UNSET,
     )
     return codec.encode(line)
 
 
-def _write_body(body: bytes, decode: Any) -> Raw:
-    """A stored body as JSON on one line; in base64 if it cannot be decoded, so that nothing is lost."""
-    try:
-        decode(body)
-    except (CorruptStore, NewerFormat):
-        return Raw(codec.encode(b64encode(body).decode()))
-    return Raw(body if b"\n" not in body and b"\r" not in body else codec.encode(msgspec.json.decode(body)))
+def _write_row(row: ExecutionRow) -> ExecutionFields:
+    return ExecutionFields(
+        org=row.org,
+        execution_id=row.execution_id,
+        workflow_id=row.workflow_id,
+        workflow=row.workflow,
+        code_version=row.code_version,
+        queue=row.queue,
+        status=Status(row.status),
+        state_version=row.state_version,
+        sequence=row.sequence,
+        nodes=row.nodes,
+        parent_id=row.parent_id,
+        created_at=to_datetime(row.created_at),
+        updated_at=to_datetime(row.updated_at),
+        closed_at=None if row.closed_at is None else to_datetime(row.closed_at),
+        route=row.route,
+    )
 
 
 # --- reading --------------------------------------------------------------------------------------------------------------
@@ -208,69 +220,84 @@ _LINE: Final = msgspec.json.Decoder(Line)
 
 def read_line(text: bytes) -> ExecutionCopy:
     """Decode one line; types are checked, agreement between the parts is not. Raises ValueError that names the field."""
-    try:
-        version = _HEAD.decode(text).version
-        if version > VERSION:
-            raise ValueError(f"it has version {version}, of a newer Holdfast - at `$.version`")
-        line = _LINE.decode(text if version == VERSION else upcast_line(text))
-    except msgspec.MsgspecError as error:
-        raise ValueError(str(error)) from error
-    except RecursionError as error:
-        raise ValueError("it is nested too deeply") from error
-    row = line.row
+    line = _decode_line(text)
+    row = _read_row(line.row, bytes(line.details))
     org, execution_id = row.org, row.execution_id
     return ExecutionCopy(
-        row=ExecutionRow(
-            org,
-            execution_id,
-            row.workflow_id,
-            row.workflow,
-            row.code_version,
-            row.queue,
-            row.status.value,
-            row.state_version,
-            row.sequence,
-            tuple(row.nodes),
-            row.parent_id,
-            from_datetime(row.created_at),
-            from_datetime(row.updated_at),
-            None if row.closed_at is None else from_datetime(row.closed_at),
-            bytes(line.details),
-            row.route,
-        ),
+        row=row,
         history=_read_history(line, execution_id),
         timers=[
             TimerRow(org, execution_id, one.number, from_datetime(one.due), one.kind, one.attempt, one.route)
             for one in line.timers
         ],
-        inbox=[
-            InboxRow(
-                org,
-                one.execution_id,
-                one.workflow_id,
-                _read_body(one.body),
-                attempts=one.attempts,
-                route=one.route,
-                at=0 if one.at is None else from_datetime(one.at),
-            )
-            for one in line.inbox
-        ],
+        inbox=[_read_envelope(org, one) for one in line.inbox],
         activities=[
-            ActivityRow(org, execution_id, one.number, one.attempt, one.route, _read_body(one.body), one.node)
+            ActivityRow(org, execution_id, one.number, one.attempt, one.route, read_body(one.body), one.node)
             for one in line.activities
         ],
-        requests=[
-            RequestRow(
-                org,
-                one.kind,
-                one.key,
-                execution_id,
-                one.sequence,
-                from_datetime(one.expires_at),
-                None if one.answer is None else codec.encode(one.answer),
-            )
-            for one in line.requests
-        ],
+        requests=[_read_request(org, execution_id, one) for one in line.requests],
+        tasks=read_tasks(row, line.tasks or ()),
+        task_events=read_task_events(line.tasks or ()),
+        subscriptions=read_subscriptions(org, execution_id, row.created_at, line.subscriptions or ()),
+        pending=read_kept(org, execution_id, line.kept or ()),
+        publications=read_outbox(org, execution_id, line.outbox or ()),
+    )
+
+
+def _decode_line(text: bytes) -> Line:
+    try:
+        version = _HEAD.decode(text).version
+        if version > VERSION:
+            raise ValueError(f"it has version {version}, of a newer Holdfast - at `$.version`")
+        return _LINE.decode(text if version == VERSION else upcast_line(text))
+    except msgspec.MsgspecError as error:
+        raise ValueError(str(error)) from error
+    except RecursionError as error:
+        raise ValueError("it is nested too deeply") from error
+
+
+def _read_row(row: ExecutionFields, details: bytes) -> ExecutionRow:
+    return ExecutionRow(
+        row.org,
+        row.execution_id,
+        row.workflow_id,
+        row.workflow,
+        row.code_version,
+        row.queue,
+        row.status.value,
+        row.state_version,
+        row.sequence,
+        tuple(row.nodes),
+        row.parent_id,
+        from_datetime(row.created_at),
+        from_datetime(row.updated_at),
+        None if row.closed_at is None else from_datetime(row.closed_at),
+        details,
+        row.route,
+    )
+
+
+def _read_envelope(org: str, one: EnvelopeFields) -> InboxRow:
+    return InboxRow(
+        org,
+        one.execution_id,
+        one.workflow_id,
+        read_body(one.body),
+        attempts=one.attempts,
+        route=one.route,
+        at=0 if one.at is None else from_datetime(one.at),
+    )
+
+
+def _read_request(org: str, execution_id: str, one: RequestFields) -> RequestRow:
+    return RequestRow(
+        org,
+        one.kind,
+        one.key,
+        execution_id,
+        one.sequence,
+        from_datetime(one.expires_at),
+        None if one.answer is None else codec.encode(one.answer),
     )
 
 
@@ -289,13 +316,3 @@ def _read_history(line: Line, execution_id: str) -> list[HistoryRow]:
             raise ValueError(f"turn {row.first} of the history begins with event {expected} - at `$.history`")
         expected += row.count
     return rows
-
-
-def _read_body(raw: Raw) -> bytes:
-    body = bytes(raw)
-    if not body.startswith(b'"'):
-        return body
-    try:
-        return b64decode(msgspec.json.decode(body), validate=True)
-    except (Base64Error, ValueError) as error:
-        raise ValueError(f"a body is neither an object nor base64 ({error})") from error

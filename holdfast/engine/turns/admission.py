@@ -24,6 +24,7 @@ from holdfast.store.rows import ExecutionRow
 
 if TYPE_CHECKING:
     from holdfast.core.execution import Execution
+    from holdfast.engine.turns.pauses import PauseView
     from holdfast.engine.turns.services import TurnServices
 
 _PASSIVE: Final = frozenset({ActivityBeat, ActivityBegan, Redispatch})
@@ -36,6 +37,7 @@ class Admission:
     def __init__(
         self,
         services: TurnServices,
+        pauses: PauseView,
         effects: BatchEffects,
         now: Instant,
         trial: Collection[str],
@@ -43,6 +45,7 @@ class Admission:
         leaves_values: bool = False,
     ) -> None:
         self._services = services
+        self._pauses = pauses
         self._effects = effects
         self._now = now
         self._trial = trial
@@ -53,6 +56,10 @@ class Admission:
     def is_tried(self, execution_id: str) -> bool:
         """Whether the batch is the trial of an execution."""
         return execution_id in self._trial
+
+    def is_paused(self, one: ExecutionRow | Execution) -> bool:
+        """Whether the workflow or the queue of an execution is paused."""
+        return self._pauses.any and self._pauses.covers(one)
 
     def admit(self, turn: PendingTurn, row: ExecutionRow) -> bool:
         """Whether an execution takes its turn. To be terminated, none of its code is needed: that anybody may be."""
@@ -68,6 +75,11 @@ class Admission:
                 return True
             self._effects.park(turn, row.route)
             return False
+        if row.status == Status.PAUSED or self.is_paused(row):
+            turn.needs_no_program = turn.put_terminate_first() and _needs_no_program(turn, row)
+            if not turn.needs_no_program:
+                self._effects.park(turn, row.route)
+            return turn.needs_no_program
         if self.leaves_values:
             turn.needs_no_program = turn.put_terminate_first()
             if not turn.needs_no_program:
@@ -85,7 +97,8 @@ class Admission:
             self._effects.awaiting_trial.append((turn.execution_id, turn.requests))
             turn.clear()
             return False
-        if self._services.routes.may_begin(turn.start):
+        is_paused = self._pauses.any and self._pauses.covers_start(turn.org, turn.start)
+        if not is_paused and self._services.routes.may_begin(turn.start):
             return True
         make = register_next_run if turn.follows else register
         self._effects.taken.append(make(turn, self._now, self._limits))

@@ -9,7 +9,16 @@ import msgspec
 
 from holdfast.core.chains import EXECUTION_DEADLINE_NUMBER, RUN_DEADLINE_NUMBER, START_NUMBER, TimeoutScope
 from holdfast.core.effects import TimerKind
-from holdfast.core.envelopes import AnyEnvelope, DeadlineDue, OfferDue, RetryDue, Signal, StartDue, Terminate, TimerDue
+from holdfast.core.envelopes import (
+    MUST_BE_GIVEN,
+    AnyEnvelope,
+    DeadlineDue,
+    OfferDue,
+    RetryDue,
+    StartDue,
+    Terminate,
+    TimerDue,
+)
 from holdfast.core.event_times import TOLERANCE
 from holdfast.core.instants import Instant
 from holdfast.engine.requests import Request
@@ -37,8 +46,8 @@ class Arrival(msgspec.Struct, frozen=True, gc=False):
 
     @property
     def came_with_start(self) -> bool:
-        """Whether it is a signal that came with the envelope that begins a run: it can only be taken with that."""
-        return self.row is None and self.request is None and type(self.envelope) is Signal
+        """Whether it is a signal or an update that came with what begins a run: it can only be taken with that."""
+        return self.row is None and self.request is None and type(self.envelope) in MUST_BE_GIVEN
 
     @property
     def makes_room(self) -> bool:
@@ -60,7 +69,7 @@ def make_due_envelope(timer: TimerRow) -> AnyEnvelope:
         case TimerKind.TIMER if timer.number <= 0:
             return _OF_THE_EXECUTION[timer.number]
         case TimerKind.TIMER:
-            return TimerDue(number=timer.number)
+            return TimerDue(number=timer.number, due=timer.due)
         case TimerKind.RETRY:
             return RetryDue(number=timer.number, attempt=timer.attempt)
         case TimerKind.OFFER:

@@ -6,9 +6,10 @@ fails leaves everything as it was, but for the marks of what was in flight.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Collection, Sequence
+from collections.abc import Callable, Collection, Mapping, Sequence
 from typing import TYPE_CHECKING
 
+from holdfast.core.envelopes import TASK_STEPS
 from holdfast.core.execution import Execution
 from holdfast.core.failures import NOT_COMMITTED, Failure, describe_exception
 from holdfast.core.instants import Instant
@@ -21,6 +22,7 @@ from holdfast.engine.turns.admission import Admission, make_row_change
 from holdfast.engine.turns.batch_effects import BatchEffects
 from holdfast.engine.turns.claims import BatchOrder, Claimer, Claims, ClaimTarget
 from holdfast.engine.turns.commit_outcome import CommitOutcome, make_outcome
+from holdfast.engine.turns.handoff import register
 from holdfast.engine.turns.inline_children import InlineChildren
 from holdfast.engine.turns.loading import Loader
 from holdfast.engine.turns.notices import HistoryWarnings
@@ -29,12 +31,14 @@ from holdfast.engine.turns.pending_turns import PendingTurn
 from holdfast.engine.turns.plan import AnswerRequest, Plan
 from holdfast.engine.turns.program_cache import LiveExecution
 from holdfast.engine.turns.routing import route
+from holdfast.engine.turns.stale_orders import StaleOrders
 from holdfast.engine.turns.turn_taking import TurnTaker, as_answer
 from holdfast.engine.turns.unrouted import DeadLetterRules, UnroutedWrites
 from holdfast.engine.turns.writing import rewrite_offers
 from holdfast.errors import NewerFormat, OutcomeUnknown, StoreUnavailable, UnknownWorkflow
-from holdfast.store.contract import UnroutedWrite
+from holdfast.store.contract import TurnWrite, UnroutedWrite
 from holdfast.store.rows import ExecutionRow
+from holdfast.store.tasks import TaskKey
 
 if TYPE_CHECKING:
     from holdfast.core.placing import MayKeep
@@ -92,7 +96,10 @@ class Batch:
         self._pending: list[PendingTurn] = []
         room = services.config.batch_size if setting.inlines_children else 0
         self._children = InlineChildren(services.routes, room)
-        self._admission = Admission(services, self._effects, setting.now, setting.trial, leaves_values=setting.leaves_values)
+        self._pauses = services.pauses.present
+        self._admission = Admission(
+            services, self._pauses, self._effects, setting.now, setting.trial, leaves_values=setting.leaves_values
+        )
         self._taker = TurnTaker(services, self._effects, self._children, setting.may_keep)
 
     @property
@@ -120,6 +127,9 @@ class Batch:
             is_first = True
             while todo:
                 await self._load(transaction, loader, todo, marks=is_first)
+                await self._lock_tasks(transaction, todo)
+                if plan.judged:
+                    StaleOrders(self._effects, self._pauses, self._services.cache).drop_touched(todo, plan.judged)
                 is_first = False
                 todo = call_outside_task(self._taker.take_all, todo)
             if self._setting.trial:
@@ -127,6 +137,8 @@ class Batch:
             await self._recall_offers(transaction)
             lost = await self._write(transaction)
             await self._commit(transaction)
+            if lost and len(lost) == len(self._effects.taken):  # maybe because something was paused or resumed meanwhile
+                await self._services.pauses.try_refresh()
         except BaseException:
             await transaction.rollback()
             self._discard()
@@ -146,6 +158,8 @@ class Batch:
                 await self._note_failure(transaction, pending, error, is_try=is_try)
             lost = await self._write(transaction)
             await self._commit(transaction)
+            if lost and len(lost) == len(self._effects.taken):  # maybe because something was paused or resumed meanwhile
+                await self._services.pauses.try_refresh()
         except BaseException:
             await transaction.rollback()
             raise
@@ -156,7 +170,7 @@ class Batch:
     async def _make_plan(self, transaction: Transaction, order: BatchOrder) -> Plan:
         services, exclusive = self._services, self._services.store.exclusive
         closing = services.lost_closings.repeated if services.lost_closings.losses else ()
-        claimer = Claimer(transaction, services.cache, services.routes, self._now, exclusive=exclusive, closing=closing)
+        claimer = Claimer(transaction, services, self._pauses, self._now, closing=closing)
         claims = self._claims
         await claimer.claim(claims, order)
         limits = services.limits
@@ -235,6 +249,20 @@ class Batch:
             else:
                 self._effects.unrouted.refuse(arrival, error)
         pending.clear()
+
+    async def _lock_tasks(self, transaction: Transaction, turns: Sequence[PendingTurn]) -> None:
+        """Read the human tasks about which people want something, which nobody else changes then; or put the turn off."""
+        wanted: dict[TaskKey, PendingTurn] = {}
+        for pending in [one for one in turns if (live := one.live) is not None and live.execution.tasks]:
+            for arrival in pending.arrivals:
+                if isinstance(arrival.envelope, TASK_STEPS):
+                    wanted[pending.execution_id, arrival.envelope.number] = pending
+        for (execution_id, number), row in (await transaction.lock_tasks(wanted)).items() if wanted else ():
+            pending = wanted[execution_id, number]
+            if row is None:
+                self._taker.put_off(pending)
+            else:
+                pending.task_standings = {**(pending.task_standings or {}), number: row}
 
     # --- quarantine ---
 
@@ -356,19 +384,59 @@ class Batch:
     async def _write(self, transaction: Transaction) -> set[str]:
         """Write the turns, parents before the children that they started in this batch. Which of them are lost."""
         taken, unrouted = self._effects.taken, self._effects.unrouted
-        if self._services.config.dead_letter_policy == "discard":
+        is_discarding = self._services.config.dead_letter_policy == "discard"
+        if is_discarding:
             unrouted.discard_dead_letters()
         writes = [(one.pending, one.write) for one in taken if one.write is not None]
         turns = [write for pending, write in writes if not pending.generation]
+        unrouted.write.settings, unrouted.write.node = self._pauses.number, self._services.node
+        unrouted.write.discards_dead_letters = is_discarding
+        unrouted.write.most_subscriptions = self._limit_subscriptions(turns)
         lost = await transaction.write(turns, unrouted.write)
+        put_off: set[str] = set()
         for generation in range(1, self._children.generations + 1):
             born = [(pending, write) for pending, write in writes if pending.generation == generation]
-            lost.update(pending.execution_id for pending, _ in born if pending.parent in lost)
+            lost.update(pending.execution_id for pending, _ in born if pending.parent in lost or pending.parent in put_off)
             turns = [write for pending, write in born if pending.execution_id not in lost]
-            lost |= await transaction.write(turns, UnroutedWrite())
+            beside = UnroutedWrite(
+                settings=self._pauses.number,
+                node=self._services.node,
+                discards_dead_letters=is_discarding,
+                most_subscriptions=self._limit_subscriptions(turns),
+            )
+            losers = await transaction.write(turns, beside)
+            if losers:
+                put_off |= await self._put_off(transaction, losers)
+                lost |= losers - put_off
         if lost:
             await self._drop_repeated_starts(transaction, lost)
         return lost
+
+    async def _put_off(self, transaction: Transaction, lost: set[str]) -> set[str]:
+        """Let children whose first turn is lost begin from their inbox: their parents have started them. Which ones do.
+
+        Their turn was lost since another transaction has the lock of what they wait for.
+        """
+        put_off: set[str] = set()
+        for place, taken in enumerate(self._effects.taken):
+            pending = taken.pending
+            if pending.execution_id in lost and pending.start is not None and not pending.follows:
+                pending.unload()
+                registered = register(pending, self._now, self._services.limits)
+                assert registered.write is not None  # noqa: S101 - it makes the row
+                if not await transaction.write([registered.write], UnroutedWrite(settings=self._pauses.number)):
+                    self._effects.taken[place] = registered
+                    put_off.add(pending.execution_id)
+        return put_off
+
+    def _limit_subscriptions(self, turns: Sequence[TurnWrite]) -> Mapping[str, int]:
+        """How many subscriptions the orgs may have in which these turns begin some."""
+        config = self._services.config
+        if config.org_limits is None and not config.org_limit_overrides:
+            return {}
+        found = {turn.row.org: config.limits_of(turn.row.org) for turn in turns if turn.subscriptions}
+        limits = {org: limits.subscriptions for org, limits in found.items() if limits is not None}
+        return {org: limit for org, limit in limits.items() if limit is not None}
 
     async def _drop_repeated_starts(self, transaction: Transaction, lost: set[str]) -> None:
         """A start that came by the inbox and whose execution exists was handled before: it is taken away."""

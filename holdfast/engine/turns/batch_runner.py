@@ -69,6 +69,8 @@ class BatchRunner:
         """Executions that are left out of claims: they cannot take turns here, or not now."""
         self.skip_workflow_ids: set[WorkflowKey] = set()
         """Workflow ids of which what is addressed by them alone is left out of claims."""
+        self._unskips = 0
+        """How often some of them were let go again."""
         self._reported: set[str | WorkflowKey] = set()
         """What the log says to be left to a newer Holdfast."""
         self.is_draining = False
@@ -98,6 +100,7 @@ class BatchRunner:
 
     def unskip(self, execution_ids: Collection[str] | None) -> None:
         """Let executions take turns again that could not: these, or all of them."""
+        self._unskips += 1
         if execution_ids is None:
             self.skip.clear()
             self.skip_workflow_ids.clear()
@@ -125,7 +128,7 @@ class BatchRunner:
             return False
         if looks:
             watch.may_have_work = False
-        now, committed = self._services.clock.now(), self._committed
+        now, committed, unskips = self._services.clock.now(), self._committed, self._unskips
         batch = self._make_batch(worker, now)
         worker.busy_since = time.monotonic()
         try:
@@ -148,6 +151,9 @@ class BatchRunner:
         if self._failed_once.ids:
             self._failed_once.acquit(outcome)
         self._batch_size = min(2 * size, self._services.config.batch_size)
+        if outcome.parked and self._unskips != unskips:
+            outcome.parked = ()  # what they wait for may be over since the batch looked: look again
+            watch.may_have_work = True
         self._follow(worker, outcome, looked=looks)
         if outcome.skipped and self._committed > committed:
             watch.may_have_work = True  # another worker may have held it, and is done since

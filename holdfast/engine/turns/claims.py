@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Final, TypeAlias
 import msgspec
 
 from holdfast.core import codec
-from holdfast.core.envelopes import AnyEnvelope, Cancel, Signal, Terminate
+from holdfast.core.envelopes import AnyEnvelope, Cancel, Signal, Terminate, Update
 from holdfast.core.instants import Instant
 from holdfast.engine.payload_codecs import check_decoded
 from holdfast.engine.requests import AnyRequest, Request, WorkflowIdLookup
@@ -21,9 +21,9 @@ from holdfast.store.contract import Claim, Claimed, Wanted, Withheld
 from holdfast.store.rows import ExecutionRow, InboxRow, RequestKeyId, RequestRow, TimerRow
 
 if TYPE_CHECKING:
-    from holdfast.core.envelopes import RequestKey
-    from holdfast.engine.routes import Routes
-    from holdfast.engine.turns.program_cache import ProgramCache
+    from holdfast.core.request_keys import RequestKey
+    from holdfast.engine.turns.pauses import PauseView
+    from holdfast.engine.turns.services import TurnServices
     from holdfast.store.contract import Transaction
 
 WorkflowKey: TypeAlias = tuple[str, str]
@@ -188,20 +188,21 @@ class Claimer:
     def __init__(
         self,
         transaction: Transaction,
-        cache: ProgramCache,
-        routes: Routes,
+        services: TurnServices,
+        pauses: PauseView,
         now: Instant,
         *,
-        exclusive: bool,
         closing: Collection[str] = (),
     ) -> None:
         self._transaction = transaction
-        self._cache = cache
-        self._routes = routes.takes
+        self._cache = services.cache
+        self._routes = services.routes.takes
         """The routes by which this node takes executions, for all claims of the batch; None: every route."""
-        self._has_code = routes.has_code
+        self._has_code = services.routes.has_code
+        self._is_paused = pauses.covers if pauses.any else None
+        """Says of an execution whether its workflow or queue is paused; None: none is."""
         self._now = now
-        self._exclusive = exclusive
+        self._exclusive = services.store.exclusive
         self._closing = frozenset(closing) if closing else ()  # others may change it meanwhile
         """Executions whose last closing was lost: see `lost_closings`."""
 
@@ -237,6 +238,7 @@ class Claimer:
             ORDER_PREFIX,
             self._closing,
             self._has_code,
+            self._is_paused,
         )
         claimed = await self._hold(claims, claim)
         if claimed.withheld and order.limit:
@@ -259,6 +261,7 @@ class Claimer:
                     routes=self._routes,
                     request_keys=list(lookups.request_keys),
                     has_code=self._has_code,
+                    is_paused=self._is_paused,
                 ),
             )
         if lookups.rows:
@@ -285,7 +288,7 @@ class Claimer:
 
     def _make_wanted(self, org: str, execution_id: str, workflow_id: str = "") -> Wanted:
         live = self._cache.get(execution_id)
-        if live is None:
+        if live is None or (self._is_paused is not None and self._is_paused(live.execution)):
             return Wanted(org, execution_id, None, workflow_id)
         execution, known_at = live.execution, None if live.row is None else live.row.updated_at
         return Wanted(org, execution_id, execution.state_version, execution.workflow_id, known_at=known_at)
@@ -310,7 +313,10 @@ class Claimer:
         wrong = [key for key, execution_id in guesses.items() if execution_id not in claims.held]
         claims.asked_ids.update(guesses)
         if wrong:
-            await self._hold(claims, Claim(workflow_ids=wrong, routes=self._routes, has_code=self._has_code))
+            await self._hold(
+                claims,
+                Claim(workflow_ids=wrong, routes=self._routes, has_code=self._has_code, is_paused=self._is_paused),
+            )
 
 
 def key_id_of(org: str, key: RequestKey) -> RequestKeyId:
@@ -321,7 +327,7 @@ def key_id_of(org: str, key: RequestKey) -> RequestKeyId:
 def is_carried(envelope: AnyEnvelope) -> bool:
     """Whether the run before its receiver had an envelope already: it comes before all that was sent to the receiver."""
     kind = type(envelope)
-    return (kind is Signal or kind is Cancel) and envelope.carried  # type: ignore[union-attr]
+    return (kind is Signal or kind is Cancel or kind is Update) and envelope.carried  # type: ignore[union-attr]
 
 
 def _by_arrival(arrival: Arrival) -> tuple[bool, int]:

@@ -29,7 +29,7 @@ from holdfast.engine.turns.pending_turns import has_opened
 from holdfast.engine.turns.plan import NOTHING_NEWER, AnswerRequest, LeaveAlone
 from holdfast.engine.turns.request_keys import answer_like, answer_of
 from holdfast.errors import CorruptStore, ExecutionClosed, HoldfastError, NewerFormat
-from holdfast.store.rows import DeadLetterRow
+from holdfast.store.rows import DeadLetterRow, RequestRow
 
 if TYPE_CHECKING:
     from holdfast.engine.turns.batch_effects import BatchEffects, Noted, Prefetch
@@ -38,12 +38,15 @@ if TYPE_CHECKING:
     from holdfast.engine.turns.plan import Forward, Plan
     from holdfast.engine.turns.program_cache import ProgramCache
     from holdfast.engine.turns.taken_turns import TakenTurn
+    from holdfast.store.contract import TurnWrite
 
 
 class CommitOutcome(msgspec.Struct):
     """Everything that has to happen now that a batch is committed."""
 
     answers: list[AnswerRequest] = []
+    replies: list[RequestRow] = []
+    """What was kept for those who wait under its key, on this node or another."""
     dispatched: list[ActivityTask] = []
     """Attempts of activities that begin on this node."""
     stopped: list[tuple[str, int]] = []
@@ -66,6 +69,10 @@ class CommitOutcome(msgspec.Struct):
     """Whether dead letters were written."""
     has_sent: bool = False
     """Whether envelopes went to inboxes."""
+    has_publications: bool = False
+    """Whether something waits to be published."""
+    has_subscribed: bool = False
+    """Whether executions began to wait for what is published: what was kept for them is in their inboxes now."""
     next_due: Instant | None = None
     """When the earliest of the timers comes due that were started."""
     found_work: bool = False
@@ -115,6 +122,7 @@ def make_outcome(
         dead_letters=unrouted.dead_letters,
         discarded=effects.unrouted.discarded,
         has_dead_letters=bool(unrouted.dead_letters),
+        has_publications=bool(unrouted.publications),
         has_sent=len(unrouted.outgoing) > plan.kept,
         found_work=claims.found_work,
         skipped=claims.skipped,
@@ -132,6 +140,8 @@ def make_outcome(
         lost=lost,
         busy=claims.busy,
     )
+    if unrouted.requests:
+        outcome.replies += unrouted.requests
     if effects.newer or plan.newer is not NOTHING_NEWER:
         outcome.newer = LeaveAlone({**plan.newer.executions, **effects.newer}, plan.newer.workflow_ids)
     if outcome.parked:
@@ -201,12 +211,12 @@ def _follow_turn(taken: TakenTurn, outcome: CommitOutcome, cache: ProgramCache, 
             cache.put(live)
         return
     live.note_write(write.row, write.history)
+    if turn.has_rare or write.requests:
+        _note_published(write, turn, outcome)
     if turn.waits_forever or execution.sequence >= warnings.events or live.history_bytes >= warnings.bytes:
         warn(taken, warnings)
-    if turn.dispatched:
-        route = write.row.route
-        for number in turn.dispatched:
-            outcome.dispatched.append(make_task(execution, number, route))
+    for number in turn.dispatched:
+        outcome.dispatched.append(make_task(execution, number, write.row.route))
     if turn.offered:
         outcome.has_offers = True
     if turn.stopped or turn.cancelled:
@@ -222,6 +232,12 @@ def _follow_turn(taken: TakenTurn, outcome: CommitOutcome, cache: ProgramCache, 
         outcome.closed.append((execution, turn.events[-1]))
     if type(live.program) is not NoProgram:
         cache.put(live)
+
+
+def _note_published(write: TurnWrite, turn: Turn, outcome: CommitOutcome) -> None:
+    outcome.replies += write.requests
+    outcome.has_publications |= bool(turn.publications)
+    outcome.has_subscribed |= bool(turn.subscribed)
 
 
 def _note_troubles(execution: Execution, turn: Turn, outcome: CommitOutcome) -> None:
@@ -247,6 +263,15 @@ def _answer(pending: PendingTurn, turn: Turn, index: int, request: Request, outc
         return  # the signal that goes along is answered
     opened = has_opened(pending, request) if request.is_start else None
     outcome.answers.append(AnswerRequest(request, answer_of(envelope, answer, pending.execution_id, opened)))
+
+
+def list_changes(outcome: CommitOutcome) -> list[tuple[str, int]]:
+    """The executions that a committed batch has changed, with their versions."""
+    return [
+        (one.pending.execution_id, one.write.row.state_version)
+        for one in outcome.taken
+        if one.write is not None and one.pending.execution_id not in outcome.lost
+    ]
 
 
 def log_troubles(outcome: CommitOutcome, node: str) -> None:

@@ -6,14 +6,14 @@ from collections.abc import Callable, Sequence
 from typing import TYPE_CHECKING
 
 from holdfast.core import codec
-from holdfast.core.envelopes import Cancel, Terminate
+from holdfast.core.envelopes import ANSWERED, Cancel, Terminate
 from holdfast.core.signals import closed_error, missing_error
 from holdfast.engine.encoded_store import show_encoded
-from holdfast.engine.requests import Accepted, AnyRequest, Handled, Opened
+from holdfast.engine.requests import Accepted, AnyRequest, Handled, Opened, ReplyFollows
 from holdfast.engine.rows import from_row
 from holdfast.engine.turns.plan import Forward
 from holdfast.errors import HoldfastError, StoreError
-from holdfast.store.contract import WakeReason
+from holdfast.store.nodes import WakeReason
 from holdfast.store.rows import InboxRow
 
 if TYPE_CHECKING:
@@ -56,7 +56,9 @@ class Forwarder:
         """Answer a request that was delivered or not; False if it has to be found out why it was not."""
         request, is_order = forward.request, isinstance(forward.request.envelope, Cancel | Terminate)
         if is_accepted:
-            if request.is_start:
+            if isinstance(request.signal or request.envelope, ANSWERED):
+                request.resolve(ReplyFollows(forward.execution_id))
+            elif request.is_start:
                 request.resolve(Opened(forward.execution_id, created=False))
             else:
                 request.resolve(Handled() if is_order else Accepted(forward.execution_id, None))

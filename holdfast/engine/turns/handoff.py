@@ -15,11 +15,11 @@ import msgspec
 
 from holdfast.core import codec
 from holdfast.core.effects import DONE, Limits, Turn
-from holdfast.core.envelopes import KEYED, AnyEnvelope, Cancel, InternalContinue, Signal, Terminate
+from holdfast.core.envelopes import ANSWERED, KEYED, AnyEnvelope, Cancel, InternalContinue, Signal, Terminate, Update
 from holdfast.core.execution import Execution
 from holdfast.core.instants import Instant
 from holdfast.core.starting import list_deadlines
-from holdfast.engine.requests import Accepted, Handled, Opened
+from holdfast.engine.requests import Accepted, Handled, Opened, ReplyFollows
 from holdfast.engine.rows import to_row
 from holdfast.engine.turns.arrivals import Arrival
 from holdfast.engine.turns.claims import is_carried
@@ -46,11 +46,16 @@ def keep_requests(turn: PendingTurn, route: Route, unrouted: UnroutedWrites) -> 
         request = arrival.request
         if request is None:
             continue
+        if request.judged is not None:
+            answers.append(AnswerRequest(request, Handled(is_done=False)))
+            continue
         is_keyed = isinstance(arrival.envelope, Signal | Cancel | Terminate)
         envelope = request.keyed_envelope if is_keyed else arrival.envelope
         unrouted.send(turn.org, turn.execution_id, envelope, route, arrival.at)
         if isinstance(arrival.envelope, Cancel | Terminate):
             answers.append(AnswerRequest(request, Handled()))
+        elif isinstance(arrival.envelope, ANSWERED):
+            answers.append(AnswerRequest(request, ReplyFollows(turn.execution_id)))
         elif request.is_start:
             answers.append(AnswerRequest(request, Opened(turn.execution_id, created=False)))
         else:
@@ -113,12 +118,12 @@ def register_next_run(turn: PendingTurn, now: Instant, limits: Limits) -> TakenT
     return taken
 
 
-def _take_given(arrivals: list[Arrival]) -> tuple[Signal, ...]:
+def _take_given(arrivals: list[Arrival]) -> tuple[Signal | Update, ...]:
     """Take the signals in front that were given to the run before, which did not take them; none if these are many."""
-    given: list[Signal] = []
+    given: list[Signal | Update] = []
     size = 0
     for arrival in arrivals:
-        if not arrival.came_with_start or type(arrival.envelope) is not Signal:
+        if not arrival.came_with_start or not isinstance(arrival.envelope, Signal | Update):
             break
         given.append(arrival.envelope)
         size += len(arrival.envelope.value.data)
@@ -138,7 +143,7 @@ def _register(
     if execution.details.start_at is not None:
         execution.suspend(execution.describe_wait(()))
     row = to_row(execution)
-    write = TurnWrite(row=row, expected_version=None)
+    write = TurnWrite(row=row, expected_version=None, takes_over=execution.details.continued_from or "")
     if execution.details.chain is not None:  # its deadlines count, also if no node has its code
         turn.started_timers = list_deadlines(execution.details.chain)
         write.timers = make_timer_rows(execution, turn.started_timers, row.route)
@@ -154,7 +159,7 @@ def _register(
             else:
                 moved.append(make_readdressed(arrival.row, pending.execution_id, envelope, row.route))
             continue
-        if pending.follows and arrival.request is None and isinstance(envelope, Signal | Cancel):
+        if pending.follows and arrival.request is None and isinstance(envelope, Signal | Update | Cancel):
             envelope = msgspec.structs.replace(envelope, carried=True)
         body = codec.encode(envelope)
         sent.append(InboxRow(pending.org, pending.execution_id, "", body, route=row.route, at=arrival.at or now))

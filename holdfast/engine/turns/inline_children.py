@@ -6,7 +6,7 @@ from collections import deque
 from typing import TYPE_CHECKING
 
 from holdfast.core.effects import CarriedOver
-from holdfast.core.envelopes import Signal, Start
+from holdfast.core.envelopes import MUST_BE_GIVEN, Start
 from holdfast.engine.turns.arrivals import Arrival
 from holdfast.engine.turns.pending_turns import PendingTurn
 
@@ -64,7 +64,7 @@ def make_next_run(pending: PendingTurn, turn: Turn, start: Start) -> PendingTurn
     following.follows = True
     following.runs_in_batch = pending.runs_in_batch + 1
     following.parent, following.generation = pending.parent, pending.generation
-    given = sum(type(arrival.envelope) is Signal for arrival in pending.arrivals)
+    given = sum(type(arrival.envelope) in MUST_BE_GIVEN for arrival in pending.arrivals)
     untaken = len(turn.successor_envelopes)
     if pending.waiting is not None:
         following.waiting, pending.waiting = pending.waiting, None
@@ -72,9 +72,9 @@ def make_next_run(pending: PendingTurn, turn: Turn, start: Start) -> PendingTurn
     else:
         carried = [pending.arrivals[index] for index, answer in turn.answers.items() if type(answer) is CarriedOver]
         untaken -= len(carried)
-        given -= sum(type(arrival.envelope) is Signal for arrival in carried)
+        given -= sum(type(arrival.envelope) in MUST_BE_GIVEN for arrival in carried)
         waiting = [*map(Arrival, turn.successor_envelopes[:untaken]), *carried]
-        if all(type(arrival.envelope) is Signal for arrival in waiting):
+        if all(type(arrival.envelope) in MUST_BE_GIVEN for arrival in waiting):
             following.waiting = deque(waiting)
         else:
             following.arrivals += waiting

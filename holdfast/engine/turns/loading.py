@@ -64,6 +64,8 @@ class Loader:
                 old[execution_id] = turn  # the database went back in between
             elif live.execution.details.tries or live.execution.details.suspect:
                 old[execution_id] = turn  # it is in quarantine: though it is in memory, it may not go on like others
+            elif self._admission.is_paused(live.execution):
+                old[execution_id] = turn  # whoever is addressed directly, as by a termination, is claimed in spite of that
         self._prefetch.forget(execution_id for execution_id, turn in turns.items() if turn.live is not None)
         if not old:
             return old

@@ -10,12 +10,24 @@ from typing import Final
 import msgspec
 
 from holdfast.core.chains import TimeoutScope
-from holdfast.core.envelopes import ENDING, AnyEnvelope, DeadlineDue, InternalContinue, Redispatch, Signal, Start, Terminate
+from holdfast.core.envelopes import (
+    ENDING,
+    MUST_BE_GIVEN,
+    AnyEnvelope,
+    DeadlineDue,
+    InternalContinue,
+    Redispatch,
+    Start,
+    Terminate,
+)
+from holdfast.core.events import UpdateAccepted
 from holdfast.core.execution import Execution
+from holdfast.core.unused import NO_ENTRIES
 from holdfast.engine.requests import Request
 from holdfast.engine.turns.arrivals import Arrival
 from holdfast.engine.turns.program_cache import LiveExecution
 from holdfast.store.rows import InboxRow
+from holdfast.store.tasks import TaskRow
 
 _ENDING_RANKS: Final[dict[type[AnyEnvelope], int]] = {Start: 0, InternalContinue: 0, Terminate: 1, DeadlineDue: 2}
 
@@ -47,8 +59,17 @@ class PendingTurn(msgspec.Struct, eq=False, gc=False):
     """How many such parents it has, one above the other."""
     had_requests: bool = False
     """Whether it was cleared, and requests of this node were among what had arrived."""
+    task_standings: dict[int, TaskRow] | None = None
+    """By number, the human tasks about which people want something with it, locked; None: there are no such."""
+    accepted: dict[int, UpdateAccepted] = NO_ENTRIES
+    """The updates that wait for a start that was delayed, as they were before its first turn."""
     needs_no_program: bool = False
     """Whether it is terminated without its program, which does not fit or may end the process."""
+
+    def note_accepted(self, execution: Execution) -> None:
+        """Remember the updates that wait for a start that was delayed, before the turn changes the execution."""
+        if execution.updates and execution.details.start_at is not None:
+            self.accepted = dict(execution.updates)
 
     @property
     def is_planned(self) -> bool:
@@ -103,7 +124,7 @@ class PendingTurn(msgspec.Struct, eq=False, gc=False):
         """Let a run that begins from its inbox take what it has to see, one by one, if nothing but signals came for it."""
         if self.retaken or type(self.arrivals[0].envelope) is not InternalContinue:
             return
-        if all(type(arrival.envelope) is Signal for arrival in islice(self.arrivals, 1, None)):
+        if all(type(arrival.envelope) in MUST_BE_GIVEN for arrival in islice(self.arrivals, 1, None)):
             self.waiting = deque(islice(self.arrivals, 1, None))
             del self.arrivals[1:]
 

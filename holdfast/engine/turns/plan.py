@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Collection, Mapping, Sequence
 from typing import Final
 
 import msgspec
@@ -75,3 +75,5 @@ class Plan(msgspec.Struct, frozen=True):
     """How many of the inbox rows that are written wait for executions that no node can take: none has to look for these."""
     runs_before: Mapping[str, int]
     """Of executions whose first turn an InternalContinue brings: how many runs went before without coming to rest."""
+    judged: Collection[str] = ()
+    """Executions that are to be terminated only if nobody has touched them, see `Request.judged`."""

@@ -6,7 +6,8 @@ import asyncio
 import logging
 import time
 from collections.abc import Callable, Iterable, Iterator, Sequence
-from typing import TYPE_CHECKING, Final
+from functools import partial
+from typing import TYPE_CHECKING, Final, TypeVar
 
 from holdfast.core.failures import Failure
 from holdfast.core.lifecycle import Status
@@ -14,13 +15,16 @@ from holdfast.engine.rows import from_row
 from holdfast.engine.turns.loading import find_last_turn, replay
 from holdfast.engine.turns.outside_task import call_outside_task
 from holdfast.engine.turns.program_cache import LiveExecution
-from holdfast.errors import HoldfastError
+from holdfast.errors import EngineClosed, HoldfastError, QueryFailed
 from holdfast.log_events import LogEvent, tag
 
 if TYPE_CHECKING:
+    from holdfast.core.program import Program
     from holdfast.engine.requests import Request
     from holdfast.engine.turns.services import TurnServices
     from holdfast.store.rows import ExecutionRow, HistoryRow
+
+T = TypeVar("T")
 
 log = logging.getLogger("holdfast.engine")
 
@@ -112,6 +116,49 @@ class HistoryPrefetch:
             finally:
                 self._slots.append(slot)
 
+    async def replay_to_ask(self, row: ExecutionRow, ask: Callable[[Program], T]) -> T:
+        """Replay an execution, open or not, into a program of its own, ask that something, and throw it away.
+
+        Nothing of it is kept, whatever asking does to it. Raises QueryFailed if the history cannot be replayed here, or may
+        end the process; UnknownWorkflow if its code is not here.
+        """
+        async with self._semaphore:
+            if self._is_stopped:
+                raise EngineClosed("Expected to ask a workflow, but the engine was shut down. Ask another.")
+            slot = self._slots.pop()
+            try:
+                execution = from_row(row)
+                is_suspect = bool(execution.details.tries or execution.details.suspect)
+                # A closed one is not marked: no batch would ever clear that, and it is replayed only when somebody asks.
+                if is_suspect or (row.closed_at is None and await self._was_in_flight(row, slot)):
+                    raise _refuse(row, "a process ended while it replayed it, so that it is in quarantine")
+                live = LiveExecution(execution, self._make_program(execution), row, 0)
+                try:
+                    failure = await self._replay_all(live, await self._store.load_history(row.execution_id))
+                    if failure is not None:
+                        raise _refuse(row, f"its history does not fit its code: {failure.type}: {failure.message}")
+                    return call_outside_task(partial(self._ask, ask, live.program))
+                finally:
+                    call_outside_task(live.program.close)
+            finally:
+                self._slots.append(slot)
+
+    def _ask(self, ask: Callable[[Program], T], program: Program) -> T:
+        self.busy_since = time.monotonic()
+        try:
+            with self._cpu_timer:
+                return ask(program)
+        finally:
+            self.busy_since = None
+
+    async def _replay_all(self, live: LiveExecution, history: Sequence[HistoryRow]) -> Failure | None:
+        for turns in _slice(history):
+            failure = call_outside_task(self._replay_part, live, turns)
+            if failure is not None:
+                return failure
+            await asyncio.sleep(0)  # others come between two parts
+        return None
+
     async def stop(self) -> None:
         """Replay no further. What waits goes on as if everything were ready."""
         await self.kill()
@@ -172,7 +219,7 @@ class HistoryPrefetch:
     async def _replay(self, org: str, execution_id: str, slot: int = FIRST_SLOT) -> LiveExecution | None:
         """The program at a committed version; None if it takes no turns here, does not fit, or is suspect."""
         row = await self._store.find_execution(org, execution_id)
-        if row is None or row.closed_at is not None or row.status == Status.BLOCKED:
+        if row is None or row.closed_at is not None or row.status in (Status.BLOCKED, Status.PAUSED):
             return None
         execution = from_row(row)
         if not self._routes.fits(execution):
@@ -186,10 +233,8 @@ class HistoryPrefetch:
         live = LiveExecution(execution, self._make_program(execution), row, size, last_turn)
         is_done = False
         try:
-            for turns in _slice(history):
-                if call_outside_task(self._replay_part, live, turns) is not None:
-                    return None
-                await asyncio.sleep(0)  # others come between two parts
+            if await self._replay_all(live, history) is not None:
+                return None
             is_done = True
         finally:
             if not is_done:
@@ -217,6 +262,12 @@ def _slice(history: Sequence[HistoryRow]) -> Iterator[list[HistoryRow]]:
             part, count = [], 0
     if part:
         yield part
+
+
+def _refuse(row: ExecutionRow, why: str) -> QueryFailed:
+    return QueryFailed(
+        f"Expected to replay execution '{row.workflow_id}' ({row.execution_id}) for a query, but {why}. Look at its status."
+    )
 
 
 def _log_failed(org: str, execution_id: str, error: Exception, unexpected: Exception | None) -> None:

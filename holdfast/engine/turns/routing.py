@@ -15,7 +15,8 @@ Where an arrival can go:
   cannot wait there, so it is forwarded to the inbox of the execution, or, if that cannot be named yet, put off to the next
   batch.
 - *Its execution is closed, or there is none*: a row is consumed; its sender is told, its next run gets it, or it becomes a
-  dead letter. A request is refused.
+  dead letter. A message or an event that one receiver gets goes back to the outbox, to be matched with somebody else; so
+  does a message whose start finds its workflow id open. A request is refused.
 
 Nothing is looked up in the middle. Where a fact is missing (is this workflow id free? who had it last? was this key used?)
 the arrival is left out, the fact goes into `plan.lookups`, and the rest is routed as if the arrival were not there. The
@@ -47,27 +48,26 @@ from typing import Final
 
 import msgspec
 
-from holdfast.core import codec, envelopes
-from holdfast.core.closing import find_next_run
+from holdfast.core import envelopes
 from holdfast.core.effects import Limits
-from holdfast.core.envelopes import Cancel, InternalContinue, RequestKey, Signal, Start, Terminate
+from holdfast.core.envelopes import ANSWERED, Cancel, InternalContinue, Signal, Start, Terminate, Triggered
 from holdfast.core.failures import describe_exception
-from holdfast.core.lifecycle import Status
 from holdfast.core.options import OnClosed, OnOpen
+from holdfast.core.request_keys import RequestKey
 from holdfast.core.safe_texts import count_noun
 from holdfast.core.turn import NO_LIMITS
 from holdfast.engine.requests import Answer, AnyRequest, Handled, Opened, Request, WorkflowIdLookup
+from holdfast.engine.rows import find_following
 from holdfast.engine.turns.arrivals import Arrival, make_due_envelope
 from holdfast.engine.turns.claims import Claims, WorkflowKey, key_id_of
 from holdfast.engine.turns.facts import FactMissing, Facts
 from holdfast.engine.turns.handoff import keep_requests
 from holdfast.engine.turns.pending_turns import PendingTurn
 from holdfast.engine.turns.plan import NOTHING_NEWER, AnswerLike, AnswerRequest, Forward, LeaveAlone, Plan, TakeTurn
-from holdfast.engine.turns.request_keys import answer_remembered, answer_repeated, make_request_row
+from holdfast.engine.turns.request_keys import answer_remembered, answer_repeated, is_dead_letter, make_request_row
 from holdfast.engine.turns.unrouted import DeadLetterRules, UnroutedWrites
 from holdfast.engine.turns.withholding import WithheldInboxes
 from holdfast.errors import (
-    CorruptStore,
     ExecutionClosed,
     HoldfastError,
     NewerFormat,
@@ -115,6 +115,7 @@ class _Routing:
         self._forwards: list[Forward] = []
         self._retries: list[AnyRequest] = []
         self._runs_before: dict[str, int] = {}
+        self._judged: set[str] = set()
         self._newer: dict[str, str] = {}
         """Executions for which something waits that only a newer Holdfast can read, and why."""
         self._newer_ids: dict[WorkflowKey, str] = {}
@@ -145,8 +146,13 @@ class _Routing:
                 continue
             self._add(timer.org, timer.execution_id, Arrival(make_due_envelope(timer), since=timer.due))
         for request in requests:
-            if type(request) is Request and (execution_id := request.execution_id) in held and request.key is None:
-                # The usual case, by far: a result of this node's own.
+            if (
+                type(request) is Request
+                and (execution_id := request.execution_id) in held
+                and request.key is None
+                and request.judged is None
+            ):
+                # The usual case, by far: a result of this node's own, which has neither a key nor a condition.
                 if execution_id in arrivals:
                     arrivals[execution_id].append(Arrival(request.envelope, request))
                 else:
@@ -179,6 +185,7 @@ class _Routing:
             [execution_id for execution_id in claims.examined if execution_id in claims.withheld],
             kept,
             self._runs_before,
+            self._judged,
         )
 
     def _add(self, org: str, execution_id: str, arrival: Arrival) -> None:
@@ -247,7 +254,10 @@ class _Routing:
         row, envelope = arrival.row, arrival.envelope
         assert row is not None  # noqa: S101 - asked only about inbox rows
         if row.attempts >= self._max_attempts:
-            self._unrouted.dead_letter(row, f"handling it failed {count_noun(row.attempts, 'time')}")
+            if isinstance(envelope, ANSWERED) and self._is_used(row.org, envelope.request, row.execution_id):
+                self._unrouted.consume(arrival)  # its caller has an answer
+            else:
+                self._unrouted.dead_letter(row, f"handling it failed {count_noun(row.attempts, 'time')}")
         elif type(envelope) is InternalContinue or (type(envelope) is Start and row.execution_id):
             self._route_first(row, arrival)
         elif type(envelope) is Start:
@@ -283,7 +293,8 @@ class _Routing:
 
     def _add_unless_repeated(self, org: str, execution_id: str, arrival: Arrival) -> None:
         envelope = arrival.envelope
-        if isinstance(envelope, Signal | Cancel | Terminate) and self._is_used(org, envelope.request, execution_id):
+        key = envelope.request if isinstance(envelope, (*ANSWERED, Signal, Cancel, Terminate)) else None
+        if self._is_used(org, key, execution_id):
             self._unrouted.consume(arrival)
         else:
             self._add(org, execution_id, arrival)
@@ -291,14 +302,23 @@ class _Routing:
     def _refuse_row(self, row: InboxRow, arrival: Arrival, closed: ExecutionRow | None) -> None:
         """Nobody takes it any more: its next run does, if its receiver continued; else whoever sent a signal hears of it."""
         envelope, unrouted = arrival.envelope, self._unrouted
-        following = self._facts.find_latest_run(row) if closed is None else _find_following(closed)
-        if following is not None:
-            if not isinstance(envelope, envelopes.CARRIED):
-                unrouted.consume(arrival)
-            elif self._takes_turn(following):
+        if type(envelope) is Triggered:  # also if its receiver continued: the next run waits by subscriptions of its own
+            unrouted.give_back(row.org, envelope.publication, row.execution_id)
+            unrouted.consume(arrival)
+            return
+        following = self._facts.find_latest_run(row) if closed is None else find_following(closed)
+        if following is not None and isinstance(envelope, envelopes.CARRIED):
+            if self._takes_turn(following):
                 self._add_unless_repeated(row.org, following, arrival)
             else:
                 unrouted.readdress(row, following, envelope, "")
+        elif isinstance(envelope, ANSWERED):
+            if not self._is_used(row.org, envelope.request, row.execution_id):
+                error = self._facts.find_refusal(row.org, row.execution_id, row.workflow_id, "update")
+                unrouted.reply(row.org, envelope.request, row.execution_id, error)
+            unrouted.consume(arrival)
+        elif following is not None:
+            unrouted.consume(arrival)
         elif type(envelope) is Signal:
             error = self._facts.find_refusal(row.org, row.execution_id, row.workflow_id, "signal")
             if envelope.sender is not None:
@@ -398,6 +418,8 @@ class _Routing:
             if existing in self._starts:
                 return  # it is being started in this very batch, which may yet be lost
             self._unrouted.consume(arrival)
+            if start.publication is not None:
+                self._unrouted.give_back(org, start.publication)
             if start.request is not None:
                 self._unrouted.remember(make_request_row(org, start.request, existing, Opened(existing, created=False)))
         elif self._takes_turn(existing):
@@ -449,6 +471,10 @@ class _Routing:
                 return
         if self._takes_turn(execution_id):
             self._add(request.org, execution_id, Arrival(request.envelope, request))
+            if request.judged is not None:
+                self._judged.add(execution_id)
+        elif request.judged is not None:
+            self._answer(request, Handled(is_done=False))  # somebody is touching it, or it is closed
         elif execution_id in self._claims.busy or (execution_id and not request.execution_id):
             self._forwards.append(Forward(request, execution_id))
         else:
@@ -520,23 +546,11 @@ class _Routing:
         if key_id in self._first:
             return True
         known = self._facts.find_remembered(key_id)
+        if known is not None and is_dead_letter(known):
+            known = None  # somebody requeued it
         # Who comes next with the key gets the answer of the first of all: if that was another, this one leads to nothing.
         self._first[key_id] = execution_id if known is None else known.execution_id
         return known is not None
-
-
-def _find_following(closed: ExecutionRow) -> str | None:
-    """The execution id of the run that follows one that continued, or that failed and is retried."""
-    if closed.closed_at is None:
-        return None
-    if closed.status == Status.CONTINUED:
-        return find_next_run(closed.execution_id, closed.closed_at)
-    if closed.status != Status.FAILED:
-        return None
-    try:
-        return codec.decode_details(closed.details).retried_as
-    except (CorruptStore, NewerFormat):
-        return None
 
 
 def _is_plain(arrival: Arrival) -> bool:

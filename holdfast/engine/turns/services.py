@@ -14,6 +14,7 @@ if TYPE_CHECKING:
     from holdfast.engine.routes import Routes
     from holdfast.engine.turns.cpu_timer import CpuTimer
     from holdfast.engine.turns.lost_closings import LostClosings
+    from holdfast.engine.turns.pauses import KnownPauses
     from holdfast.engine.turns.program_cache import MakeProgram, ProgramCache
     from holdfast.engine.turns.turn_order import TurnOrder
     from holdfast.store.contract import Store
@@ -34,6 +35,7 @@ class TurnServices:
     clock: Clock
     turn_order: TurnOrder
     lost_closings: LostClosings
+    pauses: KnownPauses
     cpu_timer: CpuTimer
     """Armed while programs run: ends the process if one holds the GIL for too long."""
     node: str

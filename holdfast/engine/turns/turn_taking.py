@@ -7,14 +7,26 @@ from collections.abc import Iterable, Sequence
 from time import monotonic  # the guard puts a slower one into the module
 from typing import TYPE_CHECKING, Any, Final
 
-from holdfast.core.effects import Turn
-from holdfast.core.envelopes import ENDING, ActivityBegan, AnyEnvelope, InternalContinue, Signal, Terminate
+from holdfast.core.effects import Refused, Turn
+from holdfast.core.envelopes import (
+    ANSWERED,
+    ENDING,
+    MUST_BE_GIVEN,
+    ActivityBegan,
+    AnyEnvelope,
+    InternalContinue,
+    Signal,
+    TaskCompleted,
+    Terminate,
+    Update,
+)
 from holdfast.core.execution import Execution
 from holdfast.core.failures import Failure, describe_exception
 from holdfast.core.payloads import Payload
 from holdfast.core.placing import MayKeep, place_activities
 from holdfast.core.troubles import LetterDiscarded
-from holdfast.core.turn import hold_signals, take_turn
+from holdfast.core.turn import hold, take_turn
+from holdfast.core.unused import add
 from holdfast.engine.quarantine import clear_note
 from holdfast.engine.rows import from_row, to_row
 from holdfast.engine.turns.arrivals import Arrival, find_late
@@ -26,7 +38,7 @@ from holdfast.engine.turns.plan import AnswerRequest
 from holdfast.engine.turns.program_cache import LiveExecution
 from holdfast.engine.turns.taken_turns import TakenTurn
 from holdfast.engine.turns.turn_order import SHORT_TURN, TurnKind, find_overtaken
-from holdfast.engine.turns.writing import dead_letter_refused, make_write
+from holdfast.engine.turns.writing import dead_letter_refused, find_refused_update, make_write
 from holdfast.errors import HoldfastError, StoreError, TurnTooLarge, TurnTooLong
 from holdfast.log_events import LogEvent, tag, tag_execution
 from holdfast.store.contract import TurnWrite
@@ -127,6 +139,11 @@ class TurnTaker:
         is_tried = self._services.quarantine.is_noted(pending.execution_id)
         return not is_tried and any(type(arrival.envelope) is ActivityBegan for arrival in pending.arrivals)
 
+    def put_off(self, pending: PendingTurn) -> None:
+        """Let a turn wait for the next batch, since somebody is changing what it is about."""
+        if pending.live is not None:
+            self._put_off(pending, pending.live)
+
     def _put_off(self, pending: PendingTurn, live: LiveExecution) -> None:
         if pending.start is None and type(live.program) is not NoProgram and live.row is not None:
             self._services.cache.put(live)  # it is where its row is: nothing has moved it
@@ -186,19 +203,21 @@ class TurnTaker:
             if pending.start is None and not pending.retaken and not any(type(one) in ENDING for one in arrived):
                 may_go_on = _Budget(pending, self._max_bytes // 2, self._until or 0.0)
         clock = self._clock.now()
+        pending.note_accepted(live.execution)
         turn = take_turn(
             live.execution,
             live.program,
             arrived,
             clock,
             self._limits,
-            hold_signals=pending.retaken,
+            holds=pending.retaken,
             may_go_on=may_go_on,
             time_of=find_late(arrivals, clock),
+            task_standings=pending.task_standings,
         )
         if turn.handled is not None and not self._put_off_rest(pending, turn.handled):
             return
-        if turn.unseen_signals and not pending.retaken:
+        if turn.has_unseen and not pending.retaken:
             live.program.close()
             pending.take_waiting()
             pending.live, pending.retaken = None, True
@@ -213,14 +232,13 @@ class TurnTaker:
             self.block(pending, turn.blocked)
 
     def _hold(self, pending: PendingTurn, live: LiveExecution, held: list[Arrival]) -> None:
-        """Commit signals without running the program, before the execution is closed; all else waits for the next batch."""
+        """Commit signals and updates, without running the program, before a closing; all else waits for the next batch."""
         self._effects.unfinished += pending.requests
         self._effects.has_put_off = True
         pending.arrivals = held
-        signals = [arrival.envelope for arrival in held if type(arrival.envelope) is Signal]
         clock = self._clock.now()
         time_of = find_late(held, clock)
-        turn = hold_signals(live.execution, live.program, signals, clock, self._limits, time_of=time_of)
+        turn = hold(live.execution, live.program, pending.envelopes, clock, self._limits, time_of=time_of)
         if turn.blocked is None:
             self._finish(pending, live, turn)
         else:
@@ -230,6 +248,9 @@ class TurnTaker:
         """Make what a turn writes of what it collected."""
         execution = live.execution
         if turn.answers:
+            if pending.start is not None and (refused := find_refused_update(pending, turn)) is not None:
+                self._start_nothing(pending, live, *refused)
+                return
             dead_letter_refused(pending, turn)
         if turn.dead_letters and self._services.config.dead_letter_policy == "discard":
             _discard(turn)
@@ -238,8 +259,12 @@ class TurnTaker:
             clear_note(details)
             turn.changed = True
         if not turn.events and not turn.writes:
-            for arrival in pending.arrivals:
+            for index, arrival in enumerate(pending.arrivals):
                 self._effects.unrouted.consume(arrival)
+                answer = turn.answers.get(index) if turn.answers else None
+                if type(answer) is Refused and arrival.request is None and isinstance(arrival.envelope, ANSWERED):
+                    key = arrival.envelope.request
+                    self._effects.unrouted.reply(pending.org, key, pending.execution_id, answer.error)
             self._effects.taken.append(TakenTurn(pending, live, turn, None))
             return
         following = self._children.take_children(pending, turn) if turn.outgoing and self._children.room else ()
@@ -263,6 +288,20 @@ class TurnTaker:
             self._following += following
         if turn.successor is not None:
             self._continue(make_next_run(pending, turn, turn.successor))
+
+    def _start_nothing(self, pending: PendingTurn, live: LiveExecution, update: Arrival, refused: Refused) -> None:
+        """The update that was to start an execution is refused: nothing is stored. All else that came for it comes again."""
+        effects = self._effects
+        live.program.close()
+        if update.request is not None:
+            effects.answers.append(AnswerRequest(update.request, refused.error))
+        elif isinstance(update.envelope, Update):
+            effects.unrouted.reply(pending.org, update.envelope.request, pending.execution_id, refused.error)
+        effects.unrouted.consume(update)
+        others = pending.arrivals[2:]
+        effects.unfinished += [one.request for one in others if one.request is not None]
+        effects.has_put_off = effects.has_put_off or bool(others)
+        pending.clear()
 
     def _continue(self, following: PendingTurn) -> None:
         """The next run takes its first turn in this batch, unless there were too many before it."""
@@ -358,10 +397,11 @@ class TurnTaker:
             execution = Execution.register(pending.org, pending.start, self._clock.now())
         else:
             execution = from_row(row)
+            execution.updates = pending.accepted  # whoever made them is answered
         program = FailingProgram(error)
         clock = self._clock.now()
         time_of = find_late(pending.arrivals, clock)
-        turn = take_turn(execution, program, pending.envelopes, clock, self._limits, hold_signals=True, time_of=time_of)
+        turn = take_turn(execution, program, pending.envelopes, clock, self._limits, holds=True, time_of=time_of)
         self._finish(pending, LiveExecution(execution, program, row, 0), turn)
 
     def _handle_failure(self, pending: PendingTurn, error: Exception) -> None:
@@ -396,7 +436,7 @@ def _count_bytes(envelopes: Sequence[AnyEnvelope]) -> int:
 
 
 def _value_size(envelope: AnyEnvelope) -> int:
-    if type(envelope) is Signal:
+    if isinstance(envelope, Signal | Update | TaskCompleted):
         return len(envelope.value.data)
     start = envelope.start if type(envelope) is InternalContinue else envelope
     value: Payload | None = getattr(start, "result", None) or getattr(start, "input", None)
@@ -423,7 +463,7 @@ class _Budget:
 
 
 def find_held(pending: PendingTurn, live: LiveExecution, most_bytes: int, max_signals: int) -> list[Arrival]:
-    """The signals that are committed before an execution closes, after a closing that was lost: see `lost_closings`.
+    """The signals and updates that are committed before an execution closes, after a lost closing: see `lost_closings`.
 
     None before its first event, nor where it is terminated; and never the last one, which has to make the program run.
     """
@@ -431,7 +471,7 @@ def find_held(pending: PendingTurn, live: LiveExecution, most_bytes: int, max_si
         return []
     if any(type(arrival.envelope) in ENDING for arrival in pending.arrivals):
         return []
-    rows = [one for one in pending.arrivals if one.row is not None and type(one.envelope) is Signal]
+    rows = [one for one in pending.arrivals if one.row is not None and type(one.envelope) in MUST_BE_GIVEN]
     found: list[Arrival] = []
     most = min(len(rows), max_signals - live.execution.details.signals) - 1
     for arrival in rows[: max(0, most)]:
@@ -451,7 +491,7 @@ def as_answer(error: Exception) -> HoldfastError:
 
 def _discard(turn: Turn) -> None:
     for letter in turn.dead_letters:
-        turn.troubles.append(LetterDiscarded(letter.reason))
+        turn.troubles = add(turn.troubles, (LetterDiscarded(letter.reason),))
     turn.dead_letters.clear()
 
 

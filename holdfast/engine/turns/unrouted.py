@@ -8,13 +8,19 @@ import msgspec
 
 from holdfast.core import codec
 from holdfast.core.children import refuse_child
-from holdfast.core.envelopes import AnyEnvelope, Start
+from holdfast.core.effects import Refused
+from holdfast.core.envelopes import ANSWERED, AnyEnvelope, Start, Update
 from holdfast.core.failures import Failure
 from holdfast.core.instants import Instant
+from holdfast.core.publications import Publication, SubscriptionKind, canonical_fields
+from holdfast.core.request_keys import RequestKey
 from holdfast.core.safe_texts import count_noun
+from holdfast.core.subscriptions import is_taken_by_one
 from holdfast.engine.turns.arrivals import Arrival
-from holdfast.errors import HoldfastError
+from holdfast.engine.turns.request_keys import DEAD_LETTER, make_reply_row
+from holdfast.errors import CorruptStore, HoldfastError, NewerFormat, UpdateFailed
 from holdfast.store.contract import UnroutedWrite
+from holdfast.store.publications import PublicationRow
 from holdfast.store.rows import DeadLetterRow, InboxRow, RequestRow, Route
 
 
@@ -38,7 +44,10 @@ class UnroutedWrites:
 
     def begin_with(self, planned: UnroutedWrite) -> None:
         """Begin with what the plan of the batch writes beside its turns. It is copied: the plan stays as it is."""
-        self.write = UnroutedWrite(*map(list, msgspec.structs.astuple(planned)))
+        self.write = UnroutedWrite()
+        for name in planned.__struct_fields__:
+            if value := getattr(planned, name):
+                setattr(self.write, name, list(value))
 
     def consume(self, arrival: Arrival) -> None:
         """Remove the inbox row that brought an arrival, if one did: it is handled."""
@@ -54,6 +63,10 @@ class UnroutedWrites:
         """Remember what a request with a key led to."""
         self.write.requests.append(request)
 
+    def reply(self, org: str, key: RequestKey, execution_id: str, error: HoldfastError) -> None:
+        """Keep for whoever waits for it, on whichever node, why an envelope was refused."""
+        self.remember(make_reply_row(org, key, execution_id, Refused(error), self._rules.now))
+
     def dead_letter(self, row: InboxRow, reason: str) -> None:
         """Move an inbox row to the dead letters."""
         node, now = self._rules.node, self._rules.now
@@ -61,6 +74,27 @@ class UnroutedWrites:
         self.write.dead_letters.append(
             DeadLetterRow(row.org, row.execution_id, row.workflow_id, row.body, reason, node, now, row.attempts)
         )
+        self._tell_caller(row, reason)
+
+    def _tell_caller(self, row: InboxRow, reason: str) -> None:
+        """Whoever waits for the answer to what becomes a dead letter is told so, unless that was done."""
+        try:
+            envelope = codec.decode_envelope(row.body)
+        except (CorruptStore, NewerFormat):
+            return
+        if type(envelope) is Start:
+            envelope = envelope.signal or envelope
+        if not isinstance(envelope, ANSWERED):
+            return
+        key = envelope.request
+        if not any((one.org, one.kind, one.key) == (row.org, key.kind, key.key) for one in self.write.requests):
+            what = f"update '{envelope.name}'" if isinstance(envelope, Update) else f"a step of task {envelope.task_id}"
+            error = UpdateFailed(
+                f"Expected {what} to be handled, but it is a dead letter: {reason.rstrip('.')}. Have the cause removed, and "
+                "make the call anew, with another request id.",
+                type=DEAD_LETTER,
+            )
+            self.reply(row.org, key, row.execution_id, error)
 
     def discard_dead_letters(self) -> None:
         """Write no dead letters, as the engine's `dead_letter_policy` may say: that there were some is only in the log."""
@@ -88,6 +122,18 @@ class UnroutedWrites:
     def readdress(self, row: InboxRow, execution_id: str, envelope: AnyEnvelope, route: Route) -> None:
         """Let what an inbox row brought wait for an execution. It keeps its place in the order of arrival."""
         self.write.readdressed.append(make_readdressed(row, execution_id, envelope, route))
+
+    def give_back(self, org: str, publication: Publication, receiver: str = "") -> None:
+        """Let something be published again that came too late, if one receiver was to get it; all others have had it.
+
+        `receiver`: the execution for which it came too late.
+        """
+        if is_taken_by_one(publication):
+            is_event = publication.kind is SubscriptionKind.EVENT
+            fields = canonical_fields(bytes(publication.value.data)) if is_event else {}
+            self.write.publications.append(
+                PublicationRow(org, codec.encode(publication), fields, receiver, is_returned=True)
+            )
 
     def refuse(self, arrival: Arrival, error: HoldfastError) -> None:
         """Refuse what came by the inbox for an execution that is not made: a parent is told; else it is a dead letter."""

@@ -50,7 +50,7 @@ class WithheldInboxes:
             answers += self._refuse_excess(turn, row, max_signals)
             keep_rows(turn, row.route, self._unrouted)
             answers += keep_requests(turn, row.route, self._unrouted)
-            if why is Withheld.BLOCKED or self._exclusive:
+            if why in (Withheld.BLOCKED, Withheld.PAUSED) or self._exclusive:
                 self.kept += len(turn.requests)
         return answers
 

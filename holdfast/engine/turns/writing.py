@@ -3,19 +3,39 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from typing import TypeGuard
 
 from holdfast.core import codec
-from holdfast.core.effects import CarriedOver, DeadLetter, Outgoing, Refused, TimerSet, Turn, make_task
-from holdfast.core.envelopes import KEYED, Cancel, Signal, Start, Terminate
+from holdfast.core.commands import Subscribe
+from holdfast.core.effects import (
+    CarriedOver,
+    DeadLetter,
+    OutboxItem,
+    Outgoing,
+    Refused,
+    Replied,
+    TimerSet,
+    Turn,
+    TurnAnswer,
+    make_task,
+)
+from holdfast.core.envelopes import ANSWERED, KEYED, Cancel, Signal, Start, Terminate, Update
+from holdfast.core.events import Subscribed
 from holdfast.core.execution import Execution
 from holdfast.core.instants import Instant
-from holdfast.engine.requests import Handled
+from holdfast.core.request_keys import MADE_UP
+from holdfast.core.unused import NO_ITEMS, add
+from holdfast.engine.requests import Handled, Request
 from holdfast.engine.routes import make_route
 from holdfast.engine.rows import to_row
+from holdfast.engine.turns.arrivals import Arrival
 from holdfast.engine.turns.pending_turns import PendingTurn, has_opened
-from holdfast.engine.turns.request_keys import SIGNAL_WITH_START, answer_of, make_request_row
+from holdfast.engine.turns.request_keys import SIGNAL_WITH_START, answer_of, make_reply_row, make_request_row
+from holdfast.engine.turns.task_rows import write_tasks
+from holdfast.store.attributes import list_changes
 from holdfast.store.contract import TurnWrite
-from holdfast.store.rows import ActivityRow, DeadLetterRow, HistoryRow, InboxRow, Route, TimerRow
+from holdfast.store.publications import PublicationRow, SubscriptionRow
+from holdfast.store.rows import ActivityRow, DeadLetterRow, HistoryRow, InboxRow, RequestRow, Route, TimerRow
 
 
 def make_write(
@@ -34,7 +54,7 @@ def make_write(
         history = HistoryRow(execution.execution_id, execution.sequence + 1, len(turn.events), turn.now, codec.SCHEMA, body)
         execution.sequence += len(turn.events)
     row = to_row(execution, route)
-    write = TurnWrite(row=row, expected_version=expected_version, history=history)
+    write = TurnWrite(row=row, expected_version=expected_version, history=history, has_rare=turn.has_rare)
     if turn.started_timers or turn.ended_timers:
         write.timers = make_timer_rows(execution, turn.started_timers, row.route)
         write.ended_timers = turn.ended_timers
@@ -43,10 +63,29 @@ def make_write(
     if turn.offered or turn.withdrawn:
         write.offered = [_offer_row(execution, number, row.route) for number in turn.offered]
         write.withdrawn = turn.withdrawn
+    if expected_version is None and execution.details.continued_from is not None:
+        write.takes_over = execution.details.continued_from
     if turn.dead_letters:
         write.dead_letters = _dead_letter_rows(execution, turn, node)
+    if turn.has_rare:
+        _write_rare(write, execution, turn)
     note_arrivals(write, pending, turn)
     return write
+
+
+def _write_rare(write: TurnWrite, execution: Execution, turn: Turn) -> None:
+    """What few turns write: see `Turn.has_rare`."""
+    if turn.subscribed:
+        since = turn.clock
+        write.subscriptions = [_subscription_row(execution, one, since, one.seen) for one in turn.subscribed]
+    if turn.ended_subscriptions:
+        write.ended_subscriptions = [_subscription_row(execution, one) for one in turn.ended_subscriptions]
+    if turn.publications:
+        write.publications = [_publication_row(execution, one) for one in turn.publications]
+    if turn.searchable_before is not None and write.expected_version is not None:
+        write.attributes = list_changes(turn.searchable_before, execution.details.searchable)
+    if turn.created_tasks or turn.task_changes:
+        write_tasks(write, execution, turn)
 
 
 def rewrite_offers(write: TurnWrite, execution: Execution, turn: Turn) -> None:
@@ -79,7 +118,19 @@ def dead_letter_refused(pending: PendingTurn, turn: Turn) -> None:
             continue
         envelope = arrival.envelope
         if type(envelope) is Signal and envelope.sender is None:
-            turn.dead_letters.append(DeadLetter(envelope, answer.error.message))
+            turn.dead_letters = add(turn.dead_letters, (DeadLetter(envelope, answer.error.message),))
+
+
+def find_refused_update(pending: PendingTurn, turn: Turn) -> tuple[Arrival, Refused] | None:
+    """The update with which an execution was to be started, and why it is refused, if it is."""
+    update = pending.arrivals[1] if len(pending.arrivals) > 1 else None
+    if update is None or type(update.envelope) is not Update or pending.follows:
+        return None
+    answer, request = turn.answers.get(1), update.request
+    if type(answer) is not Refused or (request is not None and not request.is_start):
+        return None
+    came_along = pending.arrivals[0].request is request and pending.arrivals[0].row is None
+    return (update, answer) if came_along else None
 
 
 def _outgoing_row(org: str, sent: Outgoing, at: Instant) -> InboxRow:
@@ -89,6 +140,37 @@ def _outgoing_row(org: str, sent: Outgoing, at: Instant) -> InboxRow:
         route = make_route(envelope.queue, envelope.workflow)
         return InboxRow(org, "", sent.workflow_id, codec.encode(envelope), route=route, at=at)
     return InboxRow(org, sent.execution_id, sent.workflow_id, codec.encode(envelope), at=at)
+
+
+def _subscription_row(
+    execution: Execution, one: Subscribe | Subscribed, since: Instant = 0, seen: Sequence[str] = ()
+) -> SubscriptionRow:
+    """The row of a subscription; `since` and `seen` are of one that begins."""
+    return SubscriptionRow(
+        execution.org,
+        one.kind.value,
+        one.name,
+        execution.execution_id,
+        one.number,
+        one.key,
+        one.where,
+        one.standing,
+        since,
+        execution.created_at,
+        seen,
+    )
+
+
+def _publication_row(execution: Execution, one: OutboxItem) -> PublicationRow:
+    """A row of the outbox."""
+    return PublicationRow(
+        execution.org,
+        codec.encode(one.publication),
+        one.fields,
+        execution.execution_id,
+        one.number,
+        one.is_returned,
+    )
 
 
 def _offer_row(execution: Execution, number: int, route: Route) -> ActivityRow:
@@ -121,15 +203,22 @@ def _dead_letter_rows(execution: Execution, turn: Turn, node: str) -> Sequence[D
 
 def note_arrivals(write: TurnWrite, pending: PendingTurn, turn: Turn) -> None:
     """Note in what a turn writes which inbox rows it took, and what is remembered of the requests with keys among them."""
-    consumed, rows = [], []
+    consumed: list[int] = NO_ITEMS
+    rows: list[RequestRow] = NO_ITEMS
     answers = turn.answers
     for index, arrival in enumerate(pending.arrivals):
         envelope, request = arrival.envelope, arrival.request
+        if request is not None and request.key is None and not answers:
+            continue  # most are such: nothing is remembered of them
         answer = answers.get(index) if answers else None
         if type(answer) is CarriedOver:
             continue  # it is the next run's to take
         if arrival.row is not None:
-            consumed.append(arrival.row.id)
+            consumed = add(consumed, (arrival.row.id,))
+        if isinstance(envelope, ANSWERED):
+            if _is_kept(answer, envelope.request.kind, request):
+                rows = add(rows, (make_reply_row(pending.org, envelope.request, pending.execution_id, answer, turn.now),))
+            continue
         if request is not None:
             if request.key is None:
                 continue
@@ -145,5 +234,17 @@ def note_arrivals(write: TurnWrite, pending: PendingTurn, turn: Turn) -> None:
         given = answer_of(envelope, answer, pending.execution_id, opened)
         if request is None and isinstance(envelope, Cancel | Terminate):
             given = Handled()  # what its sender was told when the inbox took it, whatever comes of it
-        rows.append(make_request_row(pending.org, key, pending.execution_id, given))
+        rows = add(rows, (make_request_row(pending.org, key, pending.execution_id, given),))
+    for key, reply in turn.replies if turn.has_rare else ():
+        rows = add(rows, (make_reply_row(pending.org, key, pending.execution_id, reply, turn.now),))
     write.consumed, write.requests = consumed, rows
+
+
+def _is_kept(answer: TurnAnswer | None, kind: str, request: Request | None) -> TypeGuard[Replied | Refused]:
+    """Whether a reply is kept under its key: somebody may wait for it on another node, or repeat the request.
+
+    A refusal is told to callers of this node and forgotten, as for all requests.
+    """
+    if type(answer) is Replied or (type(answer) is Refused and answer.is_final):
+        return request is None or kind != MADE_UP
+    return type(answer) is Refused and request is None

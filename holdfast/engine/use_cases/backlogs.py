@@ -6,7 +6,6 @@ from collections.abc import Mapping
 from typing import TYPE_CHECKING, Final
 
 from holdfast.core.instants import SECOND, Instant
-from holdfast.core.lifecycle import Status
 from holdfast.core.routes import find_queue
 from holdfast.core.shown_values import ShownValue
 from holdfast.store.rows import BacklogRow, Waiting
@@ -20,7 +19,7 @@ MOST_COUNTED: Final = 10_000
 class QueueBacklog(ShownValue, frozen=True, kw_only=True):
     """What waits in one queue of an org. Of each kind of thing, the first 10,000 of all queues are counted.
 
-    What waits for blocked executions is left out, for no node can take it: `open` says how many are blocked.
+    What waits for blocked and paused executions is left out, for no node can take it: `open` says how many there are.
     """
 
     org: str
@@ -47,7 +46,7 @@ async def read_backlog(store: Store, now: Instant) -> list[QueueBacklog]:
     is_exact = max(totals.values()) < MOST_COUNTED
     groups: dict[tuple[str, str], list[BacklogRow]] = {}
     for row in rows:
-        if row.what is not Waiting.OPEN and row.status == Status.BLOCKED:
+        if row.what is not Waiting.OPEN and row.status:
             continue
         queue = find_queue(row.route) if row.queue is None else row.queue
         groups.setdefault((row.org, queue), []).append(row)

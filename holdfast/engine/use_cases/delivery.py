@@ -11,18 +11,34 @@ import msgspec
 
 from holdfast.code.bound_workflows import BoundWorkflow, check_call, check_options, list_options, unbind
 from holdfast.core import payloads
-from holdfast.core.envelopes import AnyEnvelope, Cancel, RequestKey, Signal, Start, Terminate
+from holdfast.core.envelopes import AnyEnvelope, Cancel, Signal, Start, Terminate
 from holdfast.core.ids import DEFAULT_QUEUE, check_identifier, make_execution_id
 from holdfast.core.instants import SECOND, Duration, Instant, to_micros
 from holdfast.core.options import OnClosed, OnOpen, naming_options, separate_options
+from holdfast.core.references import check_reference
+from holdfast.core.request_keys import MADE_UP, RequestKey
 from holdfast.core.signals import missing_error
-from holdfast.core.start_checks import check_chain, check_start_at, check_texts
+from holdfast.core.start_checks import CHAIN_OPTIONS, change_chain, check_chain, check_start_at, check_texts
 from holdfast.engine.encoded_store import show_encoded
-from holdfast.engine.requests import Accepted, Answer, AnyRequest, Handled, Opened, Request, WorkflowIdLookup
+from holdfast.engine.requests import (
+    Accepted,
+    Answer,
+    AnyRequest,
+    Handled,
+    Opened,
+    Request,
+    WorkflowIdLookup,
+)
 from holdfast.engine.turns.claims import key_id_of
-from holdfast.engine.turns.request_keys import answer_remembered
+from holdfast.engine.turns.request_keys import SIGNAL_WITH_START, answer_remembered
+from holdfast.engine.use_cases.open_limits import OpenLimits
 from holdfast.engine.use_cases.start_options import SIGNAL_WITH_START_OPTIONS, START_OPTIONS
-from holdfast.errors import ExecutionClosed, ExecutionNotFound, InvalidArguments, InvalidConfiguration
+from holdfast.errors import (
+    ExecutionClosed,
+    ExecutionNotFound,
+    InvalidArguments,
+    InvalidConfiguration,
+)
 from holdfast.store.once import KeyedCall
 from holdfast.store.rows import ExecutionRow, RequestRow
 
@@ -69,11 +85,17 @@ class Delivery:
         self._clock = clock
         self._submit = submit
         self._entropy = entropy
+        self.open_limits = OpenLimits(store, config, self.send, self._recall)
 
     @property
     def now(self) -> Instant:
         """The present, by the engine's clock."""
         return self._clock.now()
+
+    @property
+    def payload_limit(self) -> int:
+        """How many bytes a value may have as JSON."""
+        return self._config.payload_limit
 
     # --- starting ---
 
@@ -81,7 +103,7 @@ class Delivery:
         """Open an execution, or find the one that is open, as one step; with a signal, which is delivered either way."""
         start = prepared.start
         request = Request(org, start, workflow_id=start.workflow_id, signal=signal, key=prepared.key)
-        return _expect(Opened, await self._send(request))
+        return _expect(Opened, await self.open_limits.send(request))
 
     def make_start(self, org: str, workflow: AnyWorkflow, args: Sequence[Any], keywords: Mapping[str, Any]) -> PreparedStart:
         """A start, checked and encoded: of the newest version, or of the one asked for, to which it is pinned then.
@@ -111,15 +133,21 @@ class Delivery:
         return PreparedStart(start, key, hint)
 
     def make_start_with_signal(
-        self, org: str, workflow_id: str, workflow: AnyWorkflow, args: Sequence[Any], keywords: Mapping[str, Any]
+        self,
+        org: str,
+        workflow_id: str,
+        workflow: AnyWorkflow,
+        args: Sequence[Any],
+        keywords: Mapping[str, Any],
+        kind: str = SIGNAL_WITH_START,
     ) -> PreparedStart:
-        """The start of a signal-with-start, checked and encoded as `make_start` does it."""
+        """The start of a signal-with-start, or of an update-with-start, checked and encoded as `make_start` does it."""
         options, kwargs = separate_options(keywords, SIGNAL_WITH_START_OPTIONS)
         check_identifier(org, "the org")
         check_identifier(workflow_id, "the workflow id")
         with naming_options(SIGNAL_WITH_START_OPTIONS):
             start, hint = self._make_run(org, workflow, args, kwargs, options)
-        key = self._key("signal_with_start", options.get("request_id"), options.get("idempotency_ttl"), workflow_id)
+        key = self._key(kind, options.get("request_id"), options.get("idempotency_ttl"), workflow_id)
         return PreparedStart(msgspec.structs.replace(start, workflow_id=workflow_id), key, hint)
 
     def _make_run(
@@ -151,10 +179,40 @@ class Delivery:
             pinned=version is not None,
             metadata=check_texts(options.get("metadata"), "metadata", self._config.payload_limit),
             headers=check_texts(options.get("headers"), "headers", self._config.payload_limit),
+            reference=check_reference(options.get("business_reference")),
             start_at=check_start_at(options.get("delay"), now),
             chain=check_chain(options.get("execution_timeout"), options.get("run_timeout"), options.get("retry")),
         )
         return start, definition.result_hint
+
+    def make_scheduled(
+        self,
+        org: str,
+        workflow: AnyWorkflow,
+        args: Sequence[Any],
+        kwargs: Mapping[str, Any],
+        options: Mapping[str, Any],
+    ) -> Start:
+        """What a schedule starts again and again, checked and encoded as by `make_start`. It joins nobody's execution."""
+        check_identifier(org, "the org")
+        return msgspec.structs.replace(self._make_run(org, workflow, args, kwargs, options)[0], on_open=OnOpen.FAIL)
+
+    def make_changed(self, org: str, start: Start, options: Mapping[str, Any]) -> Start:
+        """A start with other options: those that are given."""
+        limit, changes = self._config.payload_limit, dict[str, Any]()
+        if options.get("queue") is not None:
+            changes["queue"] = check_identifier(options["queue"], "the queue")
+        for name in ("metadata", "headers"):
+            if name in options:
+                changes[name] = check_texts(options[name], name, limit)
+        if "version" in options:
+            found = self._catalog.find(start.workflow, options["version"], org)
+            changes |= {"code_version": found.version, "pinned": options["version"] is not None}
+        if "business_reference" in options:
+            changes["reference"] = check_reference(options["business_reference"])
+        if CHAIN_OPTIONS & options.keys():
+            changes["chain"] = change_chain(start.chain, options)
+        return msgspec.structs.replace(start, **changes)
 
     # --- reaching an execution ---
 
@@ -176,26 +234,31 @@ class Delivery:
     ) -> Accepted:
         """Deliver a signal to an open execution."""
         signal = self.make_signal(name, value, headers)
-        key = self.make_signal_key(request_id, target)
-        return _expect(Accepted, await self._reach(org, target, signal, key))
+        key = self.make_request_key("signal", request_id, target)
+        return _expect(Accepted, await self.reach(org, target, signal, key))
 
-    def make_signal_key(self, request_id: str | None, target: str) -> RequestKey | None:
-        """What makes a repeated signal safe."""
-        return self._key("signal", request_id, None, target)
+    def make_reply_key(self, kind: str, request_id: str | None, scope: str) -> RequestKey:
+        """The key under which a reply is kept: that of the request id, or one that only this call knows."""
+        key = self._key(kind, request_id, None, scope)
+        if key is not None:
+            return key
+        now = self._clock.now()
+        own = make_execution_id(now, self._entropy(62))
+        return RequestKey(MADE_UP, own, now + round(self._config.request_ttl * SECOND))
 
     async def cancel(self, org: str, target: str, reason: str, request_id: str | None = None) -> bool:
         """Ask an execution to cancel; False if it is closed."""
         key = self._key("cancel", request_id, None, target)
-        return _expect(Handled, await self._reach(org, target, self.make_cancel(reason), key)).is_done
+        return _expect(Handled, await self.reach(org, target, self.make_cancel(reason), key)).is_done
 
     def make_cancel(self, reason: str, request_id: str | None = None, target: str = "") -> Cancel:
         """A request to cancel, whose reason is checked; with its key, for an inbox, if it has a request id."""
-        return Cancel(reason=_check_reason(reason), request=self._key("cancel", request_id, None, target))
+        return Cancel(reason=check_reason(reason), request=self._key("cancel", request_id, None, target))
 
     async def terminate(self, org: str, target: str, reason: str, request_id: str | None = None) -> bool:
         """End an execution at once; False if it is closed."""
-        order, key = Terminate(reason=_check_reason(reason)), self._key("terminate", request_id, None, target)
-        return _expect(Handled, await self._reach(org, target, order, key)).is_done
+        order, key = Terminate(reason=check_reason(reason)), self._key("terminate", request_id, None, target)
+        return _expect(Handled, await self.reach(org, target, order, key)).is_done
 
     def make_call(
         self, org: str, kind: str, request_id: str | None, scope: str = "", execution_id: str = ""
@@ -207,7 +270,8 @@ class Delivery:
         check_identifier(org, "the org")
         return KeyedCall(RequestRow(org, key.kind, key.key, execution_id, None, key.expires_at), self._clock.now())
 
-    async def _reach(self, org: str, target: str, envelope: AnyEnvelope, key: RequestKey | None = None) -> Answer:
+    async def reach(self, org: str, target: str, envelope: AnyEnvelope, key: RequestKey | None = None) -> Answer:
+        """Deliver an envelope to an open execution, by workflow id or execution id; what is answered after the commit."""
         check_identifier(org, "the org")
         check_identifier(target, "the id of an execution")
         try:
@@ -230,10 +294,10 @@ class Delivery:
     async def _reach_open(self, org: str, target: str, envelope: AnyEnvelope, key: RequestKey | None) -> Answer:
         if may_be_execution_id(target):  # no question comes first: calls arrive in the order in which they were made
             try:
-                return await self._send(Request(org, envelope, execution_id=target, key=key))
+                return await self.send(Request(org, envelope, execution_id=target, key=key))
             except ExecutionNotFound:
                 pass  # so it is a workflow id, if anything
-        return await self._send(Request(org, envelope, workflow_id=target, key=key))
+        return await self.send(Request(org, envelope, workflow_id=target, key=key))
 
     async def find(self, org: str, target: str) -> ExecutionRow | None:
         """The row of an execution by its id, or of the newest by workflow id."""
@@ -246,7 +310,7 @@ class Delivery:
         """As `find`, but raises ExecutionNotFound if there is none, after a look into the inbox."""
         row = await self.find(org, target)
         if row is None:  # its start may have come by a user's transaction, and wait to be taken
-            await self._send(WorkflowIdLookup(org, target))
+            await self.send(WorkflowIdLookup(org, target))
             row = await self.find(org, target)
         if row is None:
             raise missing_error(org, target, verb)
@@ -257,13 +321,17 @@ class Delivery:
         check_identifier(org, "the org")
         check_identifier(workflow_id, "the workflow id")
         check_identifier(execution_id, "the id of an execution")
-        await self._send(WorkflowIdLookup(org, workflow_id))
+        await self.send(WorkflowIdLookup(org, workflow_id))
         row = await self._shown.find_execution(org, execution_id) or await self._shown.find_latest(org, workflow_id)
         if row is None:
             raise missing_error(org, workflow_id, verb)
         return row
 
     # --- parts ---
+
+    def make_request_key(self, kind: str, request_id: str | None, scope: str) -> RequestKey | None:
+        """What makes a repeated call of a kind safe: its request id, which counts within its scope."""
+        return self._key(kind, request_id, None, scope)
 
     def _key(self, kind: str, key: str | None, ttl: Duration | None, scope: str) -> RequestKey | None:
         """A request id counts within its `scope`, the receiver that was named; an idempotency key in the whole org."""
@@ -279,7 +347,8 @@ class Delivery:
         )
         return RequestKey(kind, f"{scope}\n{key}" if scope else key, self._clock.now() + length)
 
-    async def _send(self, request: AnyRequest) -> Answer:
+    async def send(self, request: AnyRequest) -> Answer:
+        """Hand a request to the next batch; what it is answered after the commit."""
         request.future = asyncio.get_running_loop().create_future()
         self._submit(request)
         return await request.future
@@ -327,7 +396,8 @@ def _choose(kind: type[E], value: E | str, name: str) -> E:
         raise InvalidConfiguration(f"Expected {name}=… to be one of {options}, but it is {value!r}.") from None
 
 
-def _check_reason(reason: str) -> str:
+def check_reason(reason: str) -> str:
+    """The reason if it is text of a length that can be kept. Raises InvalidArguments."""
     try:
         if len(reason.encode()) <= LONGEST_REASON:
             return reason

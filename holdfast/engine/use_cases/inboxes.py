@@ -14,10 +14,10 @@ if TYPE_CHECKING:
 
 
 def may_be_stuck(info: ExecutionInfo) -> bool:
-    """Whether an open execution may be unable to take what arrives: blocked, damaged, or of a definition that is missing."""
+    """Whether an open execution may be unable to take what arrives: blocked, paused, damaged, or without its definition."""
     has_failed = info.last_error is not None and info.last_error.activity is None
     is_in_trouble = info.status is Status.BLOCKED or info.missing_definition is not None or has_failed
-    return info.closed_at is None and is_in_trouble
+    return info.closed_at is None and (is_in_trouble or bool(info.pauses))
 
 
 async def add_inbox(store: Store, info: ExecutionInfo) -> ExecutionInfo:

@@ -12,9 +12,11 @@ from typing import TYPE_CHECKING, Final
 
 import msgspec
 
+from holdfast.core.events import EventSent, MessagePublished, SignalBroadcast
 from holdfast.core.instants import Instant, to_datetime
 from holdfast.core.lifecycle import CLOSED, Status
 from holdfast.core.program import SignalPlace, Waits
+from holdfast.core.publications import SubscriptionKind
 from holdfast.core.turn import fold
 from holdfast.engine.nodes.roster import NodeDetails, NodeState, read_details, to_node_info
 from holdfast.engine.pending import (
@@ -22,6 +24,9 @@ from holdfast.engine.pending import (
     PendingActivity,
     PendingChild,
     PendingExternalSignal,
+    PendingPublication,
+    PendingSubscription,
+    PendingTask,
     PendingTimer,
     PendingWork,
     SignalInfo,
@@ -37,7 +42,7 @@ from holdfast.store.contract import ExecutionFilter
 if TYPE_CHECKING:
     from datetime import datetime
 
-    from holdfast.core.events import ActivityScheduled, HistoryTurn
+    from holdfast.core.events import ActivityScheduled, HistoryTurn, Subscribed
     from holdfast.core.execution import AttemptState, Execution, OpenActivity
     from holdfast.engine.activities.runner import ActivityRunner
     from holdfast.engine.routes import Routes
@@ -48,6 +53,11 @@ if TYPE_CHECKING:
 
 MOST_REPLAYED: Final = 2_000
 """How many events are replayed to find where code waits; with longer histories that is known of programs in memory only."""
+_KINDS: Final[dict[type, SubscriptionKind]] = {
+    MessagePublished: SubscriptionKind.MESSAGE,
+    EventSent: SubscriptionKind.EVENT,
+    SignalBroadcast: SubscriptionKind.BROADCAST,
+}
 MOST_CHILDREN: Final = 100
 """Of how many children the status is looked up, in one query."""
 
@@ -176,6 +186,9 @@ def _copy(live: LiveExecution) -> _Opened:
         timer_labels=dict(execution.timer_labels),
         children=dict(execution.children),
         externals=dict(execution.externals),
+        tasks=dict(execution.tasks),
+        subscriptions=dict(execution.subscriptions),
+        publications=dict(execution.publications),
         running=set(execution.running),
     )
     return _Opened(copied, live.history_bytes, live.program.find_waits())
@@ -262,8 +275,34 @@ class _Describer:
                 PendingExternalSignal(number=number, name=one.name, workflow_id=one.workflow_id, place=places.get(number))
                 for number, one in sorted(execution.externals.items())
             ),
+            tasks=tuple(
+                PendingTask(
+                    number=number,
+                    task_id=one.event.task_id,
+                    name=one.event.name,
+                    due=None if one.event.due is None else to_datetime(one.event.due),
+                    place=places.get(number),
+                )
+                for number, one in sorted(execution.tasks.items())
+            ),
+            subscriptions=tuple(map(self._describe_subscription, execution.subscriptions.values())),
+            publications=tuple(
+                PendingPublication(number=number, kind=_KINDS[type(one)], name=one.name, place=places.get(number))
+                for number, one in sorted(execution.publications.items())
+            ),
             local_waits=() if waits is None else waits.local,
             is_code_known=waits is not None,
+        )
+
+    def _describe_subscription(self, one: Subscribed) -> PendingSubscription:
+        return PendingSubscription(
+            number=one.number,
+            kind=one.kind,
+            name=one.name,
+            key=one.key,
+            where={name: msgspec.json.decode(value) for name, value in one.where.items()},
+            place=self._places.get(one.number),
+            label=one.label,
         )
 
     def _name_signals(self) -> tuple[SignalPlace, ...]:

@@ -14,6 +14,7 @@ from holdfast.engine.use_cases.backlogs import QueueBacklog, read_backlog
 from holdfast.engine.use_cases.dead_letters import check_page
 from holdfast.engine.use_cases.inboxes import add_inbox, may_be_stuck
 from holdfast.engine.use_cases.missing_definitions import find_missing
+from holdfast.engine.use_cases.pausing import add_pauses
 from holdfast.engine.use_cases.pending_work import ThisNode, add_pending
 from holdfast.engine.use_cases.searching import (
     ExecutionCounts,
@@ -37,18 +38,28 @@ if TYPE_CHECKING:
 class Queries:
     """Answers questions from the store, and from what this node knows beside it."""
 
-    def __init__(self, store: Store, delivery: Delivery, clock: Clock, here: ThisNode) -> None:
+    def __init__(
+        self,
+        store: Store,
+        delivery: Delivery,
+        clock: Clock,
+        here: ThisNode,
+        searchable: frozenset[str] | None = None,
+    ) -> None:
+        """`searchable` are the keys of states by which can be searched; None: all, or it is not known."""
         self._store = store
         self._shown = show_encoded(store)
         self._delivery = delivery
         self._clock = clock
         self._here = here
+        self._searchable = searchable
 
     async def status(self, org: str, target: str) -> ExecutionInfo:
         """The present status of an execution, and what it waits for. Raises ExecutionNotFound."""
         row = await self._delivery.find_or_raise(org, target, "query")
         [info] = await self._to_infos([row])
         info = await add_pending(self._shown, info, row, self._clock.now(), self._here)
+        info = await add_pauses(self._store, info)
         info = add_unheard(info, self._here.node, self._here.runner.begun.find_unheard(info.execution_id))
         return await add_inbox(self._shown, info) if may_be_stuck(info) else info
 
@@ -70,12 +81,13 @@ class Queries:
 
     async def list(self, options: PageOptions) -> ExecutionList:
         """Executions that fit, newest first. Raises InvalidArguments."""
-        page = await self._shown.search_executions(make_page_filter(options))
-        return make_list(await self._to_infos(page.rows), page.end)
+        query = make_page_filter(options, self._searchable)
+        page = await self._shown.search_executions(query)
+        return make_list(await self._to_infos(page.rows), page, query)
 
     async def count(self, conditions: SearchConditions) -> ExecutionCounts:
         """How many executions fit, by status, up to 10,000. Raises InvalidArguments."""
-        return make_counts(await self._store.count_executions(make_count_filter(conditions)))
+        return make_counts(await self._store.count_executions(make_count_filter(conditions, self._searchable)))
 
     async def backlog(self) -> builtins.list[QueueBacklog]:
         """What waits to be done, by org and queue."""

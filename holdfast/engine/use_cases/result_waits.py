@@ -157,6 +157,8 @@ class ResultWaits:
                 what = describe_wait(info)
                 if info.status is Status.BLOCKED:
                     advice = "It goes on once its code was corrected and retry_blocked was called."
+                elif info.pauses:
+                    advice = "It goes on once it is resumed."
         except TimeoutError:
             pass
         raise ResultTimedOut(
@@ -221,6 +223,8 @@ def describe_wait(info: ExecutionInfo) -> str:
         return info.missing_definition
     if info.status is Status.BLOCKED:
         return f"it is blocked by {info.last_error}"
+    if info.pauses:
+        return str(info.pauses[0])
     if info.waiting_for is None:
         return f"it is {info.status}"
     until = "" if info.waiting_until is None else f", until {info.waiting_until:%Y-%m-%d %H:%M:%S} UTC"

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import re
 from collections.abc import Collection, Iterable, Mapping
 from datetime import datetime
 from typing import Any, Final, TypedDict
@@ -13,17 +12,22 @@ from holdfast.code.definitions import Workflow
 from holdfast.core.ids import DEFAULT_ORG, check_identifier
 from holdfast.core.instants import from_datetime
 from holdfast.core.lifecycle import Status
+from holdfast.core.searchable_values import LONGEST_NAME, LONGEST_VALUE
 from holdfast.core.shown_values import ShownValue, make_pydantic_schema
+from holdfast.engine.use_cases.cursors import make_cursor, read_cursor
 from holdfast.engine.views import ExecutionInfo
-from holdfast.errors import InvalidArguments
-from holdfast.store.attributes import LONGEST_NAME, LONGEST_VALUE, is_searchable
+from holdfast.errors import FilterError, InvalidArguments
+from holdfast.filters.evaluating import list_fields
+from holdfast.filters.parser import parse_filter, parse_order
+from holdfast.filters.syntax import Attribute, AttributeKind
+from holdfast.store.attributes import is_searchable
 from holdfast.store.contract import ExecutionFilter
+from holdfast.store.rows import ExecutionPage, StatusCounts
 
 MOST_PER_PAGE: Final = 10_000
 MOST_LOOKED_AT: Final = 100_000
 """How many executions one page looks at where no condition has an index."""
 MOST_COUNTED: Final = 10_000
-_CURSOR: Final = re.compile(r"h1\.([0-9a-z-]{1,64})")
 
 
 class SearchConditions(TypedDict, total=False):
@@ -45,6 +49,8 @@ class SearchConditions(TypedDict, total=False):
     """Created earlier than this time."""
     closed_after: datetime | None
     closed_before: datetime | None
+    where: str | None
+    """What else must hold, in the filter language: `"state.amount > 100 AND NOT workflow_id STARTS WITH 'test-'"`."""
 
 
 class PageOptions(SearchConditions, total=False):
@@ -54,12 +60,15 @@ class PageOptions(SearchConditions, total=False):
     """The `cursor` of the page before."""
     before: str | None
     """The last execution id of the page before, where there is no cursor."""
+    order_by: str | None
+    """By what to order the list: `created`, `closed`, `state.<key>`, `metadata.<key>`, `reference` or `reference.<part>`,
+    with `asc` (the default) or `desc`. What has no such value comes last. Default: newest first."""
     limit: int
     """How many executions a page has at most. Default 100."""
 
 
 class ExecutionList(list[ExecutionInfo]):
-    """A page of executions, newest first. `cursor` leads to the next page; it is None if that was all.
+    """A page of executions in the order of the list. `cursor` leads to the next page; it is None if that was all.
 
     Where no condition has an index, a page is given up after 100,000 executions: it has fewer than `limit` then, or none,
     and a cursor nevertheless.
@@ -81,7 +90,10 @@ class ExecutionList(list[ExecutionInfo]):
 
 
 class ExecutionCounts(ShownValue, frozen=True, kw_only=True):
-    """How many executions there are, by status. Counting ends at 10,000: `is_exact` is False if there are more."""
+    """How many executions there are, by status. Counting ends at 10,000: `is_exact` is False if there are more.
+
+    Where no condition has an index, counting is given up after 100,000 executions were looked at: `is_exact` is False, too.
+    """
 
     by_status: Mapping[str, int]
     total: int
@@ -91,24 +103,46 @@ class ExecutionCounts(ShownValue, frozen=True, kw_only=True):
         return f"{self.total:,}" if self.is_exact else f"{self.total:,}+"
 
 
-def make_page_filter(options: PageOptions) -> ExecutionFilter:
-    """The filter of the store for a page. Raises InvalidArguments that says what is wrong."""
+def make_page_filter(options: PageOptions, searchable: frozenset[str] | None = None) -> ExecutionFilter:
+    """The filter of the store for a page. Raises InvalidArguments that says what is wrong.
+
+    `searchable` are the keys of states by which can be searched; None: all.
+    """
     _check_names(options, PageOptions.__optional_keys__, "list")
     limit = options.get("limit", 100)
     if type(limit) is not int or not 1 <= limit <= MOST_PER_PAGE:
         raise InvalidArguments(f"Expected limit to be between 1 and 10,000, but it is {limit!r}.")
-    before, cursor = options.get("before"), options.get("cursor")
-    if cursor is not None:
-        if before is not None:
-            raise InvalidArguments("Expected cursor or before, but both are given. Pass the cursor of the page before.")
-        before = _read_cursor(cursor)
-    return make_filter(options, before=before, limit=limit, scan=MOST_LOOKED_AT)
+    before, cursor, order_by = options.get("before"), options.get("cursor"), options.get("order_by")
+    if before is not None and cursor is not None:
+        raise InvalidArguments("Expected cursor or before, but both are given. Pass the cursor of the page before.")
+    if before is not None and order_by is not None:
+        raise InvalidArguments("Expected a cursor with order_by, but before is given. Pass the cursor of the page before.")
+    query = make_filter(options, before=before, limit=limit, scan=MOST_LOOKED_AT)
+    if order_by is not None:
+        query = msgspec.structs.replace(query, order=parse_order(order_by))
+    _check_searchable(query, searchable)
+    return query if cursor is None else read_cursor(cursor, query)
 
 
-def make_count_filter(conditions: SearchConditions) -> ExecutionFilter:
+def make_count_filter(conditions: SearchConditions, searchable: frozenset[str] | None = None) -> ExecutionFilter:
     """The filter of the store for a count, which looks for one more than is counted."""
     _check_names(conditions, SearchConditions.__optional_keys__, "count")
-    return make_filter(conditions, before=None, limit=MOST_COUNTED + 1, scan=MOST_LOOKED_AT)
+    query = make_filter(conditions, before=None, limit=MOST_COUNTED + 1, scan=MOST_LOOKED_AT)
+    _check_searchable(query, searchable)
+    return query
+
+
+def _check_searchable(query: ExecutionFilter, searchable: frozenset[str] | None) -> None:
+    if searchable is None:
+        return
+    for field in [*list_fields(query.where), query.order.field]:
+        if isinstance(field, Attribute) and field.kind is AttributeKind.STATE and field.name not in searchable:
+            known = ", ".join(sorted(searchable)) or "none"
+            raise FilterError(
+                f"Expected to search by keys of states that are searchable, but '{field.name}' is not: this engine encodes "
+                f"states, or names the keys that are ({known}). Name it in the engine's searchable_state, which stores its "
+                "values as plain text."
+            )
 
 
 def _check_names(given: Mapping[str, Any], known: Collection[str], verb: str) -> None:
@@ -121,7 +155,7 @@ def _check_names(given: Mapping[str, Any], known: Collection[str], verb: str) ->
 
 def make_filter(conditions: SearchConditions, *, before: str | None, limit: int, scan: int) -> ExecutionFilter:
     """The filter of the store for conditions, each of which is checked."""
-    workflow = conditions.get("workflow")
+    workflow, where = conditions.get("workflow"), conditions.get("where")
     prefix = conditions.get("workflow_id_prefix")
     texts = {name: conditions.get(name) for name in ("workflow_id_prefix", "workflow_id", "parent_execution_id")}
     texts |= {"before": before, "workflow": workflow.name if isinstance(workflow, Workflow) else workflow}
@@ -142,30 +176,22 @@ def make_filter(conditions: SearchConditions, *, before: str | None, limit: int,
         created_before=_read_time(conditions.get("created_before"), "created_before"),
         closed_after=_read_time(conditions.get("closed_after"), "closed_after"),
         closed_before=_read_time(conditions.get("closed_before"), "closed_before"),
+        where=None if where is None else parse_filter(where),
         scan=scan,
     )
 
 
-def make_list(infos: Iterable[ExecutionInfo], end: str | None) -> ExecutionList:
-    """A page for the caller; the next one begins behind the execution id `end`."""
+def make_list(infos: Iterable[ExecutionInfo], found: ExecutionPage, query: ExecutionFilter) -> ExecutionList:
+    """A page for the caller, and the cursor that leads to the next one."""
     page = ExecutionList(infos)
-    page.cursor = None if end is None else f"h1.{end}"
+    page.cursor = make_cursor(found, query)
     return page
 
 
-def make_counts(by_status: Mapping[str, int]) -> ExecutionCounts:
+def make_counts(counted: StatusCounts) -> ExecutionCounts:
     """What the store counted, for the caller."""
-    total = sum(by_status.values())
-    return ExecutionCounts(by_status=by_status, total=min(total, MOST_COUNTED), is_exact=total <= MOST_COUNTED)
-
-
-def _read_cursor(cursor: str) -> str:
-    found = _CURSOR.fullmatch(cursor) if isinstance(cursor, str) else None
-    if found is None:
-        raise InvalidArguments(
-            f"Expected a cursor that a list returned, but it is {cursor!r}. Pass `page.cursor` unchanged."
-        )
-    return found[1]
+    is_exact = counted.total <= MOST_COUNTED and not counted.is_given_up
+    return ExecutionCounts(by_status=counted.by_status, total=min(counted.total, MOST_COUNTED), is_exact=is_exact)
 
 
 def _read_statuses(status: Status | str | Iterable[Status | str]) -> list[Status]:

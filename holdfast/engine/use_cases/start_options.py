@@ -13,6 +13,7 @@ from typing import Final, TypedDict
 
 from holdfast.core.instants import Duration
 from holdfast.core.options import OnClosed, OnOpen
+from holdfast.core.references import BusinessReference
 from holdfast.core.retry import RetryPolicy
 
 
@@ -25,9 +26,9 @@ class RunOptions(TypedDict, total=False):
     """Texts by name, which are shown with the execution."""
     headers: Mapping[str, str] | None
     """Trace context and the like: texts by name that the execution hands on to its activities, children and signals."""
-    delay: Duration | datetime | None
-    """When its code begins: after seconds or a timedelta, or at a datetime with a time zone. It exists and can be signalled,
-    cancelled and found at once; signals wait until it begins. Default: at once."""
+    business_reference: BusinessReference | None
+    """What it is about, in the words of the business: lists find it by the key and by the parts. Its children and its next
+    runs inherit it."""
     execution_timeout: Duration | None
     """How long it may take, with all its runs (`continue_as`, `retry`) and the pauses between them, from the end of its
     delay. Then it is closed as failed with the type 'ExecutionTimedOut', without its code having a say. Default: none."""
@@ -40,7 +41,15 @@ class RunOptions(TypedDict, total=False):
     """The version of the workflow, to which the execution is pinned then. Default: the newest one."""
 
 
-class StartOptions(RunOptions, total=False):
+class CallOptions(RunOptions, total=False):
+    """The options of an execution that a call starts, now or with a delay."""
+
+    delay: Duration | datetime | None
+    """When its code begins: after seconds or a timedelta, or at a datetime with a time zone. It exists and can be signalled,
+    cancelled and found at once; signals wait until it begins. Default: at once."""
+
+
+class StartOptions(CallOptions, total=False):
     """The options of `start`: those of the execution, and what to do if it exists."""
 
     workflow_id: str | None
@@ -57,7 +66,7 @@ class StartOptions(RunOptions, total=False):
     """Calls with the same id, for the same workflow id or for none, are one call: each gets the answer of the first."""
 
 
-class SignalWithStartOptions(RunOptions, total=False):
+class SignalWithStartOptions(CallOptions, total=False):
     """The options of `signal_with_start_workflow`: those of the execution, and of the call."""
 
     request_id: str | None

@@ -174,7 +174,7 @@ class TransactionWork:
     ) -> None:
         """Signal an execution, by workflow id or execution id."""
         signal = self._delivery.make_signal(signal_name, signal_value, headers)
-        key = self._delivery.make_signal_key(request_id, target)
+        key = self._delivery.make_request_key("signal", request_id, target)
         self._put(make_envelope_row(org, target, msgspec.structs.replace(signal, request=key), at=self._delivery.now))
 
     def cancel(self, target: str, reason: str = "", *, org: str = DEFAULT_ORG, request_id: str | None = None) -> None:

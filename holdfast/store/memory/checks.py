@@ -3,13 +3,29 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Sequence
+from typing import Final
 
 from holdfast.core.codec import decode_details, decode_envelope, decode_events
+from holdfast.core.instants import SECOND
 from holdfast.core.safe_texts import count_noun
 from holdfast.errors import CorruptStore, NewerFormat
-from holdfast.store.findings import Finding, Findings, describe_unreadable, split_findings
+from holdfast.store.findings import (
+    Finding,
+    Findings,
+    KeptRow,
+    check_kept,
+    check_pauses,
+    check_publication,
+    check_schedule,
+    describe_unreadable,
+    split_findings,
+)
+from holdfast.store.memory.pauses import read_settings
 from holdfast.store.memory.tables import Pair, Tables, is_closed
+from holdfast.store.publications import PendingRow, SubscriptionRow
 from holdfast.store.rows import ActivityRow, ExecutionRow, HistoryRow, InboxRow, TimerRow
+
+DAY: Final = 24 * 3600 * SECOND
 
 
 def check_tables(tables: Tables) -> Findings:
@@ -23,7 +39,16 @@ def check_tables(tables: Tables) -> Findings:
     timers = (timer for of_execution in tables.timers.values() for timer in of_execution.values())
     problems.extend(check_timers(timers, tables))
     problems.extend(check_offers(tables.offers.values(), tables))
+    problems.extend(check_tasks(tables))
     problems.extend(check_inbox(tables.inbox.values()))
+    for one in tables.schedules.values():
+        problems.extend(check_schedule(one.org, one.schedule_id, one.state, one.due, one.details))
+    problems.extend(check_pauses(read_settings(tables)))
+    problems.extend(check_subscriptions((one.row for one in tables.subscriptions.values()), tables))
+    for kept in tables.pending.values():
+        problems.extend(check_kept(describe_kept(kept, tables)))
+    for waiting in tables.publications.values():
+        problems.extend(check_publication(f"publication {waiting.id}", waiting.body))
     return split_findings(problems)
 
 
@@ -79,9 +104,37 @@ def check_offers(offers: Iterable[ActivityRow], tables: Tables) -> Iterator[Find
             yield f"offered activity {offer.number} of execution {offer.execution_id}: the execution is {row.status}"
 
 
+def check_tasks(tables: Tables) -> Iterator[Finding]:
+    for task in tables.tasks.values():
+        row = tables.executions.get(task.execution_id)
+        if row is None:
+            yield f"human task {task.task_id}: there is no such execution"
+        elif is_closed(row) and task.is_open:
+            yield f"human task {task.task_id}: the execution is {row.status}"
+
+
 def check_inbox(rows: Iterable[InboxRow]) -> Iterator[Finding]:
     for row in rows:
         try:
             decode_envelope(row.body)
         except (CorruptStore, NewerFormat) as error:
             yield describe_unreadable(f"envelope {row.id}", error)
+
+
+def check_subscriptions(subscriptions: Iterable[SubscriptionRow], tables: Tables) -> Iterator[Finding]:
+    for one in subscriptions:
+        row = tables.executions.get(one.execution_id)
+        if row is None:
+            yield f"subscription {one.number} of execution {one.execution_id}: there is no such execution"
+        elif is_closed(row):
+            yield f"subscription {one.number} of execution {one.execution_id}: the execution is {row.status}"
+
+
+def describe_kept(kept: PendingRow, tables: Tables) -> KeptRow:
+    """What a check reads of it; here its fields are found in the row itself."""
+    row = tables.executions.get(kept.target)
+    status, closed_at = (None, None) if row is None else (str(row.status), row.closed_at)
+    is_overdue = any(
+        one.started_at < one.seen_at - DAY and kept.expires_at < one.seen_at - DAY for one in tables.nodes.values()
+    )
+    return KeptRow(kept.id, kept.body, kept.target, status, closed_at, is_overdue, "{}", None)

@@ -7,9 +7,9 @@ from functools import partial
 from typing import Protocol
 
 from holdfast.errors import StoreUnavailable
-from holdfast.store.contract import WakeReason
 from holdfast.store.memory.database import MemoryDatabase
 from holdfast.store.memory.faults import FaultAction, Faults, Point, SimulatedCrash, call_soon
+from holdfast.store.nodes import WakeReason
 
 
 class Droppable(Protocol):

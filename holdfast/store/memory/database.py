@@ -3,13 +3,13 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Awaitable, Callable
+from collections.abc import Awaitable, Callable, Collection
 from itertools import count
 from typing import Protocol, TypeAlias
 
-from holdfast.store.contract import WakeReason
 from holdfast.store.memory.locks import Locks
 from holdfast.store.memory.tables import SavedTables, Tables
+from holdfast.store.nodes import WakeReason
 
 Interleave: TypeAlias = Callable[[str], Awaitable[None]]
 """Called at each point where a node waits for the database: whoever is let go first goes on first."""
@@ -21,6 +21,11 @@ class Handle(Protocol):
     @property
     def node(self) -> str:
         """The node that the handle belongs to."""
+        ...
+
+    @property
+    def open_transactions(self) -> Collection[object]:
+        """The transactions that are under way."""
         ...
 
     def receive_wake_up(self, why: WakeReason) -> None:
@@ -57,6 +62,9 @@ class MemoryDatabase:
         self._handles: list[Handle] = []
         self._inbox_ids = count(1)
         self._dead_letter_ids = count(1)
+        self._subscription_ids = count(1)
+        self._pending_ids = count(1)
+        self._publication_ids = count(1)
 
     def next_inbox_id(self) -> int:
         """From a sequence: taken when the row is written, so commits may show rows in another order, and with gaps."""
@@ -64,6 +72,15 @@ class MemoryDatabase:
 
     def next_dead_letter_id(self) -> int:
         return next(self._dead_letter_ids)
+
+    def next_subscription_id(self) -> int:
+        return next(self._subscription_ids)
+
+    def next_pending_id(self) -> int:
+        return next(self._pending_ids)
+
+    def next_publication_id(self) -> int:
+        return next(self._publication_ids)
 
     # --- backups ---
 
@@ -92,6 +109,10 @@ class MemoryDatabase:
     def others(self, handle: Handle) -> list[Handle]:
         """The handles of the database other than this one."""
         return [other for other in self._handles if other is not handle]
+
+    def list_transactions(self) -> set[object]:
+        """The transactions of all nodes that are under way."""
+        return {one for handle in self._handles for one in handle.open_transactions}
 
     def crash(self, node: str) -> None:
         """A node dies: its transactions are rolled back, its locks are free, its handles raise StoreUnavailable.

@@ -35,6 +35,10 @@ class Point(StrEnum):
     """Before a closing turn makes its lock exclusive."""
     WRITE_RECHECK = "write.recheck"
     """Before a closing turn reads the inbox once more."""
+    WRITE_SUBSCRIBE = "write.subscribe"
+    """Before turns lock what they begin or cease to wait for."""
+    WRITE_MATCH = "write.match"
+    """After these locks, before what is kept is read."""
     WRITE_VERSIONS = "write.versions"
     WRITE_INSERTS = "write.inserts"
     WRITE_ROWS = "write.rows"
@@ -57,6 +61,13 @@ class Point(StrEnum):
     PURGE_LOCK = "purge.lock"
     PURGE_COMMIT = "purge.commit"
     PURGED = "purged"
+    PUBLISH_LOCK = "publish.lock"
+    """Before publications are locked, in the outbox or against those who begin to wait."""
+    PUBLISH_READ = "publish.read"
+    """After these locks, before subscribers are looked for."""
+    PUBLISH_WRITE = "publish.write"
+    SPREAD = "spread"
+    """Before the next subscribers of what has many get it."""
     BEAT = "beat"
     """A node's heartbeat, its leaving or its removal, or the removal of a process's in-flight marks."""
     HOST_LOCK = "host_lock"
@@ -93,6 +104,8 @@ _AFTERWARDS: Final = frozenset({FaultAction.NONE, FaultAction.CRASH})
 _SPECIAL: Final[Mapping[Point, frozenset[FaultAction]]] = {
     Point.CLAIM_ROW: frozenset({FaultAction.NONE, FaultAction.SKIP}),
     Point.WRITE_ESCALATE: _PLAIN | {FaultAction.SKIP},
+    Point.WRITE_SUBSCRIBE: _PLAIN | {FaultAction.SKIP},
+    Point.PUBLISH_LOCK: _PLAIN | {FaultAction.SKIP},
     Point.COMMIT: _PLAIN | _UNKNOWN | {FaultAction.LATE_UNKNOWN},
     Point.COMMITTED: _AFTERWARDS,
     Point.ROLLBACK: frozenset({FaultAction.NONE}),
@@ -117,6 +130,9 @@ Schedule: TypeAlias = Callable[[Callable[[], None]], None]
 
 LIGHT: Final[Rates] = {
     Point.CLAIM_ROW: {FaultAction.SKIP: 0.05},
+    Point.WRITE_SUBSCRIBE: {FaultAction.SKIP: 0.05},
+    Point.PUBLISH_LOCK: {FaultAction.SKIP: 0.05},
+    Point.SPREAD: {FaultAction.FAIL: 0.02, FaultAction.CRASH: 0.005},
     Point.WRITE_ROWS: {FaultAction.FAIL: 0.01, FaultAction.CRASH: 0.005},
     Point.COMMIT: {
         FaultAction.FAIL: 0.02,

@@ -7,9 +7,10 @@ from collections.abc import Collection
 from msgspec.structs import replace
 
 from holdfast.core.instants import Instant
-from holdfast.store.contract import HeartbeatReply
 from holdfast.store.memory.reads import find_next_due
+from holdfast.store.memory.schedules import look_at
 from holdfast.store.memory.tables import Tables, may_take
+from holdfast.store.nodes import HeartbeatReply
 from holdfast.store.rows import NodeRow, Route
 
 
@@ -24,6 +25,10 @@ def beat(tables: Tables, node: NodeRow, routes: Collection[Route], offers: Colle
         has_inbox=any(may_take(row.route, own) for row in tables.inbox.values()),
         has_offers=any(row.node is None and may_take(row.route, own_offers) for row in tables.offers.values()),
         before=before,
+        settings=tables.settings[0],
+        has_publications=bool(tables.publications),
+        has_questions=bool(tables.questions),
+        next_schedule=look_at(tables, own, ()).due,
     )
 
 
@@ -32,6 +37,7 @@ def list_nodes(tables: Tables) -> list[NodeRow]:
 
 
 def leave(tables: Tables, node: str) -> None:
+    tables.starts.pop(node, None)
     row = tables.nodes.get(node)
     if row is not None:
         tables.nodes[node] = replace(row, has_left=True)
@@ -40,6 +46,7 @@ def leave(tables: Tables, node: str) -> None:
 def remove_nodes(tables: Tables, nodes: Collection[str]) -> None:
     for node in nodes:
         tables.nodes.pop(node, None)
+        tables.starts.pop(node, None)
 
 
 def take_lock(tables: Tables, name: str, node: str, now: Instant, until: Instant) -> bool:

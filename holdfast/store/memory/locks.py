@@ -40,6 +40,9 @@ class Locks:
         self._rows: dict[LockKey, _RowLock] = {}
         self._ids: dict[LockKey, Owner] = {}
         self._keys: dict[Hashable, Owner] = {}
+        self._topics: dict[Hashable, dict[Owner, bool]] = {}
+        """Who has a lock that can be shared, and whether alone."""
+        self._topics_of: dict[Owner, set[Hashable]] = {}
         self._rows_of: dict[Owner, set[LockKey]] = {}
         self._ids_of: dict[Owner, set[LockKey]] = {}
         self._keys_of: dict[Owner, set[Hashable]] = {}
@@ -100,6 +103,15 @@ class Locks:
         self._keys_of.setdefault(owner, set()).add(key)
         return True
 
+    def try_topic(self, owner: Owner, key: Hashable, *, alone: bool) -> bool:
+        """An advisory lock that can be shared: pg_try_advisory_xact_lock, or with _shared."""
+        holders = self._topics.setdefault(key, {})
+        if any(other is not owner and (alone or is_alone) for other, is_alone in holders.items()):
+            return False
+        holders[owner] = alone or holders.get(owner, False)
+        self._topics_of.setdefault(owner, set()).add(key)
+        return True
+
     def holds_key(self, owner: Owner, key: Hashable) -> bool:
         """Whether the owner has locked the key."""
         return self._keys.get(key) is owner
@@ -119,6 +131,10 @@ class Locks:
             del self._ids[workflow_id]
         for key in self._keys_of.pop(owner, ()):
             del self._keys[key]
+        for topic in self._topics_of.pop(owner, ()):
+            del self._topics[topic][owner]
+            if not self._topics[topic]:
+                del self._topics[topic]
         self.stir()
 
     def stir(self) -> None:

@@ -8,10 +8,12 @@ from itertools import islice
 from msgspec.structs import replace
 
 from holdfast.core.effects import TimerKind
+from holdfast.core.routes import find_queue
 from holdfast.store.memory.connection import Connection
 from holdfast.store.memory.faults import Point
 from holdfast.store.memory.session import Session
 from holdfast.store.memory.tables import Tables, may_take
+from holdfast.store.pauses import PauseKind
 from holdfast.store.rows import ActivityRow, Route
 
 
@@ -24,7 +26,10 @@ async def take_offers(connection: Connection, node: str, routes: Collection[Rout
         free = (
             offer
             for key, offer in tables.offers.items()
-            if offer.node is None and may_take(offer.route, wanted) and session.locks.try_key(session, ("offer", *key))
+            if offer.node is None
+            and may_take(offer.route, wanted)
+            and (offer.org, PauseKind.QUEUE, find_queue(offer.route)) not in tables.pauses
+            and session.locks.try_key(session, ("offer", *key))
         )
         taken = [replace(offer, node=node) for offer in islice(free, max(limit, 0))]
         for offer in taken:

@@ -9,11 +9,23 @@ from typing import Any
 
 from holdfast.core.instants import Instant
 from holdfast.core.lifecycle import Status
+from holdfast.filters.evaluating import holds
+from holdfast.filters.syntax import NEWEST_FIRST, Value
 from holdfast.store.attributes import read_metadata
 from holdfast.store.contract import Counts, ExecutionFilter
-from holdfast.store.listing import find_end
+from holdfast.store.listing import find_end, is_behind, make_page, read_field
 from holdfast.store.memory.tables import Tables, is_closed, may_take
-from holdfast.store.rows import BacklogRow, DeadLetterRow, ExecutionPage, ExecutionRow, HistoryRow, InboxRow, Route, Waiting
+from holdfast.store.rows import (
+    BacklogRow,
+    DeadLetterRow,
+    ExecutionPage,
+    ExecutionRow,
+    HistoryRow,
+    InboxRow,
+    Route,
+    StatusCounts,
+    Waiting,
+)
 
 
 def find_execution(tables: Tables, org: str, execution_id: str) -> ExecutionRow | None:
@@ -22,16 +34,31 @@ def find_execution(tables: Tables, org: str, execution_id: str) -> ExecutionRow 
 
 
 def list_executions(tables: Tables, query: ExecutionFilter) -> list[ExecutionRow]:
-    return heapq.nlargest(query.limit, (row for row in tables.executions.values() if _matches(row, query)), key=_by_id)
+    return search_executions(tables, query).rows
 
 
 def search_executions(tables: Tables, query: ExecutionFilter) -> ExecutionPage:
-    rows = list_executions(tables, query)
-    return ExecutionPage(rows, find_end(query, rows, None))
+    matching = (row for row in tables.executions.values() if _matches(row, query))
+    if query.order == NEWEST_FIRST:
+        rows = heapq.nlargest(query.limit, (row for row in matching if is_behind(query, row)), key=_by_id)
+        return ExecutionPage(rows, find_end(query, rows, None))
+    having: list[tuple[Value, str, ExecutionRow]] = []
+    lacking: list[ExecutionRow] = []
+    for row in matching:
+        value = read_field(row, query.order.field)
+        if value is None:
+            lacking.append(row)
+        else:
+            having.append((value, row.execution_id, row))
+    having.sort(key=lambda one: one[:2], reverse=query.order.is_descending)
+    ordered = [row for *_, row in having] + sorted(lacking, key=_by_id, reverse=True)
+    rows = [row for row in ordered if is_behind(query, row)][: query.limit]
+    return make_page(query, rows)
 
 
-def count_executions(tables: Tables, query: ExecutionFilter) -> dict[str, int]:
-    return dict(Counter(str(row.status) for row in list_executions(tables, query)))
+def count_executions(tables: Tables, query: ExecutionFilter) -> StatusCounts:
+    """All are looked at, whatever the filter's `scan`: so no count is given up."""
+    return StatusCounts(dict(Counter(str(row.status) for row in list_executions(tables, query))))
 
 
 def load_last_turn(tables: Tables, execution_id: str) -> HistoryRow | None:
@@ -101,21 +128,20 @@ def read_backlog(tables: Tables, now: Instant, limit: int) -> list[BacklogRow]:
         row = tables.executions.get(execution_id)
         return None if row is None else row.queue
 
-    def mark_blocked(execution_id: str) -> str:
+    def mark_idle(execution_id: str) -> str:
         row = tables.executions.get(execution_id)
-        return str(Status.BLOCKED) if row is not None and row.status == Status.BLOCKED else ""
+        return str(row.status) if row is not None and row.status in (Status.BLOCKED, Status.PAUSED) else ""
 
     opened = heapq.nsmallest(limit, (row for row in tables.executions.values() if not is_closed(row)), key=_by_id)
     found += [((Waiting.OPEN, row.org, row.queue, "", str(row.status)), row.created_at) for row in opened]
     waiting = [tables.inbox[row_id] for row_id in tables.arrivals[:limit]]
     found += [
-        ((Waiting.INBOX, row.org, queue_of(row.execution_id), row.route, mark_blocked(row.execution_id)), row.at or None)
+        ((Waiting.INBOX, row.org, queue_of(row.execution_id), row.route, mark_idle(row.execution_id)), row.at or None)
         for row in waiting
     ]
     due = [tables.timers[execution_id][number] for at, execution_id, number in tables.due if at <= now][:limit]
     found += [
-        ((Waiting.DUE, row.org, queue_of(row.execution_id), row.route, mark_blocked(row.execution_id)), row.due)
-        for row in due
+        ((Waiting.DUE, row.org, queue_of(row.execution_id), row.route, mark_idle(row.execution_id)), row.due) for row in due
     ]
     offered = [row for row in tables.offers.values() if row.node is None][:limit]
     found += [((Waiting.OFFERED, row.org, None, row.route, ""), None) for row in offered]
@@ -134,11 +160,11 @@ def _matches(row: ExecutionRow, query: ExecutionFilter) -> bool:
         and query.workflow in (None, row.workflow)
         and query.workflow_id in (None, row.workflow_id)
         and query.parent_id in (None, row.parent_id)
-        and (query.before is None or row.execution_id < query.before)
         and row.workflow_id.startswith(query.workflow_id_prefix or "")
         and _is_within(row.created_at, query.created_after, query.created_before)
         and _is_within(row.closed_at, query.closed_after, query.closed_before)
         and (not query.metadata or query.metadata.items() <= dict(read_metadata(row.details)).items())
+        and (query.where is None or holds(query.where, lambda field: read_field(row, field)))
     )
 
 

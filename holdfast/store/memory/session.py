@@ -9,10 +9,13 @@ from enum import Enum, auto
 
 from msgspec.structs import replace
 
+from holdfast.core.instants import Instant
 from holdfast.errors import OutcomeUnknown, StoreError, StoreUnavailable
+from holdfast.store.matching import Waiter, make_triggered
 from holdfast.store.memory.connection import Connection
 from holdfast.store.memory.faults import FaultAction, Point
 from holdfast.store.memory.tables import Changes, View
+from holdfast.store.publications import PublicationRow
 from holdfast.store.rows import DeadLetterRow, InboxRow
 
 
@@ -89,6 +92,16 @@ class Session:
         for row in rows:
             row_id = self.connection.database.next_dead_letter_id()
             self.changes.dead_letters[row_id] = replace(row, id=row_id)
+
+    def put_publications(self, rows: Iterable[PublicationRow]) -> None:
+        for row in rows:
+            row_id = self.connection.database.next_publication_id()
+            self.changes.publications[row_id] = replace(row, id=row_id)
+
+    def put_triggered(self, waiter: Waiter, body: bytes, at: Instant) -> None:
+        """What was published, for one of those who wait for it."""
+        envelope = make_triggered(waiter.number, body)
+        self.put_inbox([InboxRow(waiter.org, waiter.execution_id, "", envelope, route=waiter.route, at=at)])
 
     # --- the end ---
 

@@ -11,24 +11,33 @@ from msgspec.structs import replace
 
 from holdfast.core.instants import Instant
 from holdfast.errors import InvalidArguments, StoreError, StoreUnavailable
-from holdfast.store.contract import (
-    Counts,
-    ExecutionFilter,
-    HeartbeatConnection,
-    HeartbeatReply,
-    Transaction,
-    UserFunction,
-    WakeReason,
+from holdfast.store.contract import Counts, ExecutionFilter, Transaction, UserFunction
+from holdfast.store.memory import (
+    heartbeats,
+    in_flight,
+    offers,
+    pauses,
+    publications,
+    purging,
+    reads,
+    schedules,
+    stale,
+    user_transactions,
 )
-from holdfast.store.memory import heartbeats, in_flight, offers, purging, reads, user_transactions
 from holdfast.store.memory.checks import check_tables
 from holdfast.store.memory.connection import Connection
 from holdfast.store.memory.database import MemoryDatabase
 from holdfast.store.memory.faults import Faults, Point
+from holdfast.store.memory.questions import MemoryQuestions
 from holdfast.store.memory.session import Session
 from holdfast.store.memory.tables import Changes, Tables, View, is_closed
+from holdfast.store.memory.tasks import MemoryTasks
 from holdfast.store.memory.transaction import MemoryTransaction
+from holdfast.store.nodes import HeartbeatConnection, HeartbeatReply, WakeReason
 from holdfast.store.once import KeyedCall, Once, read_answer
+from holdfast.store.pauses import PauseRow, Settings
+from holdfast.store.publications import PendingRow, StartSubscriptionRow, SubscriptionRow
+from holdfast.store.questions import Questions
 from holdfast.store.rows import (
     ActivityRow,
     BacklogRow,
@@ -39,7 +48,11 @@ from holdfast.store.rows import (
     InboxRow,
     NodeRow,
     Route,
+    StatusCounts,
 )
+from holdfast.store.schedules import ScheduleChange, ScheduleKey, ScheduleOutlook, ScheduleRow
+from holdfast.store.stale import StaleExecutions, StaleQuery, StaleTasks
+from holdfast.store.tasks import Tasks
 
 T = TypeVar("T")
 
@@ -70,6 +83,14 @@ class MemoryStore:
     @property
     def max_transactions(self) -> int:
         return 1 if self._exclusive else 2
+
+    @property
+    def tasks(self) -> Tasks:
+        return MemoryTasks(self._connection, self._change_once)
+
+    @property
+    def questions(self) -> Questions:
+        return MemoryQuestions(self._connection)
 
     async def open(self) -> None:
         self._connection.open()
@@ -152,6 +173,22 @@ class MemoryStore:
 
         return await self._change_once(call, work) == 1
 
+    async def count_open(self, org: str, limit: int) -> int:
+        rows = (await self._committed()).executions.values()
+        return min(limit, sum(row.org == org and not is_closed(row) for row in rows))
+
+    async def read_settings(self) -> Settings:
+        return pauses.read_settings(await self._committed())
+
+    async def put_pause(self, row: PauseRow, call: KeyedCall | None = None) -> bool:
+        work = pauses.make_change(self.database, row.org, row.kind, row.name, row.at, row)
+        is_new = await self._change_once(call, work) == 1
+        await pauses.wait_for_writers(self.database)
+        return is_new
+
+    async def end_pause(self, org: str, kind: str, name: str, at: Instant, call: KeyedCall | None = None) -> bool:
+        return await self._change_once(call, pauses.make_change(self.database, org, kind, name, at, None)) == 1
+
     async def remember(self, call: KeyedCall, answer: int) -> int:
         async def work(_session: Session) -> int:
             return answer
@@ -170,6 +207,9 @@ class MemoryStore:
                     session.give_up()
                     return read_answer(known)
             answer = await work(session)
+            if call is not None and not answer and not call.remembers_refusal:
+                session.give_up()
+                return 0
             if call is not None:
                 session.changes.requests[call.key] = call.answered(answer)
         await session.finish(Point.UPDATE, Point.UPDATED)
@@ -208,7 +248,7 @@ class MemoryStore:
     async def search_executions(self, query: ExecutionFilter) -> ExecutionPage:
         return reads.search_executions(await self._committed(), query)
 
-    async def count_executions(self, query: ExecutionFilter) -> dict[str, int]:
+    async def count_executions(self, query: ExecutionFilter) -> StatusCounts:
         return reads.count_executions(await self._committed(), query)
 
     async def load_history(self, execution_id: str, after: int = 0, limit: int | None = None) -> list[HistoryRow]:
@@ -246,6 +286,12 @@ class MemoryStore:
     async def list_blocked(self, limit: int, after: str = "") -> list[ExecutionRow]:
         return reads.list_blocked(await self._committed(), limit, after)
 
+    async def find_stale_executions(self, query: StaleQuery) -> StaleExecutions:
+        return stale.find_stale_executions(await self._committed(), query)
+
+    async def find_stale_tasks(self, query: StaleQuery) -> StaleTasks:
+        return stale.find_stale_tasks(await self._committed(), query)
+
     async def read_backlog(self, now: Instant, limit: int) -> list[BacklogRow]:
         return reads.read_backlog(await self._committed(), now, limit)
 
@@ -265,6 +311,24 @@ class MemoryStore:
     async def list_newer(self) -> list[str]:
         return check_tables(await self._committed()).newer
 
+    # --- schedules ---
+
+    async def find_schedule(self, org: str, schedule_id: str) -> ScheduleRow | None:
+        return (await self._committed()).schedules.get((org, schedule_id))
+
+    async def list_schedules(
+        self, org: str, limit: int = 100, after: str = "", owner: str | None = None
+    ) -> list[ScheduleRow]:
+        return schedules.list_all(await self._committed(), org, limit, after, owner)
+
+    async def look_at_schedules(self, routes: Collection[Route] | None, skip: Collection[ScheduleKey]) -> ScheduleOutlook:
+        if not self.database.tables.schedules:
+            return ScheduleOutlook()
+        return schedules.look_at(await self._committed(), routes, skip)
+
+    async def change_schedule(self, change: ScheduleChange, call: KeyedCall | None = None) -> int:
+        return await self._change_once(call, lambda session: schedules.change(session, self.database.tables, change))
+
     # --- offered activities ---
 
     async def take_offers(self, node: str, routes: Collection[Route], limit: int) -> list[ActivityRow]:
@@ -278,6 +342,26 @@ class MemoryStore:
 
     async def find_withdrawn(self, node: str, taken: Collection[tuple[str, int, int]]) -> set[tuple[str, int, int]]:
         return offers.find_withdrawn(await self._committed(), node, taken)
+
+    # --- subscriptions, and what is published ---
+
+    async def list_pending(
+        self, org: str, kind: str, name: str, now: Instant, limit: int = 100, after: int = 0
+    ) -> list[PendingRow]:
+        return publications.list_pending(await self._committed(), (org, kind, name), now, limit, after)
+
+    async def remove_pending(self, org: str, kind: str, name: str, item: str) -> bool:
+        return await publications.remove_pending(self._connection, (org, kind, name), item)
+
+    async def list_subscriptions(self, org: str, execution_id: str) -> list[SubscriptionRow]:
+        return publications.list_subscriptions(await self._committed(), org, execution_id)
+
+    async def purge_pending(self, before: Instant, limit: int) -> int:
+        return await publications.purge_pending(self._connection, before, limit)
+
+    async def put_starts(self, node: str, rows: Sequence[StartSubscriptionRow]) -> None:
+        await self._connection.reach(Point.BEAT)
+        self.database.tables.starts[node] = [replace(row, node=node) for row in rows]
 
     # --- nodes ---
 

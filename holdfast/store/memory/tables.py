@@ -8,12 +8,15 @@ from __future__ import annotations
 from bisect import bisect_left, bisect_right, insort
 from collections.abc import Collection, Iterable, Iterator
 from itertools import chain
-from typing import Any, TypeAlias
+from typing import Any, NamedTuple, TypeAlias
 
 import msgspec
 
 from holdfast.core.instants import Instant
 from holdfast.core.lifecycle import CLOSED
+from holdfast.store.matching import make_lookup, name_fields
+from holdfast.store.pauses import PauseRow
+from holdfast.store.publications import PendingRow, PublicationRow, StartSubscriptionRow, SubscriptionRow
 from holdfast.store.rows import (
     START_KEY_KINDS,
     ActivityRow,
@@ -27,13 +30,36 @@ from holdfast.store.rows import (
     Route,
     TimerRow,
 )
+from holdfast.store.schedules import ScheduleKey, ScheduleRow
+from holdfast.store.tasks import TaskEventRow, TaskRow
 
 Pair: TypeAlias = tuple[str, str]
 """An (org, workflow id) pair: two orgs may use the same id."""
 Recipient: TypeAlias = tuple[str, str, str]
 """To whom an inbox row goes: (org, execution id, ""), or (org, "", workflow id)."""
+PauseKey: TypeAlias = tuple[str, str, str]
+"""(org, kind, name) of what is paused."""
 NumberKey: TypeAlias = tuple[str, int]
-"""(execution id, number) of a timer or an offer."""
+"""(execution id, number) of a timer, an offer or a subscription."""
+Topic: TypeAlias = tuple[str, str, str]
+"""(org, kind, name) of what is waited for, or published."""
+
+
+class StoredSubscription(NamedTuple):
+    """A subscription with its age: the oldest has the smallest id."""
+
+    id: int
+    row: SubscriptionRow
+
+    @property
+    def topic(self) -> Topic:
+        """The kind and name under which it is found."""
+        return self.row.org, self.row.kind, self.row.name
+
+    @property
+    def lookup(self) -> tuple[str, str]:
+        """By what it is found there: its fields and their values, or its key."""
+        return name_fields(self.row.where), make_lookup(self.row)
 
 
 def is_closed(row: ExecutionRow) -> bool:
@@ -66,9 +92,17 @@ class Changes:
         self.dead_letters: dict[int, DeadLetterRow] = {}
         self.discarded: set[int] = set()
         self.requests: dict[RequestKeyId, RequestRow] = {}
+        self.tasks: dict[str, TaskRow] = {}
+        self.task_events: list[TaskEventRow] = []
+        self.subscriptions: dict[NumberKey, StoredSubscription | None] = {}
+        self.pending: dict[int, PendingRow | None] = {}
+        self.publications: dict[int, PublicationRow | None] = {}
         self.purged: set[str] = set()
+        self.schedules: dict[ScheduleKey, ScheduleRow | None] = {}
         self.forgotten: list[RequestKeyId] = []
         self.values: dict[str, Any] | None = None
+        self.pauses: dict[PauseKey, PauseRow | None] = {}
+        self.settings: Instant | None = None
 
     def put_execution(self, row: ExecutionRow) -> None:
         self.executions[row.execution_id] = row
@@ -90,7 +124,19 @@ class Tables:
         self.host_locks: dict[str, tuple[str, Instant]] = {}
         self.in_flight: dict[tuple[str, int], dict[str, int]] = {}
         self.input_schemas: dict[str, bytes] = {}
+        self.questions: dict[str, Any] = {}
+        self.tasks: dict[str, TaskRow] = {}
+        self.task_events: dict[str, list[TaskEventRow]] = {}
+        self.schedules: dict[ScheduleKey, ScheduleRow] = {}
         self.values: dict[str, Any] = {}
+        self.pauses: dict[PauseKey, PauseRow] = {}
+        self.settings: list[int] = [0]
+        self.pause_ends: dict[PauseKey, Instant] = {}
+        self.subscriptions: dict[NumberKey, StoredSubscription] = {}
+        self.pending: dict[int, PendingRow] = {}
+        self.publications: dict[int, PublicationRow] = {}
+        self.starts: dict[str, list[StartSubscriptionRow]] = {}
+        """By the node that offers them."""
         # Indexes, each derived from the above:
         self.open_ids: dict[Pair, str] = {}
         self.runs: dict[Pair, dict[str, None]] = {}
@@ -99,6 +145,17 @@ class Tables:
         self.offered: dict[str, set[int]] = {}
         self.arrivals: list[int] = []
         self.addressed: dict[Recipient, set[int]] = {}
+        self.task_ids: dict[str, dict[int, str]] = {}
+        self.subscribed: dict[Topic, dict[tuple[str, str], dict[NumberKey, None]]] = {}
+        self.subscribed_by: dict[str, dict[int, None]] = {}
+        self.kept_under: dict[Topic, dict[int, None]] = {}
+        self.kept_for: dict[str, dict[int, None]] = {}
+        self.kept_starts: dict[Pair, dict[int, None]] = {}
+
+    @staticmethod
+    def no_changes() -> Changes:
+        """For who sees what is committed alone."""
+        return Changes()
 
     def apply(self, changes: Changes) -> None:
         """A commit: all of it at once. Updates come before inserts, so that a workflow id is freed before it is taken."""
@@ -116,6 +173,19 @@ class Tables:
             self._put_offer(key, offer)
         for key, node in changes.taken.items():
             self.offers[key] = msgspec.structs.replace(self.offers[key], node=node)
+        for task in changes.tasks.values():
+            self.tasks[task.task_id] = task
+            self.task_ids.setdefault(task.execution_id, {})[task.number] = task.task_id
+        for event in changes.task_events:
+            self.task_events.setdefault(event.task_id, []).append(event)
+        for key, subscription in changes.subscriptions.items():
+            self._put_subscription(key, subscription)
+        for row_id, kept in changes.pending.items():
+            self._put_pending(row_id, kept)
+        for row_id, publication in changes.publications.items():
+            self.publications.pop(row_id, None)
+            if publication is not None:
+                self.publications[row_id] = publication
         self._apply_inbox(changes)
         self._apply_unrouted(changes)
 
@@ -146,12 +216,28 @@ class Tables:
             self.dead_letters.pop(row_id, None)
         self.dead_letters.update(changes.dead_letters)
         self.requests.update(changes.requests)
+        for place, schedule in changes.schedules.items():
+            if schedule is None:
+                self.schedules.pop(place, None)
+            else:
+                self.schedules[place] = schedule
         if changes.purged:
             self._purge(changes.purged)
         for key in changes.forgotten:
             self.requests.pop(key, None)
         if changes.values is not None:
             self.values = changes.values
+        if changes.settings is not None:
+            self._change_pauses(changes.pauses, changes.settings)
+
+    def _change_pauses(self, pauses: dict[PauseKey, PauseRow | None], at: Instant) -> None:
+        for key, pause in pauses.items():
+            self.pauses.pop(key, None)
+            if pause is not None:
+                self.pauses[key] = pause
+            else:
+                self.pause_ends[key] = at
+        self.settings = [max(self.settings[0] + 1, at)]
 
     def _put_execution(self, row: ExecutionRow) -> None:
         old = self.executions.get(row.execution_id)
@@ -173,6 +259,10 @@ class Tables:
             row = self.executions.pop(execution_id)
             self._forget_closing(row)
             self.histories.pop(execution_id, None)
+            for task_id in self.task_ids.pop(execution_id, {}).values():
+                del self.tasks[task_id], self.task_events[task_id]
+            for number in list(self.subscribed_by.get(execution_id, ())):
+                self._put_subscription((execution_id, number), None)
             pair = (row.org, row.workflow_id)
             open_ids[execution_id] = self.open_ids.get(pair)
             del self.runs[pair][execution_id]
@@ -196,6 +286,42 @@ class Tables:
             numbers.add(number)
         elif not numbers:
             del self.offered[execution_id]
+
+    def _put_subscription(self, key: NumberKey, subscription: StoredSubscription | None) -> None:
+        execution_id, number = key
+        old = self.subscriptions.pop(key, None)
+        if old is not None:
+            lookups = self.subscribed[old.topic]
+            del lookups[old.lookup][key]
+            if not lookups[old.lookup]:
+                del lookups[old.lookup]
+            del self.subscribed_by[execution_id][number]
+        if subscription is not None:
+            self.subscriptions[key] = subscription
+            self.subscribed.setdefault(subscription.topic, {}).setdefault(subscription.lookup, {})[key] = None
+            self.subscribed_by.setdefault(execution_id, {})[number] = None
+        elif not self.subscribed_by.get(execution_id):
+            self.subscribed_by.pop(execution_id, None)
+
+    def _put_pending(self, row_id: int, kept: PendingRow | None) -> None:
+        old = self.pending.pop(row_id, None)
+        if old is not None:
+            for index, key in self._list_kept_keys(old):
+                del index[key][row_id]
+                if not index[key]:
+                    del index[key]
+        if kept is not None:
+            self.pending[row_id] = kept
+            for index, key in self._list_kept_keys(kept):
+                index.setdefault(key, {})[row_id] = None
+
+    def _list_kept_keys(self, row: PendingRow) -> Iterator[tuple[dict[Any, dict[int, None]], Any]]:
+        """The indexes that lead to what is kept, with its key in each."""
+        yield self.kept_under, (row.org, row.kind, row.name)
+        if row.target:
+            yield self.kept_for, row.target
+        if row.start is not None:
+            yield self.kept_starts, (row.org, row.start.workflow_id)
 
     def _put_timer(self, key: NumberKey, timer: TimerRow | None) -> None:
         execution_id, number = key
@@ -272,6 +398,15 @@ class View:
     def request(self, key: RequestKeyId) -> RequestRow | None:
         return self._changes.requests.get(key) or self._tables.requests.get(key)
 
+    def task_id(self, execution_id: str, number: int) -> str | None:
+        """The id of a human task by its number."""
+        place = (execution_id, number)
+        own = (one.task_id for one in self._changes.tasks.values() if (one.execution_id, one.number) == place)
+        return next(own, None) or self._tables.task_ids.get(execution_id, {}).get(number)
+
+    def task(self, task_id: str) -> TaskRow | None:
+        return self._changes.tasks.get(task_id) or self._tables.tasks.get(task_id)
+
     def inbox_for(self, addresses: Iterable[Recipient]) -> list[InboxRow]:
         """What waits at these addresses, in the order of ids."""
         wanted = set(addresses)
@@ -328,6 +463,57 @@ class View:
         """Whether an activity is on offer, and no node has it."""
         offer = self._tables.offers.get(key)
         return offer is not None and offer.node is None
+
+    # --- subscriptions, and what is published ---
+
+    def subscription(self, key: NumberKey) -> StoredSubscription | None:
+        own = self._changes.subscriptions
+        return own[key] if key in own else self._tables.subscriptions.get(key)
+
+    def subscription_keys(self, execution_id: str) -> list[NumberKey]:
+        """The keys of all subscriptions of an execution."""
+        own = [key for key in self._changes.subscriptions if key[0] == execution_id]
+        return [*((execution_id, number) for number in self._tables.subscribed_by.get(execution_id, ())), *own]
+
+    def subscriptions_of(self, execution_id: str) -> list[StoredSubscription]:
+        """The subscriptions of an execution, the oldest first."""
+        found = (self.subscription(key) for key in dict.fromkeys(self.subscription_keys(execution_id)))
+        return sorted((one for one in found if one is not None), key=lambda one: one.id)
+
+    def count_of_org(self, org: str, now: Instant = 0) -> tuple[int, int]:
+        """How many subscriptions an org has, and how many items it keeps that have not expired."""
+        subscriptions = {**self._tables.subscriptions, **self._changes.subscriptions}.values()
+        pending = {**self._tables.pending, **self._changes.pending}.values()
+        return (
+            sum(one is not None and one.row.org == org for one in subscriptions),
+            sum(row is not None and row.org == org and row.expires_at > now for row in pending),
+        )
+
+    def subscriptions_under(self, org: str, kind: str, name: str, fields: str, lookup: str) -> list[StoredSubscription]:
+        """The subscriptions that are found by a look into the index, the oldest first."""
+        topic, own = (org, kind, name), self._changes.subscriptions
+        keys = self._tables.subscribed.get(topic, {}).get((fields, lookup), ())
+        found = [self._tables.subscriptions[key] for key in keys if key not in own]
+        found += [one for one in own.values() if one is not None and (one.topic, one.lookup) == (topic, (fields, lookup))]
+        return sorted(found, key=lambda one: one.id)
+
+    def shapes(self, org: str, name: str) -> list[str]:
+        """By which fields those who wait for an event select it."""
+        own = [one for one in self._changes.subscriptions.values() if one is not None and one.topic == (org, "event", name)]
+        committed = self._tables.subscribed.get((org, "event", name), ())
+        return sorted({fields for fields, _ in (*committed, *(one.lookup for one in own))})
+
+    def pending_named(self, org: str, kind: str, name: str) -> list[PendingRow]:
+        """What is kept under a name, by age."""
+        own, topic = self._changes.pending, (org, kind, name)
+        found = [self._tables.pending[key] for key in self._tables.kept_under.get(topic, ()) if key not in own]
+        found += [row for row in own.values() if row is not None and (row.org, row.kind, row.name) == topic]
+        return sorted(found, key=lambda row: row.id)
+
+    def all_publications(self) -> list[PublicationRow]:
+        """Everything that is to be published, or has yet to reach subscribers, by age."""
+        found = {**self._tables.publications, **self._changes.publications}
+        return [row for _, row in sorted(found.items()) if row is not None]
 
     def waiting_addresses(self, routes: Collection[Route] | None) -> Iterator[Recipient]:
         """To whom inbox rows on these routes go, the oldest first, repeatedly where several go to one."""

@@ -25,16 +25,20 @@ from holdfast.core.instants import Instant
 from holdfast.core.lifecycle import Status
 from holdfast.errors import StoreUnavailable
 from holdfast.store.contract import LONGEST_ORDER, Claim, Claimed, TurnWrite, UnroutedWrite, find_taken
-from holdfast.store.memory import in_flight
+from holdfast.store.memory import in_flight, schedules
 from holdfast.store.memory.connection import Connection
 from holdfast.store.memory.faults import FaultAction, Point
+from holdfast.store.memory.publications import MemoryPublishing
 from holdfast.store.memory.session import Session
 from holdfast.store.memory.tables import Pair, Recipient, is_closed
-from holdfast.store.rows import ExecutionRow, HistoryRow, InboxRow, RequestKeyId, RequestRow
+from holdfast.store.memory.tasks import find_busy, lock_tasks, write_tasks
+from holdfast.store.rows import ExecutionRow, HistoryRow, InboxRow, RequestKeyId, RequestRow, Route
+from holdfast.store.schedules import ScheduleKey, ScheduleRow
+from holdfast.store.tasks import TaskKey, TaskRow
 from holdfast.store.withholding import find_examined, find_withheld
 
 
-class MemoryTransaction:
+class MemoryTransaction(MemoryPublishing):
     """One transaction of a batch on a database in memory."""
 
     def __init__(self, connection: Connection) -> None:
@@ -226,6 +230,11 @@ class MemoryTransaction:
             await self._session.reach(Point.READ)
             return {key for key in keys if self._locks.try_key(self._session, ("offer", *key)) and self._view.is_free(key)}
 
+    async def lock_tasks(self, keys: Collection[TaskKey]) -> dict[TaskKey, TaskRow | None]:
+        with self._session.statement():
+            await self._session.reach(Point.READ)
+            return lock_tasks(self._session, keys)
+
     async def mark_in_flight(self, process: str, slot: int, versions: Mapping[str, int]) -> dict[str, str]:
         """Beside the transaction: not among its changes, so neither its rollback nor its end touches it."""
         with self._session.statement():
@@ -237,6 +246,10 @@ class MemoryTransaction:
     async def write(self, turns: Sequence[TurnWrite], unrouted: UnroutedWrite) -> set[str]:
         with self._session.statement():
             lost = await self._drop_closings(turns, unrouted)
+            facts = await self._prepare_waits(turns, lost)
+            lost |= find_busy(self._session, turns)
+            if unrouted.settings not in (None, self._session.connection.database.tables.settings[0]):
+                lost = {turn.row.execution_id for turn in turns}
             await self._session.reach(Point.WRITE_VERSIONS)
             for turn in turns:
                 if turn.expected_version is not None and turn.row.execution_id not in lost:
@@ -247,9 +260,12 @@ class MemoryTransaction:
                     self._insert(turn, lost)
             await self._session.reach(Point.WRITE_ROWS)
             await self._lock_offers([turn for turn in turns if turn.row.execution_id not in lost])
-            for turn in turns:
-                if turn.row.execution_id not in lost:
-                    self._write_turn(turn)
+            written = [turn for turn in turns if turn.row.execution_id not in lost]
+            for turn in written:
+                self._write_turn(turn)
+                if turn.tasks or turn.task_changes:
+                    write_tasks(self._session, turn)
+            self._write_subscriptions(written, facts, unrouted)
             self._write_unrouted(unrouted)
             return lost
 
@@ -355,8 +371,37 @@ class MemoryTransaction:
             self._changes.consumed.add(row.id)
             self._changes.inbox[row.id] = row
         self._session.put_dead_letters(write.dead_letters)
+        self._session.put_publications(write.publications)
         for request in write.requests:
             self._changes.requests[request.org, request.kind, request.key] = request
+
+    # --- schedules ---
+
+    async def claim_schedules(
+        self, due_until: Instant, routes: Collection[Route] | None, skip: Collection[ScheduleKey], limit: int
+    ) -> list[ScheduleRow]:
+        with self._session.statement():
+            await self._session.reach(Point.CLAIM_LOCK)
+            tables = self._session.connection.database.tables
+            return schedules.lock(self._session, schedules.list_due(tables, due_until, routes, skip), limit)
+
+    async def claim_waiting_schedules(
+        self, routes: Collection[Route] | None, after: ScheduleKey, limit: int
+    ) -> list[ScheduleRow]:
+        with self._session.statement():
+            await self._session.reach(Point.CLAIM_LOCK)
+            tables = self._session.connection.database.tables
+            return schedules.lock(self._session, schedules.list_waiting(tables, routes, after), limit)
+
+    async def find_open_ids(self, pairs: Collection[tuple[str, str]]) -> set[tuple[str, str]]:
+        with self._session.statement():
+            await self._session.reach(Point.READ)
+            return schedules.find_open_ids(self._session, self._session.connection.database.tables, pairs)
+
+    async def write_schedules(self, rows: Sequence[ScheduleRow]) -> None:
+        with self._session.statement():
+            await self._session.reach(Point.WRITE_ROWS)
+            self._changes.schedules.update((row.key, row) for row in rows)
 
     # --- the end ---
 

@@ -9,7 +9,19 @@ from holdfast.core.codec import decode_details, decode_envelope, decode_events
 from holdfast.core.lifecycle import Status
 from holdfast.core.safe_texts import count_noun
 from holdfast.errors import CorruptStore, NewerFormat
-from holdfast.store.findings import Finding, Findings, describe_unreadable, split_findings
+from holdfast.store.findings import (
+    Finding,
+    Findings,
+    KeptRow,
+    check_attributes,
+    check_kept,
+    check_pauses,
+    check_publication,
+    check_schedule,
+    describe_unreadable,
+    split_findings,
+)
+from holdfast.store.pauses import PauseRow, Settings
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
@@ -28,6 +40,8 @@ async def check_database(connection: Connection, sql: Mapping[str, str]) -> Find
         await connection.execute("SET LOCAL statement_timeout = 0")
         async for row in _walk(connection, sql, "check_executions"):
             problems.extend(_check_execution(_CheckedExecution(*row)))
+        async for (execution_id,) in _walk(connection, sql, "check_attributes"):
+            problems.append(f"execution {execution_id}: it has attributes and no row")
         async for (execution,) in _walk(connection, sql, "check_histories_without_row"):
             problems.append(f"the execution with number {execution} has a history and no row")
         problems.extend([problem async for problem in _check_histories(connection, sql)])
@@ -35,11 +49,26 @@ async def check_database(connection: Connection, sql: Mapping[str, str]) -> Find
             problems.append(_misplaced(f"timer {number} of execution {execution_id}", status))
         async for execution_id, number, status in _walk(connection, sql, "check_offers"):
             problems.append(_misplaced(f"offered activity {number} of execution {execution_id}", status))
+        async for task_id, status in _walk(connection, sql, "check_tasks"):
+            problems.append(_misplaced(f"human task {task_id}", status))
         async for row_id, body in _walk(connection, sql, "check_envelopes"):
             try:
                 decode_envelope(body)
             except (CorruptStore, NewerFormat) as error:
                 problems.append(describe_unreadable(f"inbox row {row_id}", error))
+        async for values in _walk(connection, sql, "check_schedules"):
+            problems.extend(check_schedule(*values))
+        [(settings,)] = await connection.fetch(sql["read_settings"])
+        pauses = [PauseRow(*row) for row in await connection.fetch(sql["read_pauses"])]
+        problems.extend(check_pauses(Settings(int(settings), pauses)))
+        async for execution_id, number, status in _walk(connection, sql, "check_subscriptions"):
+            problems.append(_misplaced(f"subscription {number} of execution {execution_id}", status))
+        async for values in _walk(connection, sql, "check_pending"):
+            problems.extend(check_kept(KeptRow(*values)))
+        async for row_id, body in _walk(connection, sql, "check_publications"):
+            problems.extend(check_publication(f"publication {row_id}", body))
+        async for what, of in _walk(connection, sql, "check_leftovers"):
+            problems.append(f"{what} {of}: there is no such row")
     return split_findings(problems)
 
 
@@ -63,6 +92,8 @@ class _CheckedExecution(NamedTuple):
     sequence: int
     open_count: int
     events: int
+    org: str
+    attributes: str | None
 
 
 def _check_execution(row: _CheckedExecution) -> Iterator[Finding]:
@@ -84,6 +115,8 @@ def _check_execution(row: _CheckedExecution) -> Iterator[Finding]:
         decode_details(row.details)
     except (CorruptStore, NewerFormat) as error:
         yield describe_unreadable(name, error)
+        return
+    yield from check_attributes(name, row.org, row.details, row.attributes)
 
 
 async def _check_histories(connection: Connection, sql: Mapping[str, str]) -> AsyncIterator[Finding]:

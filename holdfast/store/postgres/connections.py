@@ -140,13 +140,17 @@ class Connections:
 
     async def fetch(self, doing: str, name: str, *values: Any) -> list[Any]:
         """The rows of one statement, which is a transaction of its own."""
+        return await self.fetch_statement(doing, self.sql[name], *values)
+
+    async def fetch_statement(self, doing: str, statement: str, *values: Any) -> list[Any]:
+        """As `fetch`, for a statement that is made for a question."""
         async with self.use(doing) as connection:
             if not self.address.is_pooled:
-                return await connection.fetch(self.sql[name], *values)
+                return await connection.fetch(statement, *values)
             # A pooler may give each statement another server connection, unless they are in one transaction.
             async with connection.transaction(isolation="read_committed"):
                 await self.set_up(connection)
-                return await connection.fetch(self.sql[name], *values)
+                return await connection.fetch(statement, *values)
 
     async def fetch_value(self, doing: str, name: str, *values: Any) -> Any:
         """The first column of the first row, if there is one."""

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Awaitable, Callable, Mapping
 
-from holdfast.store.once import KeyedCall, read_answer
+from holdfast.store.once import KeyedCall, NothingDone, read_answer
 from holdfast.store.postgres.drivers import Connection
 from holdfast.store.postgres.queues import put_requests
 from holdfast.store.rows import RequestRow
@@ -34,5 +34,7 @@ async def do_once(
             return read_answer(RequestRow(*found[0]))
         # It was removed with its execution meanwhile, or has expired.
     answer = await work(connection)
+    if not answer and not call.remembers_refusal:
+        raise NothingDone
     await put_requests(connection, sql, [call.answered(answer)], call.now)
     return answer

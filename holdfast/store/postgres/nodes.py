@@ -10,7 +10,7 @@ import asyncpg
 import msgspec
 
 from holdfast.core.instants import Instant
-from holdfast.store.contract import HeartbeatReply
+from holdfast.store.nodes import HeartbeatReply
 from holdfast.store.postgres.connections import Connections
 from holdfast.store.postgres.drivers import Connection
 from holdfast.store.rows import NodeRow, Route
@@ -34,12 +34,23 @@ class PostgresNodes:
     async def beat(self, node: NodeRow, routes: Collection[Route], offers: Collection[Route]) -> HeartbeatReply:
         at = None if self._clock is None else self._clock()
         rows = await self._fetch("beat", node.node, node.started_at, node.details, ["", *routes], ["", *offers], at)
-        now, next_due, has_inbox, has_offers, *columns = rows[0]
+        now, next_due, has_inbox, has_offers, settings, has_publications, has_questions, next_schedule, *columns = rows[0]
         stored = [NodeRow(*values) for values in zip(*columns, strict=True)] if columns[0] is not None else []
         before = next((row for row in stored if row.node == node.node), None)
         own = NodeRow(node.node, now, node.started_at, details=node.details)
         nodes = sorted([own, *(row for row in stored if row is not before)], key=lambda one: one.node)
-        return HeartbeatReply(now, nodes, next_due, has_inbox, has_offers, before)
+        return HeartbeatReply(
+            now,
+            nodes,
+            next_due,
+            has_inbox,
+            has_offers,
+            before,
+            settings,
+            has_publications,
+            has_questions,
+            next_schedule,
+        )
 
     async def read_time(self) -> Instant:
         """The server's time, or that of `clock`; see `TimeKeeper`."""

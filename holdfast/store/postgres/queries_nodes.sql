@@ -21,6 +21,20 @@ SELECT own.seen_at,
     ),
     EXISTS (SELECT 1 FROM holdfast.inbox WHERE inbox.route = ANY ($4::text[])),
     EXISTS (SELECT 1 FROM holdfast.activities WHERE activities.route = ANY ($5::text[]) AND activities.node IS NULL),
+    coalesce((SELECT number FROM holdfast.settings WHERE id = 1), 0),
+    EXISTS (SELECT 1 FROM holdfast.publications),
+    EXISTS (SELECT 1 FROM holdfast.questions),
+    (
+        SELECT min(next.due)
+        FROM unnest($4::text[]) AS mine (route)
+        CROSS JOIN LATERAL (
+            SELECT schedules.due
+            FROM holdfast.schedules
+            WHERE schedules.route = mine.route AND schedules.due IS NOT NULL
+            ORDER BY schedules.due
+            LIMIT 1
+        ) AS next
+    ),
     before.*
 FROM own
 CROSS JOIN (
@@ -41,6 +55,9 @@ FROM holdfast.nodes
 ORDER BY node;
 
 -- name: leave
+WITH unoffered AS (
+    DELETE FROM holdfast.starts WHERE node = $1
+)
 UPDATE holdfast.nodes SET has_left = true WHERE node = $1;
 
 -- name: expire
@@ -52,6 +69,8 @@ UPDATE holdfast.nodes SET seen_at = 0 WHERE node = $1;
 WITH outdated AS (
     DELETE FROM holdfast.in_flight
     WHERE marked_at < ((extract(epoch FROM clock_timestamp()) - 600) * 1000000)::bigint
+), unoffered AS (
+    DELETE FROM holdfast.starts WHERE node = ANY ($1::text[])
 )
 DELETE FROM holdfast.nodes WHERE node = ANY ($1::text[]);
 

@@ -11,8 +11,9 @@ FOR UPDATE SKIP LOCKED;
 
 -- name: update_executions
 -- Before all else, and only those whose version is the expected one; the events of the winners with it. A closing that leaves
--- something in the inbox ($18: what is taken from it) does not win; one that wins ends its timers and offers. Sets no indexed
--- column but `closed_at`, at the end.
+-- something in the inbox ($18: what is taken from it) does not win; one that wins ends its timers, offers and subscriptions, and
+-- is told whether anything is kept with regard to ends of executions. None wins if the settings number is not $19. Sets no
+-- indexed column but `closed_at`, at the end.
 WITH won AS (
     UPDATE holdfast.executions AS stored
     SET status = new.status,
@@ -33,6 +34,7 @@ WITH won AS (
         code_version, details, route, first, count, at, schema, body
     )
     WHERE stored.execution_id = new.execution_id
+        AND ($19::bigint IS NULL OR $19 = coalesce((SELECT number FROM holdfast.settings WHERE id = 1), 0))
         AND stored.state_version = new.expected
         AND (stored.org = new.org) IS TRUE
         AND (
@@ -70,12 +72,20 @@ WITH won AS (
     DELETE FROM holdfast.activities
     USING won
     WHERE won.closed_at IS NOT NULL AND activities.execution_id = won.execution_id
+), unsubscribed AS (
+    DELETE FROM holdfast.subscriptions
+    USING won
+    WHERE won.closed_at IS NOT NULL AND subscriptions.execution_id = won.execution_id
 )
-SELECT execution_id, pg_current_xact_id()::text FROM won;
+SELECT execution_id, pg_current_xact_id()::text, closed_at IS NOT NULL AND (
+    EXISTS (SELECT 1 FROM holdfast.pending WHERE pending.target <> '')
+    OR EXISTS (SELECT 1 FROM holdfast.pending WHERE pending.start_id <> '')
+)
+FROM won;
 
 -- name: insert_executions
 -- One whose workflow id is open, or whose execution id is taken, is left out. Those that close in their first turn are not in the
--- index of what is open: look there first, and into the inbox, as for every closing ($17: what is taken from it).
+-- index of what is open: look there first, and into the inbox, as for every closing ($17: what is taken from it). $18: as $19 above.
 INSERT INTO holdfast.executions (
     org, execution_id, workflow_id, workflow, code_version, queue, status, state_version, sequence, nodes, parent_id,
     created_at, updated_at, closed_at, details, route, is_blocked
@@ -88,7 +98,8 @@ FROM unnest(
     org, execution_id, workflow_id, workflow, code_version, queue, status, state_version, sequence, nodes, parent_id,
     created_at, updated_at, closed_at, details, route
 )
-WHERE new.closed_at IS NULL
+WHERE ($18::bigint IS NULL OR $18 = coalesce((SELECT number FROM holdfast.settings WHERE id = 1), 0))
+    AND (new.closed_at IS NULL
     OR (
         (
             SELECT open.id
@@ -101,9 +112,12 @@ WHERE new.closed_at IS NULL
             WHERE inbox.execution_id = new.execution_id AND inbox.org = new.org AND inbox.id <> ALL ($17::bigint[])
             LIMIT 1
         ) IS NULL
-    )
+    ))
 ON CONFLICT DO NOTHING
-RETURNING execution_id, id, pg_current_xact_id()::text;
+RETURNING execution_id, id, pg_current_xact_id()::text, closed_at IS NOT NULL AND (
+    EXISTS (SELECT 1 FROM holdfast.pending WHERE pending.target <> '')
+    OR EXISTS (SELECT 1 FROM holdfast.pending WHERE pending.start_id <> '')
+);
 
 -- name: append_events
 INSERT INTO holdfast.events (execution, first, count, at, schema, body)
@@ -222,7 +236,7 @@ WHERE activities.node IS NULL
 FOR UPDATE OF activities SKIP LOCKED;
 
 -- name: take_offers
--- The oldest first, from each route; then those whose turn it is among all of them.
+-- The oldest first, from each route; then those whose turn it is among all of them. Queues that are paused are left out.
 WITH chosen AS (
     SELECT offered.execution_id, offered.number
     FROM unnest($2::text[]) AS mine (route)
@@ -230,6 +244,13 @@ WITH chosen AS (
         SELECT activities.id, activities.execution_id, activities.number
         FROM holdfast.activities
         WHERE activities.route = mine.route AND activities.node IS NULL
+            AND NOT EXISTS (
+                SELECT 1
+                FROM holdfast.pauses
+                WHERE pauses.org = activities.org AND pauses.kind = 'queue'
+                    AND pauses.name = split_part(activities.route, chr(9), 1)
+                    AND pauses.ended_at IS NULL
+            )
         ORDER BY activities.id
         LIMIT $3
         FOR UPDATE SKIP LOCKED
@@ -285,6 +306,14 @@ WITH gone AS (
     RETURNING id, execution_id, org, workflow_id
 ), histories AS (
     DELETE FROM holdfast.events USING gone WHERE events.execution = gone.id
+), tasks_gone AS (
+    DELETE FROM holdfast.tasks WHERE execution_id = ANY (ARRAY(SELECT execution_id FROM gone)) RETURNING task_id
+), task_keys_gone AS (
+    DELETE FROM holdfast.task_keys WHERE task_id = ANY (ARRAY(SELECT task_id FROM tasks_gone))
+), task_events_gone AS (
+    DELETE FROM holdfast.task_events WHERE task_id = ANY (ARRAY(SELECT task_id FROM tasks_gone))
+), unsubscribed AS (
+    DELETE FROM holdfast.subscriptions USING gone WHERE subscriptions.execution_id = gone.execution_id
 ), followed AS (
     SELECT gone.execution_id, (
         SELECT open.execution_id
@@ -319,3 +348,17 @@ WITH gone AS (
     RETURNING id
 )
 SELECT count(*) FROM gone;
+
+-- === what lists find of states ==========================================================================================
+
+-- name: end_state_attributes
+DELETE FROM holdfast.attributes
+USING unnest($1::text[], $2::text[], $3::text[]) AS ended (execution_id, org, name)
+WHERE attributes.execution_id = ended.execution_id AND attributes.org = ended.org AND attributes.kind = 'state'
+    AND attributes.name = ended.name;
+
+-- name: put_state_attributes
+INSERT INTO holdfast.attributes (execution_id, org, kind, name, value)
+SELECT new.execution_id, new.org, 'state', new.name, new.value
+FROM unnest($1::text[], $2::text[], $3::text[], $4::text[]) AS new (execution_id, org, name, value)
+ON CONFLICT DO NOTHING;

@@ -52,6 +52,16 @@ async def write_offers(connection: Connection, sql: Sql, turns: Iterable[TurnWri
     return bool(begun or ended)
 
 
+async def change_attributes(connection: Connection, sql: Sql, turns: Iterable[TurnWrite]) -> None:
+    """What turns changed in the searchable part of states. Their executions are locked: nobody else writes these rows."""
+    changed = [(turn.row, change) for turn in turns if turn.attributes for change in turn.attributes]
+    if changed:
+        await _run(connection, sql["end_state_attributes"], [(row.execution_id, row.org, one.name) for row, one in changed])
+        put = [(row.execution_id, row.org, one.name, one.value) for row, one in changed if one.value is not None]
+        if put:
+            await _run(connection, sql["put_state_attributes"], put)
+
+
 async def write_envelopes(
     connection: Connection, sql: Sql, writes: Iterable[TurnWrite | UnroutedWrite], unrouted: UnroutedWrite
 ) -> bool:
@@ -86,7 +96,7 @@ async def write_envelopes(
     if outgoing:
         await put_inbox(connection, sql, outgoing)
     if dead_letters:
-        await _put_dead_letters(connection, sql, dead_letters)
+        await put_dead_letters(connection, sql, dead_letters)
     if requests:
         await put_requests(connection, sql, requests, now)
     moved = adopts or unrouted.rerouted or readdressed
@@ -98,7 +108,7 @@ async def put_inbox(connection: Connection, sql: Sql, rows: Iterable[InboxRow]) 
     await _run(connection, sql["put_inbox"], values)
 
 
-async def _put_dead_letters(connection: Connection, sql: Sql, rows: Iterable[DeadLetterRow]) -> None:
+async def put_dead_letters(connection: Connection, sql: Sql, rows: Iterable[DeadLetterRow]) -> None:
     values = [
         (
             row.org,

@@ -2,14 +2,47 @@
 
 from __future__ import annotations
 
-from collections.abc import Collection, Iterable, Mapping
+import re
+from collections.abc import Awaitable, Callable, Collection, Iterable, Mapping
+from functools import partial
 from typing import TYPE_CHECKING, Any
 
 from holdfast.core.instants import Instant
+from holdfast.filters.syntax import Attribute, Column
 from holdfast.store.columns import to_execution_row
 from holdfast.store.contract import Counts, ExecutionFilter
-from holdfast.store.listing import FEW, Lead, choose_lead, find_bounds, find_end, list_probes
-from holdfast.store.rows import BacklogRow, DeadLetterRow, ExecutionPage, ExecutionRow, HistoryRow, InboxRow, Route, Waiting
+from holdfast.store.filter_sql import Dialect, compile_condition
+from holdfast.store.listing import (
+    FEW,
+    Lead,
+    add_walk_end,
+    choose_lead,
+    choose_selection,
+    find_bounds,
+    find_pair,
+    find_value_bounds,
+    is_past_values,
+    list_probes,
+    make_page,
+    make_rest,
+    narrow,
+    needs_counts,
+    to_status_counts,
+    turn_round,
+)
+from holdfast.store.postgres.statements import place
+from holdfast.store.rows import (
+    BacklogRow,
+    DeadLetterRow,
+    ExecutionPage,
+    ExecutionRow,
+    HistoryRow,
+    InboxRow,
+    Route,
+    StatusCounts,
+    Waiting,
+)
+from holdfast.store.selections import Selection, list_selections, to_columns
 
 if TYPE_CHECKING:
     from holdfast.store.postgres.connections import Connections
@@ -21,6 +54,49 @@ def to_histories(asked: Iterable[str], rows: Iterable[Any]) -> dict[str, list[Hi
     for row in rows:
         histories[row[0]].append(HistoryRow(*row))
     return histories
+
+
+def _list_value_bounds(query: ExecutionFilter) -> list[Any]:
+    """What the statements take that list in the order of a value, behind the org and the scan."""
+    first, end = find_value_bounds(query)
+    field = query.order.field
+    named = [field.kind.value, field.name] if isinstance(field, Attribute) else []
+    return [*named, *first, *end]
+
+
+def _list_walk_bounds(query: ExecutionFilter, lead: Lead) -> list[Any]:
+    """What the statement takes that finds where a walk ended."""
+    if lead is Lead.VALUE:
+        return [query.org, *_list_value_bounds(query), query.scan]
+    if lead is Lead.CLOSING:
+        return [*_list_value_bounds(query), query.scan]
+    bounds = find_bounds(query)
+    return [bounds.before, bounds.first_id, query.scan]
+
+
+def _renumber(statement: str, given: int) -> str:
+    """The statement with its parameters behind so many of another one."""
+    return re.sub(r"\$(\d+)", lambda found: f"${given + int(found[1])}", statement)
+
+
+def _list_columns(selection: Selection) -> list[Any]:
+    """What statements take of a selection."""
+    columns = to_columns(selection)
+    ranges: list[Any] = [[one[part] for one in columns.attributes] for part in range(4)]
+    ranges += [[one[part] for one in columns.workflow_ids] for part in range(2)]
+    return [*ranges, columns.parents, columns.execution_ids]
+
+
+async def _find_few(fetch: Callable[..., Awaitable[list[Any]]], query: ExecutionFilter) -> Selection | None:
+    """The smallest selection of a filter, if few executions are in it."""
+    selections = list_selections(query)
+    if not needs_counts(query, selections):
+        return None
+    counted: list[int] = []
+    for one in selections:
+        most = min(counted, default=FEW + 1)
+        counted.append((await fetch("probe_selection", query.org, most, *_list_columns(one)))[0][0])
+    return choose_selection(selections, counted)
 
 
 class Reads:
@@ -41,26 +117,59 @@ class Reads:
         return to_execution_row(rows[0]) if rows else None
 
     async def list_executions(self, query: ExecutionFilter) -> list[ExecutionRow]:
-        lead, values = await self._prepare_list(query)
-        return [to_execution_row(row) for row in await self._fetch(lead, *values)]
+        return (await self.search_executions(query)).rows
 
     async def search_executions(self, query: ExecutionFilter) -> ExecutionPage:
-        lead, values = await self._prepare_list(query)
-        rows = [to_execution_row(row) for row in await self._fetch(lead, *values)]
-        end = None
-        if len(rows) < query.limit and lead.walk_end is not None and query.scan is not None:
-            bounds = find_bounds(query)
-            found = await self._fetch(lead.walk_end, bounds.before, bounds.first_id, query.scan)
-            end = found[0][0] if found else None
-        return ExecutionPage(rows, find_end(query, rows, end))
+        if query.order.field is Column.CREATED:
+            return await self._search(query)
+        rows: list[ExecutionRow] = []
+        if not is_past_values(query):
+            page = await self._search(query)
+            if page.end is not None:
+                return page
+            rows = page.rows
+        rest = await self._search(make_rest(query, len(rows)))
+        return ExecutionPage([*rows, *rest.rows], rest.end)
 
-    async def count_executions(self, query: ExecutionFilter) -> dict[str, int]:
+    async def _search(self, query: ExecutionFilter) -> ExecutionPage:
+        """A page by one index: in the order of a value, what has none is left out."""
+        query = narrow(query)
         lead, values = await self._prepare_list(query)
-        return dict(await self._fetch(f"count_{lead}", *values))
+        direct = str if query.order.is_descending else turn_round
+        found = await self._fetch_filtered(lead, query, values, direct)
+        page = make_page(query, [to_execution_row(row) for row in found])
+        if page.end is None and lead.walk_end is not None and query.scan is not None:
+            statement = direct(self._connections.sql[lead.walk_end])
+            ends = await self._connections.fetch_statement("read", statement, *_list_walk_bounds(query, lead))
+            if ends:
+                page = ExecutionPage(page.rows, *ends[0])
+        return page
+
+    async def count_executions(self, query: ExecutionFilter) -> StatusCounts:
+        query = narrow(query)
+        lead, values = await self._prepare_list(query)
+        direct: Callable[[str], str] = str
+        if lead.walk_end is not None and query.scan is not None:
+            walk_end = _renumber(self._connections.sql[lead.walk_end], len(values))
+            direct = partial(add_walk_end, walk_end=walk_end, limit="$16")
+            values += _list_walk_bounds(query, lead)
+        return to_status_counts(await self._fetch_filtered(f"count_{lead}", query, values, direct))
+
+    async def _fetch_filtered(
+        self, name: str, query: ExecutionFilter, values: list[Any], direct: Callable[[str], str]
+    ) -> list[Any]:
+        """The rows of a list with the conditions of its filter in it."""
+        given, table = len(values), place("holdfast.attributes", self._connections.address.schema)
+        dialect = Dialect(
+            table, "$1", lambda number, value: f"${given + number}::{'bigint' if isinstance(value, int) else 'text'}"
+        )
+        found = compile_condition(query.where, dialect)
+        statement = direct(found.place_in(self._connections.sql[name]))
+        return await self._connections.fetch_statement("read", statement, *values, *found.values)
 
     async def _prepare_list(self, query: ExecutionFilter) -> tuple[Lead, list[Any]]:
         """The index that leads, and what its statement takes."""
-        bounds = find_bounds(query)
+        bounds, few = find_bounds(query), await _find_few(self._fetch, query)
         counted: dict[Lead, int] = {}
         for one in list_probes(query):
             if one is Lead.PREFIX:
@@ -68,23 +177,19 @@ class Reads:
             else:
                 found = await self._fetch("probe_closed", bounds.closed_from, bounds.closed_until, FEW + 1)
             counted[one] = found[0][0]
-        lead = choose_lead(query, counted)
+        lead = choose_lead(query, counted, few)
         values: list[Any] = [query.org, bounds.before, bounds.first_id, bounds.statuses, query.workflow, query.workflow_id]
         values += [query.parent_id, bounds.prefix, bounds.prefix_end, bounds.created_from, bounds.created_until]
         values += [bounds.closed_from, bounds.closed_until, list(query.metadata), list(query.metadata.values()), query.limit]
-        if lead is Lead.ATTRIBUTE:
-            values += await self._find_rarest(query)
+        if lead is Lead.ATTRIBUTE and (pair := find_pair(query, few)) is not None and isinstance(pair.field, Attribute):
+            values += [pair.field.kind.value, pair.field.name, pair.low]
+        elif lead in (Lead.FEW, Lead.FEW_BY_VALUE, Lead.FEW_BY_CLOSING) and few is not None:
+            values += _list_columns(few)
         elif lead.walk_end is not None:
             values.append(query.scan)
+        if query.order.field is not Column.CREATED:
+            values += _list_value_bounds(query)
         return lead, values
-
-    async def _find_rarest(self, query: ExecutionFilter) -> tuple[str, str]:
-        """Of the metadata that is asked for, what the fewest executions have."""
-        pairs = list(query.metadata.items())
-        if len(pairs) == 1:
-            return pairs[0]
-        counted = [(await self._fetch("probe_attribute", query.org, *pair, FEW))[0][0] for pair in pairs]
-        return pairs[counted.index(min(counted))]
 
     async def load_history(self, execution_id: str, after: int = 0, limit: int | None = None) -> list[HistoryRow]:
         return [HistoryRow(*row) for row in await self._fetch("read_events_page", execution_id, after, limit)]

@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING, Any, Final
 
 from holdfast.errors import InvalidConfiguration
 from holdfast.log_events import LogEvent, tag
-from holdfast.store.contract import WakeReason
+from holdfast.store.nodes import WakeReason
 from holdfast.store.postgres.wakeups import Coalescer, name_channel
 
 if TYPE_CHECKING:

@@ -12,8 +12,11 @@ from holdfast.core.instants import Instant
 from holdfast.errors import OutcomeUnknown, StoreError, StoreUnavailable
 from holdfast.log_events import LogEvent, tag
 from holdfast.store.columns import from_execution_row
-from holdfast.store.contract import HeartbeatConnection, Transaction, UserFunction, WakeReason
-from holdfast.store.once import KeyedCall, Once
+from holdfast.store.contract import Transaction, UserFunction
+from holdfast.store.nodes import HeartbeatConnection, WakeReason
+from holdfast.store.once import KeyedCall, NothingDone, Once
+from holdfast.store.pauses import PauseRow, Settings
+from holdfast.store.postgres import pauses, schedules
 from holdfast.store.postgres.checks import check_database
 from holdfast.store.postgres.connections import MARK_SETTINGS, Connections
 from holdfast.store.postgres.drivers import Connection
@@ -22,15 +25,22 @@ from holdfast.store.postgres.keyed_calls import do_once
 from holdfast.store.postgres.nodes import PostgresHeartbeatConnection, PostgresNodes
 from holdfast.store.postgres.opening import prepare_schema
 from holdfast.store.postgres.outcomes import CommitEvidence, find_outcome
+from holdfast.store.postgres.publications import PostgresPublications
+from holdfast.store.postgres.questions import PostgresQuestions
 from holdfast.store.postgres.queues import put_inbox
 from holdfast.store.postgres.reads import Reads
 from holdfast.store.postgres.redis_wakeups import RedisWakeups
+from holdfast.store.postgres.stale import StaleReads
+from holdfast.store.postgres.tasks import PostgresTasks
 from holdfast.store.postgres.transaction import PostgresTransaction
 from holdfast.store.postgres.transfer import PostgresTransfer
 from holdfast.store.postgres.urls import DatabaseAddress, parse_url
 from holdfast.store.postgres.user_transactions import MAX_USER_TRANSACTIONS, USER_SETTINGS, transact
 from holdfast.store.postgres.wakeups import PostgresWakeups, Wakeups
+from holdfast.store.questions import Questions
 from holdfast.store.rows import ActivityRow, ExecutionRow, InboxRow, Route
+from holdfast.store.schedules import ScheduleChange, ScheduleKey, ScheduleOutlook, ScheduleRow
+from holdfast.store.tasks import Tasks
 from holdfast.store.transfer import Transferable
 
 log = logging.getLogger("holdfast.store")
@@ -43,7 +53,7 @@ _FORGOTTEN_AT_ONCE: Final = 2_000
 """So many requests that expired, at most, are removed after a batch of executions."""
 
 
-class PostgresStore(Reads, PostgresNodes):
+class PostgresStore(Reads, StaleReads, PostgresNodes, PostgresPublications):
     """Executions in a PostgreSQL database that many nodes share.
 
     A batch has a connection of its own, up to `max_transactions`; everything else shares a few more. Users' functions have
@@ -78,6 +88,14 @@ class PostgresStore(Reads, PostgresNodes):
     @property
     def max_transactions(self) -> int:
         return self._address.max_transactions
+
+    @property
+    def tasks(self) -> Tasks:
+        return PostgresTasks(self._connections, self._write)
+
+    @property
+    def questions(self) -> Questions:
+        return PostgresQuestions(self._connections)
 
     # --- opening and closing ---
 
@@ -271,8 +289,28 @@ class PostgresStore(Reads, PostgresNodes):
         return await self._change_once("remember the answer to a call in", call, work)
 
     async def _change_once(self, doing: str, call: KeyedCall | None, work: Callable[[Connection], Awaitable[int]]) -> int:
-        changed: int = await self._write(doing, lambda connection: do_once(connection, self._connections.sql, call, work))
+        try:
+            changed: int = await self._write(
+                doing, lambda connection: do_once(connection, self._connections.sql, call, work)
+            )
+        except NothingDone:
+            return 0
         return changed
+
+    async def count_open(self, org: str, limit: int) -> int:
+        return int(await self._connections.fetch_value("count in", "count_open_in_org", org, limit))
+
+    async def read_settings(self) -> Settings:
+        return await pauses.read_settings(self._connections)
+
+    async def put_pause(self, row: PauseRow, call: KeyedCall | None = None) -> bool:
+        is_new = await self._change_once("pause in", call, pauses.make_put(self._connections, row)) == 1
+        await pauses.wait_for_writers(self._connections)
+        return is_new
+
+    async def end_pause(self, org: str, kind: str, name: str, at: Instant, call: KeyedCall | None = None) -> bool:
+        work = pauses.make_end(self._connections, org, kind, name, at)
+        return await self._change_once("end a pause in", call, work) == 1
 
     async def purge(self, closed_before: int, limit: int) -> int:
         removed = int(await self._connections.fetch_value("purge", "purge", closed_before, limit))
@@ -282,6 +320,29 @@ class PostgresStore(Reads, PostgresNodes):
 
     async def purge_dead_letters(self, before: int, limit: int) -> int:
         return int(await self._connections.fetch_value("purge dead letters in", "purge_dead_letters", before, limit))
+
+    # --- schedules ---
+
+    async def find_schedule(self, org: str, schedule_id: str) -> ScheduleRow | None:
+        rows = await self._connections.fetch("read", "find_schedule", org, schedule_id)
+        return ScheduleRow(*rows[0]) if rows else None
+
+    async def list_schedules(
+        self, org: str, limit: int = 100, after: str = "", owner: str | None = None
+    ) -> list[ScheduleRow]:
+        rows = await self._connections.fetch("read", "list_schedules", org, after, owner, limit)
+        return [ScheduleRow(*row) for row in rows]
+
+    async def look_at_schedules(self, routes: Collection[Route] | None, skip: Collection[ScheduleKey]) -> ScheduleOutlook:
+        asked = None if routes is None else list(routes)
+        [found] = await self._connections.fetch("read", "look_at_schedules", asked, *schedules.list_parts(skip))
+        return ScheduleOutlook(*found)
+
+    async def change_schedule(self, change: ScheduleChange, call: KeyedCall | None = None) -> int:
+        async def work(connection: Connection) -> int:
+            return await schedules.change(connection, self._connections.sql, change)
+
+        return await self._change_once("change a schedule in", call, work)
 
     # --- offers ---
 

@@ -46,13 +46,18 @@ from holdfast.core.instants import Instant
 from holdfast.errors import OutcomeUnknown, StoreError
 from holdfast.store.columns import to_execution_row
 from holdfast.store.contract import Claim, Claimed, TurnWrite, UnroutedWrite
+from holdfast.store.postgres import schedules
 from holdfast.store.postgres.claims import take_claim
 from holdfast.store.postgres.failures import DRIVER_ERRORS, find_fault, is_cut, translate
 from holdfast.store.postgres.outcomes import Ask, CommitEvidence, choose_turn, find_outcome, make_commit_row
+from holdfast.store.postgres.publications import PostgresPublishing
 from holdfast.store.postgres.queues import put_requests
 from holdfast.store.postgres.reads import to_histories
+from holdfast.store.postgres.tasks import lock_tasks
 from holdfast.store.postgres.writes import BatchWriter
-from holdfast.store.rows import ExecutionRow, HistoryRow, RequestKeyId, RequestRow
+from holdfast.store.rows import ExecutionRow, HistoryRow, RequestKeyId, RequestRow, Route
+from holdfast.store.schedules import ScheduleKey, ScheduleRow
+from holdfast.store.tasks import TaskKey, TaskRow
 
 if TYPE_CHECKING:
     from holdfast.store.postgres.connections import Connections
@@ -69,7 +74,7 @@ class State(Enum):
     """The connection broke during the commit."""
 
 
-class PostgresTransaction:
+class PostgresTransaction(PostgresPublishing):
     """One transaction of a batch, on a connection that it has to itself from `begin` to its end."""
 
     def __init__(self, connections: Connections, connection: Connection, marks: Connections) -> None:
@@ -144,6 +149,10 @@ class PostgresTransaction:
         async with self.statements("lock offers in") as connection:
             return {(row[0], row[1]) for row in await connection.fetch(self._sql["lock_offers"], *zip(*keys, strict=True))}
 
+    async def lock_tasks(self, keys: Collection[TaskKey]) -> dict[TaskKey, TaskRow | None]:
+        async with self.statements("lock tasks in") as connection:
+            return await lock_tasks(connection, self._sql, keys)
+
     async def mark_in_flight(self, process: str, slot: int, versions: Mapping[str, int]) -> dict[str, str]:
         doing = "mark executions as in flight in"
         async with self.statements(doing):
@@ -161,6 +170,29 @@ class PostgresTransaction:
             self.transaction_id = self.transaction_id or writer.transaction_id
             self._turn = choose_turn(self._turn, turns, lost)
             return lost
+
+    # --- schedules ---
+
+    async def claim_schedules(
+        self, due_until: Instant, routes: Collection[Route] | None, skip: Collection[ScheduleKey], limit: int
+    ) -> list[ScheduleRow]:
+        async with self.statements("claim schedules in") as connection:
+            return await schedules.claim(connection, self._sql, due_until, routes, skip, limit)
+
+    async def claim_waiting_schedules(
+        self, routes: Collection[Route] | None, after: ScheduleKey, limit: int
+    ) -> list[ScheduleRow]:
+        async with self.statements("claim schedules in") as connection:
+            return await schedules.claim_waiting(connection, self._sql, routes, after, limit)
+
+    async def find_open_ids(self, pairs: Collection[tuple[str, str]]) -> set[tuple[str, str]]:
+        async with self.statements("read") as connection:
+            return await schedules.find_open_ids(connection, self._sql, pairs)
+
+    async def write_schedules(self, rows: Sequence[ScheduleRow]) -> None:
+        async with self.statements("write schedules to") as connection:
+            self._has_written = True
+            await schedules.write(connection, self._sql, rows)
 
     # --- the end ---
 

@@ -13,7 +13,7 @@ from collections.abc import Awaitable, Callable, Mapping, Sequence
 from typing import TYPE_CHECKING, Any, Final, TypeAlias
 
 from holdfast.errors import InvalidArguments, NotOurDatabase, StoreError, StoreUnavailable
-from holdfast.store.contract import WakeReason
+from holdfast.store.nodes import WakeReason
 from holdfast.store.postgres.statements import statements_for
 from holdfast.store.postgres.wakeups import name_channel
 from holdfast.store.rows import InboxRow

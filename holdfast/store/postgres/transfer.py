@@ -10,13 +10,18 @@ from types import MappingProxyType
 from typing import TYPE_CHECKING, Any, Final
 
 from asyncpg import UniqueViolationError
-from msgspec.structs import astuple, fields
+from msgspec.structs import astuple, fields, replace
 
-from holdfast.errors import CorruptStore
+from holdfast.errors import Conflict, CorruptStore
 from holdfast.store.columns import from_execution_row, list_columns, row_from_columns, to_execution_row, to_timer_row
+from holdfast.store.contract import TurnWrite
+from holdfast.store.matching import list_spread_rows
 from holdfast.store.postgres.statements import place
+from holdfast.store.postgres.subscribing import Subscriber, name_topic, put_publications
+from holdfast.store.publication_columns import list_topic, to_pending_row, to_publication_row, to_subscription_row
 from holdfast.store.queries import load_queries
 from holdfast.store.rows import ActivityRow, HistoryRow, InboxRow, NodeRow, RequestRow
+from holdfast.store.tasks import TaskEventRow, TaskRow, list_keys, to_event_row, to_task_row
 from holdfast.store.transfer import (
     PAGE_BYTES,
     ROW_TYPES,
@@ -28,6 +33,7 @@ from holdfast.store.transfer import (
     Page,
     RowKind,
 )
+from holdfast.store.wait_matching import list_turn_locks
 
 if TYPE_CHECKING:
     from holdfast.store.postgres.connections import Connections
@@ -44,15 +50,51 @@ _STARTS: Final[Mapping[RowKind, Cursor]] = {
     RowKind.DEAD_LETTERS: (0,),
     RowKind.REQUESTS: ("", "", ""),
     RowKind.ACTIVITIES: (0,),
+    RowKind.PAUSES: ("", "", ""),
+    RowKind.SCHEDULES: ("", ""),
+    RowKind.TASKS: ("",),
+    RowKind.TASK_EVENTS: ("", 0),
+    RowKind.SUBSCRIPTIONS: (0,),
+    RowKind.PENDING: (0,),
+    RowKind.PUBLICATIONS: (0,),
+    RowKind.STARTS: ("",) * 6,
 }
 """Where the first page of each kind begins: before every key, none of which is empty."""
+_COPIED: Final = (
+    *("executions", "histories", "timers", "inbox", "activities", "requests", "tasks", "task_events"),
+    *("subscriptions", "pending", "publications"),
+)
 _TABLES: Final[Mapping[RowKind, str]] = {
     **{kind: kind.name.lower() for kind in RowKind},
     RowKind.HISTORIES: "events",
 }
-_SMALL: Final = frozenset({RowKind.TIMERS, RowKind.REQUESTS})
+_SMALL: Final = frozenset({RowKind.TIMERS, RowKind.REQUESTS, RowKind.PAUSES, RowKind.SUBSCRIPTIONS, RowKind.STARTS})
 """Kinds whose rows hold no bytes that would have to be measured."""
-_COLUMNS: Final = {kind: [field.name for field in fields(row)] for kind, row in ROW_TYPES.items()}
+_COLUMNS: Final = {
+    **{kind: [field.name for field in fields(row)] for kind, row in ROW_TYPES.items()},
+    RowKind.TASK_EVENTS: ["actor" if field.name == "by" else field.name for field in fields(TaskEventRow)],
+    RowKind.SUBSCRIPTIONS: [
+        *("org", "kind", "name", "execution_id", "number", "key", "conditions", "standing", "since", "created_at"),
+        *("fields", "lookup"),
+    ],
+    RowKind.PENDING: [
+        *("org", "kind", "name", "key", "body", "item", "sent_at", "expires_at", "target", "fields", "start", "place"),
+        *("lookup", "start_id", "mode", "id"),
+    ],
+    RowKind.PUBLICATIONS: [
+        *("org", "body", "fields", "origin", "number", "is_returned", "subscribers", "id", "kind", "name", "lookup")
+    ],
+}
+_COUNTED: Final = (
+    RowKind.EXECUTIONS,
+    RowKind.INBOX,
+    RowKind.DEAD_LETTERS,
+    RowKind.ACTIVITIES,
+    RowKind.SUBSCRIPTIONS,
+    RowKind.PENDING,
+    RowKind.PUBLICATIONS,
+)
+"""Kinds whose ids the database gives, in the order of `find_greatest_ids`."""
 
 
 @lru_cache
@@ -72,6 +114,7 @@ class PostgresTransfer:
         self._connections = connections
         self._schema = connections.address.schema
         self._sql = _statements_for(self._schema)
+        self._statements = connections.sql
 
     @asynccontextmanager
     async def _transaction(self, doing: str, *, is_reading: bool = False) -> AsyncIterator[Connection]:
@@ -142,7 +185,7 @@ class PostgresTransfer:
         return True
 
     async def settle(self) -> None:
-        tables = [_TABLES[kind] for kind in (RowKind.EXECUTIONS, RowKind.INBOX, RowKind.DEAD_LETTERS, RowKind.ACTIVITIES)]
+        tables = [_TABLES[kind] for kind in _COUNTED]
         async with self._transaction("bring up to date the ids of") as connection:
             greatest = await connection.fetchrow(self._sql["find_greatest_ids"], timeout=_AN_HOUR)
             for table, number in zip(tables, greatest or (), strict=True):
@@ -164,6 +207,8 @@ class PostgresTransfer:
     async def _put(self, connection: Connection, kind: RowKind, rows: Sequence[Any]) -> None:
         if not rows:
             return
+        if kind is RowKind.PAUSES:
+            await connection.fetch(self._sql["move_settings"], max(row.ended_at or row.at for row in rows))
         if kind is RowKind.EXECUTIONS:
             last = await connection.fetchval(self._sql["find_last_id"])
             values = [(*from_execution_row(row), row.status == "blocked", last + place) for place, row in enumerate(rows, 1)]
@@ -172,14 +217,31 @@ class PostgresTransfer:
             numbers = await self._find_numbers(connection, {row.execution_id for row in rows})
             values = [(numbers[row.execution_id], *astuple(row)[1:]) for row in rows]
             await self._copy(connection, kind, ["execution", *_COLUMNS[kind][1:]], values)
+        elif kind is RowKind.PUBLICATIONS:
+            values = [(*list_columns(row), *list_topic(row)) for row in rows]
+            await self._copy(connection, kind, _COLUMNS[kind], values)
         else:
             await self._copy(connection, kind, _COLUMNS[kind], [tuple(list_columns(row)) for row in rows])
+        if kind is RowKind.TASKS:
+            await self._put_task_keys(connection, rows)
+        elif kind is RowKind.PENDING:
+            await connection.fetch(self._sql["add_pending_fields"], [row.id for row in rows], timeout=_AN_HOUR)
 
     async def _copy(
         self, connection: Connection, kind: RowKind, columns: Sequence[str], values: Iterable[tuple[Any, ...]]
     ) -> None:
         await connection.copy_records_to_table(
             _TABLES[kind], records=values, columns=list(columns), schema_name=self._schema, timeout=_AN_HOUR
+        )
+
+    async def _put_task_keys(self, connection: Connection, rows: Sequence[TaskRow]) -> None:
+        keys = [(row.task_id, *key, row.org, row.is_open, row.due) for row in rows for key in list_keys(row)]
+        await connection.copy_records_to_table(
+            "task_keys",
+            records=keys,
+            columns=["task_id", "kind", "value", "org", "is_open", "due"],
+            schema_name=self._schema,
+            timeout=_AN_HOUR,
         )
 
     async def _find_numbers(self, connection: Connection, execution_ids: Collection[str]) -> dict[str, int]:
@@ -197,18 +259,35 @@ class PostgresTransfer:
     async def read_copies(self, execution_ids: Collection[str]) -> list[ExecutionCopy]:
         asked = list(execution_ids)
         async with self._transaction("export from", is_reading=True) as connection:
-            found = {
-                name: await connection.fetch(self._sql[f"copy_{name}"], asked, timeout=_AN_HOUR)
-                for name in ("executions", "histories", "timers", "inbox", "activities", "requests")
-            }
+            found = {name: await connection.fetch(self._sql[f"copy_{name}"], asked, timeout=_AN_HOUR) for name in _COPIED}
+            spreads = await connection.fetch(self._sql["copy_spreads"], timeout=_AN_HOUR)
+        rows = [to_execution_row(values) for values in found["executions"]]
+        under_way = list_spread_rows(map(to_publication_row, spreads), rows)
         histories = _group(found["histories"], 0, HistoryRow)
         timers = _group(found["timers"], 1, lambda *values: to_timer_row(values))
         inbox = _group([(first, *rest) for first, *rest in found["inbox"]], 0, lambda _key, *values: InboxRow(*values))
         activities = _group(found["activities"], 1, ActivityRow)
         requests = _group(found["requests"], 3, RequestRow)
+        tasks = _group(found["tasks"], 2, lambda *values: to_task_row(values))
+        told = _group(found["task_events"], 0, lambda _key, *values: to_event_row(values))
+        waits = _group(found["subscriptions"], 3, lambda *values: to_subscription_row(values))
+        pending = _group(found["pending"], 8, lambda *values: to_pending_row(values))
+        publications = _group(found["publications"], 3, lambda *values: to_publication_row(values))
         return [
-            ExecutionCopy(row, histories[key], timers[key], inbox[key], activities[key], requests[key])
-            for row in (to_execution_row(values) for values in found["executions"])
+            ExecutionCopy(
+                row,
+                histories[key],
+                timers[key],
+                [*inbox[key], *under_way.get(key, ())],
+                activities[key],
+                requests[key],
+                tuple(tasks[key]),
+                tuple(told[key]),
+                tuple(waits[key]),
+                tuple(pending[key]),
+                tuple(publications[key]),
+            )
+            for row in rows
             for key in [row.execution_id]
         ]
 
@@ -238,8 +317,33 @@ class PostgresTransfer:
         waiting = [tuple(getattr(one, name) for name in columns) for one in copy.inbox]
         await self._copy(connection, RowKind.INBOX, columns, waiting)
         await self._put(connection, RowKind.ACTIVITIES, copy.activities)
+        await self._put(connection, RowKind.TASKS, copy.tasks)
+        await self._put(connection, RowKind.TASK_EVENTS, copy.task_events)
+        await self._put_waits(connection, copy)
+        if copy.pending:
+            table = place("holdfast.pending", self._schema)
+            ids = await connection.fetch(self._sql["next_ids"], table, len(copy.pending))
+            await self._put(
+                connection, RowKind.PENDING, [replace(one, id=row[0]) for one, row in zip(copy.pending, ids, strict=True)]
+            )
+        if copy.publications:
+            await put_publications(connection, self._statements, copy.publications)
         if copy.requests:
             await connection.fetch(self._sql["add_requests"], *zip(*map(astuple, copy.requests), strict=True))
+
+    async def _put_waits(self, connection: Connection, copy: ExecutionCopy) -> None:
+        """Begin its subscriptions as a turn does, under the locks that its topics have, for which this waits."""
+        turn = TurnWrite(copy.row, None, subscriptions=copy.subscriptions)
+        for key in sorted(list_turn_locks(turn)):
+            await connection.fetch(self._statements["wait_for_topic"], name_topic(key))
+        if copy.subscriptions:
+            subscriber = Subscriber(connection, self._statements)
+            if await subscriber.prepare([turn]):
+                raise Conflict(
+                    f"Expected to import execution {copy.row.execution_id}, but another execution ends at this moment that "
+                    "concerns what it waits for. Import it again."
+                )
+            await subscriber.write([turn], {})
 
 
 def _group(rows: Iterable[Sequence[Any]], key: int, make: Any) -> Mapping[str, list[Any]]:

@@ -34,7 +34,15 @@ SELECT (SELECT count(*) FROM holdfast.executions),
        (SELECT count(*) FROM holdfast.inbox),
        (SELECT count(*) FROM holdfast.dead_letters),
        (SELECT count(*) FROM holdfast.requests),
-       (SELECT count(*) FROM holdfast.activities);
+       (SELECT count(*) FROM holdfast.activities),
+       (SELECT count(*) FROM holdfast.pauses),
+       (SELECT count(*) FROM holdfast.schedules),
+       (SELECT count(*) FROM holdfast.tasks),
+       (SELECT count(*) FROM holdfast.task_events),
+       (SELECT count(*) FROM holdfast.subscriptions),
+       (SELECT count(*) FROM holdfast.pending),
+       (SELECT count(*) FROM holdfast.publications),
+       (SELECT count(*) FROM holdfast.starts WHERE node = '');
 
 -- name: page_executions
 SELECT id, org, execution_id, workflow_id, workflow, code_version, queue, status, state_version, sequence, nodes, parent_id,
@@ -104,6 +112,76 @@ FROM (
 WHERE size_before <= $3
 ORDER BY id;
 
+-- name: page_pauses
+SELECT org, kind, name, org, kind, name, at, by, reason, ended_at
+FROM holdfast.pauses
+WHERE (org, kind, name) > ($1, $2, $3)
+ORDER BY org, kind, name
+LIMIT $4;
+
+-- name: page_schedules
+SELECT org, schedule_id, org, schedule_id, owner, state, due, is_waiting, route, version, created_at, updated_at, details
+FROM (
+    SELECT *, sum(octet_length(details)) OVER (ORDER BY org, schedule_id) - octet_length(details) AS size_before
+    FROM (
+        SELECT * FROM holdfast.schedules WHERE (org, schedule_id) > ($1, $2) ORDER BY org, schedule_id LIMIT $3
+    ) AS page
+) AS measured
+WHERE size_before <= $4
+ORDER BY org, schedule_id;
+
+-- name: page_tasks
+SELECT task_id, org, task_id, execution_id, number, workflow, workflow_id, name, queue, state, version, assignee, claimer, users,
+       groups, roles, priority, due, follow_up, business_key, created_at, updated_at, ended_at, body
+FROM (
+    SELECT *, sum(octet_length(body)) OVER (ORDER BY task_id) - octet_length(body) AS size_before
+    FROM (SELECT * FROM holdfast.tasks WHERE task_id > $1 ORDER BY task_id LIMIT $2) AS page
+) AS measured
+WHERE size_before <= $3
+ORDER BY task_id;
+
+-- name: page_task_events
+SELECT task_id, sequence, task_id, sequence, kind, at, actor, groups, body
+FROM (
+    SELECT *, sum(octet_length(body)) OVER (ORDER BY task_id, sequence) - octet_length(body) AS size_before
+    FROM (SELECT * FROM holdfast.task_events WHERE (task_id, sequence) > ($1, $2) ORDER BY task_id, sequence LIMIT $3) AS page
+) AS measured
+WHERE size_before <= $4
+ORDER BY task_id, sequence;
+
+-- name: page_subscriptions
+SELECT id, org, kind, name, execution_id, number, key, conditions, standing, since, created_at
+FROM holdfast.subscriptions
+WHERE id > $1
+ORDER BY id
+LIMIT $2;
+
+-- name: page_pending
+SELECT id, org, kind, name, key, body, item, sent_at, expires_at, target, fields, start, place, id
+FROM (
+    SELECT *, sum(octet_length(body)) OVER (ORDER BY id) - octet_length(body) AS size_before
+    FROM (SELECT * FROM holdfast.pending WHERE id > $1 ORDER BY id LIMIT $2) AS page
+) AS measured
+WHERE size_before <= $3
+ORDER BY id;
+
+-- name: page_publications
+SELECT id, org, body, fields, origin, number, is_returned, subscribers, id
+FROM (
+    SELECT *, sum(octet_length(body)) OVER (ORDER BY id) - octet_length(body) AS size_before
+    FROM (SELECT * FROM holdfast.publications WHERE id > $1 ORDER BY id LIMIT $2) AS page
+) AS measured
+WHERE size_before <= $3
+ORDER BY id;
+
+-- name: page_starts
+-- Those of deployments: the others are of nodes, which say anew what they offer.
+SELECT kind, name, org, workflow, queue, version, kind, name, workflow, queue, route, version, org, node
+FROM holdfast.starts
+WHERE (kind, name, org, workflow, queue, version) > ($1, $2, $3, $4, $5, $6) AND node = ''
+ORDER BY kind, name, org, workflow, queue, version
+LIMIT $7;
+
 -- === reading one execution ==============================================================================================
 
 -- name: copy_executions
@@ -157,13 +235,54 @@ SELECT requests.org, requests.kind, requests.key, executions.execution_id, reque
 FROM holdfast.executions
 JOIN holdfast.requests
     ON requests.org = executions.org
-    AND requests.kind IN ('signal', 'signal_with_start', 'cancel', 'terminate', 'retry_blocked')
+    AND requests.kind IN ('signal', 'signal_with_start', 'cancel', 'terminate', 'retry_blocked', 'pause', 'resume')
     AND requests.key > executions.workflow_id || chr(10)
     AND requests.key < executions.workflow_id || chr(11)
 WHERE executions.execution_id = ANY ($1::text[])
     AND executions.closed_at IS NULL
     AND requests.execution_id <> executions.execution_id
 ORDER BY 1, 2, 3;
+
+-- name: copy_tasks
+SELECT org, task_id, execution_id, number, workflow, workflow_id, name, queue, state, version, assignee, claimer, users,
+       groups, roles, priority, due, follow_up, business_key, created_at, updated_at, ended_at, body
+FROM holdfast.tasks
+WHERE execution_id = ANY ($1::text[])
+ORDER BY task_id;
+
+-- name: copy_task_events
+-- With the execution each is for.
+SELECT tasks.execution_id, task_events.task_id, sequence, kind, at, actor, task_events.groups, task_events.body
+FROM holdfast.tasks
+INNER JOIN holdfast.task_events ON task_events.task_id = tasks.task_id
+WHERE tasks.execution_id = ANY ($1::text[])
+ORDER BY tasks.task_id, sequence;
+
+-- name: copy_subscriptions
+SELECT org, kind, name, execution_id, number, key, conditions, standing, since, created_at
+FROM holdfast.subscriptions
+WHERE execution_id = ANY ($1::text[])
+ORDER BY id;
+
+-- name: copy_pending
+SELECT org, kind, name, key, body, item, sent_at, expires_at, target, fields, start, place, id
+FROM holdfast.pending
+WHERE target = ANY ($1::text[]) AND target <> ''
+ORDER BY id;
+
+-- name: copy_publications
+-- No index leads to them: there are never many.
+SELECT org, body, fields, origin, number, is_returned, subscribers, id
+FROM holdfast.publications
+WHERE origin = ANY ($1::text[]) AND subscribers IS NULL AND NOT is_returned
+ORDER BY id;
+
+-- name: copy_spreads
+-- What has yet to reach subscribers.
+SELECT org, body, fields, origin, number, is_returned, subscribers, id
+FROM holdfast.publications
+WHERE subscribers IS NOT NULL
+ORDER BY id;
 
 -- === writing ============================================================================================================
 
@@ -189,6 +308,17 @@ INSERT INTO holdfast.executions (
 VALUES ($1, $2, $3, $4, $5, $6, $7::text, $8, $9, $10, $11, $12, $13, $14, $15, $16, $7::text = 'blocked')
 RETURNING id;
 
+-- name: add_pending_fields
+INSERT INTO holdfast.pending_fields (org, name, field, value, pending)
+SELECT pending.org, pending.name, one.key, one.value, pending.id
+FROM holdfast.pending
+CROSS JOIN LATERAL json_each_text(pending.fields::json) AS one
+WHERE pending.id = ANY ($1::bigint[]);
+
+-- name: next_ids
+-- Of a table that is named as text.
+SELECT nextval(pg_get_serial_sequence($1, 'id')) FROM generate_series(1, $2::integer);
+
 -- name: add_requests
 INSERT INTO holdfast.requests (org, kind, key, execution_id, sequence, expires_at, answer)
 SELECT * FROM unnest($1::text[], $2::text[], $3::text[], $4::text[], $5::bigint[], $6::bigint[], $7::bytea[])
@@ -202,12 +332,24 @@ SELECT setval(pg_get_serial_sequence($1, 'id'), greatest(1, $2::bigint), $2::big
 SELECT (SELECT max(id) FROM holdfast.executions),
        (SELECT max(id) FROM holdfast.inbox),
        (SELECT max(id) FROM holdfast.dead_letters),
-       (SELECT max(id) FROM holdfast.activities);
+       (SELECT max(id) FROM holdfast.activities),
+       (SELECT max(id) FROM holdfast.subscriptions),
+       (SELECT max(id) FROM holdfast.pending),
+       (SELECT max(id) FROM holdfast.publications);
+
+-- name: move_settings
+-- Pauses that are moved have a number, by which nodes hear of them.
+INSERT INTO holdfast.settings AS stored (id, number)
+VALUES (1, $1)
+ON CONFLICT (id) DO UPDATE
+SET number = greatest(stored.number + 1, excluded.number);
 
 -- name: analyze
 ANALYZE holdfast.executions, holdfast.events, holdfast.timers, holdfast.inbox, holdfast.dead_letters, holdfast.requests,
-    holdfast.activities, holdfast.attributes;
+    holdfast.activities, holdfast.attributes, holdfast.pauses, holdfast.schedules, holdfast.tasks, holdfast.task_keys,
+    holdfast.task_events, holdfast.subscriptions, holdfast.pending, holdfast.pending_fields, holdfast.publications, holdfast.starts;
 
 -- name: empty
-TRUNCATE holdfast.executions, holdfast.events, holdfast.timers, holdfast.inbox, holdfast.dead_letters, holdfast.requests,
-    holdfast.activities, holdfast.attributes;
+TRUNCATE holdfast.questions, holdfast.executions, holdfast.events, holdfast.timers, holdfast.inbox, holdfast.dead_letters, holdfast.requests,
+    holdfast.activities, holdfast.attributes, holdfast.pauses, holdfast.schedules, holdfast.tasks, holdfast.task_keys,
+    holdfast.task_events, holdfast.subscriptions, holdfast.pending, holdfast.pending_fields, holdfast.publications, holdfast.starts;

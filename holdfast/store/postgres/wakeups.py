@@ -13,7 +13,7 @@ from collections.abc import Callable
 from typing import TYPE_CHECKING, Any, Final, Protocol
 
 from holdfast.errors import StoreError
-from holdfast.store.contract import WakeReason
+from holdfast.store.nodes import WakeReason
 from holdfast.store.postgres.failures import DRIVER_ERRORS
 
 if TYPE_CHECKING:

@@ -10,7 +10,10 @@ from msgspec.structs import astuple
 from holdfast.core.lifecycle import Status
 from holdfast.store.columns import encode_nodes, from_execution_row
 from holdfast.store.contract import TurnWrite, UnroutedWrite, find_taken
-from holdfast.store.postgres.queues import write_envelopes, write_offers, write_timers
+from holdfast.store.postgres.queues import change_attributes, write_envelopes, write_offers, write_timers
+from holdfast.store.postgres.subscribing import Subscriber, settle, write_publications
+from holdfast.store.postgres.tasks import find_busy, write_tasks
+from holdfast.store.wait_matching import lose_chains
 
 if TYPE_CHECKING:
     from holdfast.store.postgres.drivers import Connection
@@ -29,27 +32,49 @@ class BatchWriter:
         self._sql = sql
         self.has_written = False
         self.transaction_id: str | None = None
+        self._has_ends = False
+        """Whether something is kept for executions that ended, perhaps, or is to start then."""
 
     async def write(self, turns: Sequence[TurnWrite], unrouted: UnroutedWrite) -> set[str]:
         """Write everything but the lost turns; returns the executions of those."""
         lost: set[str] = set()
-        stored = [turn for turn in turns if turn.expected_version is not None]
-        starts = [turn for turn in turns if turn.expected_version is None]
+        subscriber: Subscriber | None = None
+        given = turns
+        if any(turn.subscriptions or turn.ended_subscriptions for turn in turns):
+            subscriber = Subscriber(self._connection, self._sql)
+            lost |= await subscriber.prepare(turns)
+            if lost:
+                lose_chains(turns, lost)
+            given = [turn for turn in turns if turn.row.execution_id not in lost]
+        if any(turn.task_changes for turn in given):
+            lost |= await find_busy(self._connection, self._sql, given)
+            given = [turn for turn in given if turn.row.execution_id not in lost]
+        stored = [turn for turn in given if turn.expected_version is not None]
+        starts = [turn for turn in given if turn.expected_version is None]
         closing = [turn for turn in turns if turn.row.closed_at is not None]
         taken = sorted(find_taken(turns, unrouted)) if closing else []
         if stored and closing:
             stored = await self._escalate(stored, lost)
         if stored:
-            await self._update(stored, taken, lost)
+            await self._update(stored, taken, lost, unrouted.settings)
         if starts:  # after the closings, so that a workflow id is free for the execution that follows
-            await self._insert(starts, taken, lost)
+            await self._insert(starts, taken, lost, unrouted.settings)
         others = [turn for turn in turns if turn.row.execution_id not in lost] if lost else turns
+        if subscriber is not None:
+            await subscriber.write(others, unrouted.most_subscriptions)
+        if self._has_ends:  # behind those who wait: what they get starts nothing
+            await settle(self._connection, self._sql, others, unrouted)
         # Whoever closes ends its timers and offers with that: it begins none.
         going_on = [turn for turn in others if turn.row.closed_at is None] if closing else others
         # Offers before timers, as they are taken: else those who take and those who withdraw could wait for each other.
         self.has_written |= await write_offers(self._connection, self._sql, going_on)
         self.has_written |= await write_timers(self._connection, self._sql, going_on)
+        with_tasks = [turn for turn in others if turn.tasks or turn.task_changes]
+        if with_tasks:
+            self.has_written |= await write_tasks(self._connection, self._sql, with_tasks)
+        await change_attributes(self._connection, self._sql, others)
         self.has_written |= await write_envelopes(self._connection, self._sql, [*others, unrouted], unrouted)
+        self.has_written |= await write_publications(self._connection, self._sql, [*others, unrouted])
         return lost
 
     async def _escalate(self, turns: Sequence[TurnWrite], lost: set[str]) -> list[TurnWrite]:
@@ -60,7 +85,7 @@ class BatchWriter:
             lost.update(execution_id for execution_id in closing if execution_id not in locked)
         return [turn for turn in turns if turn.row.execution_id not in lost]
 
-    async def _update(self, turns: Sequence[TurnWrite], taken: Sequence[int], lost: set[str]) -> None:
+    async def _update(self, turns: Sequence[TurnWrite], taken: Sequence[int], lost: set[str], settings: int | None) -> None:
         values = []
         for turn in turns:
             row, history = turn.row, turn.history
@@ -81,22 +106,24 @@ class BatchWriter:
                     *(_NO_EVENTS if history is None else astuple(history)[1:]),
                 )
             )
-        rows = await self._connection.fetch(self._sql["update_executions"], *zip(*values, strict=True), taken)
+        rows = await self._connection.fetch(self._sql["update_executions"], *zip(*values, strict=True), taken, settings)
         if len(rows) < len(turns):
-            won = {execution_id for execution_id, _ in rows}
+            won = {execution_id for execution_id, *_ in rows}
             lost.update(turn.row.execution_id for turn in turns if turn.row.execution_id not in won)
         if rows:
             self.has_written, self.transaction_id = True, rows[0][1]
+            self._has_ends |= any(has_ends for _, _, has_ends in rows)
 
-    async def _insert(self, turns: Sequence[TurnWrite], taken: Sequence[int], lost: set[str]) -> None:
+    async def _insert(self, turns: Sequence[TurnWrite], taken: Sequence[int], lost: set[str], settings: int | None) -> None:
         """Insert, then see which starts are lost: their execution id is taken, or their workflow id is open."""
         by_id: dict[str, int] = {}
         for group in _split_by_workflow_id(turns):
             values = [_with_plain_status(from_execution_row(turn.row)) for turn in group]
-            rows = await self._connection.fetch(self._sql["insert_executions"], *zip(*values, strict=True), taken)
-            by_id.update((execution_id, number) for execution_id, number, _ in rows)
+            rows = await self._connection.fetch(self._sql["insert_executions"], *zip(*values, strict=True), taken, settings)
+            by_id.update((execution_id, number) for execution_id, number, *_ in rows)
             if rows:
                 self.has_written, self.transaction_id = True, rows[0][2]
+                self._has_ends |= any(row[3] for row in rows)
         events = []
         for turn in turns:
             number, history = by_id.get(turn.row.execution_id), turn.history

@@ -12,8 +12,20 @@ from holdfast.core.codec import decode_details, decode_envelope, decode_events
 from holdfast.core.lifecycle import Status
 from holdfast.core.safe_texts import count_noun
 from holdfast.errors import CorruptStore, NewerFormat
-from holdfast.store.findings import Finding, Findings, describe_unreadable, split_findings
+from holdfast.store.findings import (
+    Finding,
+    Findings,
+    KeptRow,
+    check_attributes,
+    check_kept,
+    check_pauses,
+    check_publication,
+    check_schedule,
+    describe_unreadable,
+    split_findings,
+)
 from holdfast.store.sqlite.failures import primary_code
+from holdfast.store.sqlite.pauses import read_settings
 from holdfast.store.sqlite.statements import SQL
 
 
@@ -29,7 +41,12 @@ def check_database(connection: sqlite3.Connection) -> Findings:
             _check_open_twice(connection),
             _check_timers(connection),
             _check_offers(connection),
+            _check_tasks(connection),
             _check_envelopes(connection),
+            _check_schedules(connection),
+            check_pauses(read_settings(connection)),
+            _check_subscriptions(connection),
+            _check_publications(connection),
         )
     )
 
@@ -45,7 +62,9 @@ def _check_pages(connection: sqlite3.Connection) -> list[str]:
 
 
 def _check_executions(connection: sqlite3.Connection) -> Iterator[Finding]:
-    for execution_id, status, closed_at, details in connection.execute(SQL["check_executions"]):
+    for (execution_id,) in connection.execute(SQL["check_attributes"]):
+        yield f"execution {execution_id}: it has attributes and no row"
+    for execution_id, org, status, closed_at, details, attributes in connection.execute(SQL["check_executions"]):
         name = f"execution {execution_id}"
         try:
             is_closed = Status(status).is_closed
@@ -58,6 +77,8 @@ def _check_executions(connection: sqlite3.Connection) -> Iterator[Finding]:
             decode_details(details)
         except (CorruptStore, NewerFormat) as error:
             yield describe_unreadable(name, error)
+            continue
+        yield from check_attributes(name, org, details, attributes)
 
 
 def _check_histories(connection: sqlite3.Connection) -> Iterator[Finding]:
@@ -119,9 +140,35 @@ def _check_offers(connection: sqlite3.Connection) -> Iterator[Finding]:
             yield f"{name}: the execution is {status}"
 
 
+def _check_tasks(connection: sqlite3.Connection) -> Iterator[Finding]:
+    for task_id, status in connection.execute(SQL["check_tasks"]):
+        found = "there is no such execution" if status is None else f"the execution is {status}"
+        yield f"human task {task_id}: {found}"
+
+
 def _check_envelopes(connection: sqlite3.Connection) -> Iterator[Finding]:
     for row_id, body in connection.execute(SQL["check_inbox"]):
         try:
             decode_envelope(body)
         except (CorruptStore, NewerFormat) as error:
             yield describe_unreadable(f"envelope {row_id}", error)
+
+
+def _check_schedules(connection: sqlite3.Connection) -> Iterator[Finding]:
+    for values in connection.execute(SQL["check_schedules"]):
+        yield from check_schedule(*values)
+
+
+def _check_subscriptions(connection: sqlite3.Connection) -> Iterator[Finding]:
+    for execution_id, number, status in connection.execute(SQL["check_subscriptions"]):
+        name = f"subscription {number} of execution {execution_id}"
+        yield f"{name}: there is no such execution" if status is None else f"{name}: the execution is {status}"
+
+
+def _check_publications(connection: sqlite3.Connection) -> Iterator[Finding]:
+    for row in connection.execute(SQL["check_pending"]):
+        yield from check_kept(KeptRow(*row))
+    for row_id, body in connection.execute(SQL["check_publications"]):
+        yield from check_publication(f"publication {row_id}", body)
+    for what, of in connection.execute(SQL["check_leftovers"]):
+        yield f"{what} {of}: there is no such row"

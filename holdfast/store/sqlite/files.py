@@ -5,11 +5,13 @@ from __future__ import annotations
 import asyncio
 import sqlite3
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Collection
 from contextlib import closing
 from typing import Final, TypeVar
 
+from holdfast.core.instants import Instant
 from holdfast.errors import NewerDatabase, NotOurDatabase, OlderDatabase, StoreUnavailable
+from holdfast.store.rows import RequestKeyId, RequestRow
 from holdfast.store.sqlite.failures import primary_code, translate
 from holdfast.store.sqlite.log_files import LogFile
 from holdfast.store.sqlite.opening import (
@@ -19,6 +21,7 @@ from holdfast.store.sqlite.opening import (
     list_migrations,
     require_file,
 )
+from holdfast.store.sqlite.reads import find_requests
 from holdfast.store.sqlite.statements import SQL
 from holdfast.store.sqlite.store import SqliteStore
 
@@ -49,6 +52,10 @@ class SqliteFile(SqliteStore):
 
     async def close(self) -> None:
         """There is nothing to close: no connection outlives its read."""
+
+    async def read_requests(self, keys: Collection[RequestKeyId], now: Instant) -> dict[RequestKeyId, RequestRow]:
+        """What was answered to those of these keyed requests that have not expired."""
+        return await self._read_in_thread(lambda db: find_requests(db, keys, now))
 
     def _check(self, connection: sqlite3.Connection) -> None:
         (application,) = connection.execute(SQL["read_application_id"]).fetchone()

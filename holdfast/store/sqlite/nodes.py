@@ -8,8 +8,9 @@ from collections.abc import Collection
 from msgspec.structs import astuple
 
 from holdfast.core.instants import Instant
-from holdfast.store.contract import HeartbeatReply
+from holdfast.store.nodes import HeartbeatReply
 from holdfast.store.rows import NodeRow, Route
+from holdfast.store.sqlite.pauses import read_number
 from holdfast.store.sqlite.reads import find_next_due
 from holdfast.store.sqlite.statements import SQL, as_json
 from holdfast.store.sqlite.writer_cache import NEVER, Changes, WriterCache
@@ -38,6 +39,8 @@ def beat(
         has_inbox=bool(has_inbox),
         has_offers=bool(has_offers),
         before=before,
+        settings=read_number(connection, writer_cache),
+        has_publications=writer_cache.publications + changes.publications > 0,
     )
 
 
@@ -46,6 +49,17 @@ def list_nodes(connection: sqlite3.Connection) -> list[NodeRow]:
         NodeRow(node, seen_at, started_at, bool(has_left), details)
         for node, seen_at, started_at, has_left, details in connection.execute(SQL["list_nodes"])
     ]
+
+
+def leave(connection: sqlite3.Connection, node: str) -> None:
+    connection.execute(SQL["mark_node_left"], (node,))
+    connection.execute(SQL["remove_starts"], (as_json([node]),))
+
+
+def remove_nodes(connection: sqlite3.Connection, nodes: Collection[str]) -> None:
+    asked = (as_json(list(nodes)),)
+    connection.execute(SQL["remove_nodes"], asked)
+    connection.execute(SQL["remove_starts"], asked)
 
 
 def take_lock(connection: sqlite3.Connection, name: str, node: str, now: Instant, until: Instant) -> bool:

@@ -13,6 +13,7 @@ from typing import Final, Protocol
 
 from holdfast.core.instants import Instant
 from holdfast.store.sqlite.statements import SQL, as_json
+from holdfast.store.sqlite.tasks import purge_tasks
 from holdfast.store.sqlite.writer_cache import Changes
 
 EVENTS_AT_ONCE: Final = 2_000
@@ -37,7 +38,7 @@ async def purge(write: Write, closed_before: Instant, limit: int) -> int:
     return removed
 
 
-def _remove_executions(connection: sqlite3.Connection, _changes: Changes, closed_before: Instant, limit: int) -> int:
+def _remove_executions(connection: sqlite3.Connection, changes: Changes, closed_before: Instant, limit: int) -> int:
     """Remove up to `limit` executions, with all that is theirs; how many. Fewer if their histories are long."""
     numbers: list[int] = []
     events = 0
@@ -52,7 +53,9 @@ def _remove_executions(connection: sqlite3.Connection, _changes: Changes, closed
         connection.execute(SQL["hand_on_start_keys"], asked)
         connection.execute(SQL["remove_requests"], asked)
         connection.execute(SQL["remove_attributes"], asked)
+        changes.subscriptions -= connection.execute(SQL["remove_subscriptions"], asked).rowcount
         connection.execute(SQL["remove_events"], asked)
+        purge_tasks(connection, *asked)
         connection.execute(SQL["remove_executions"], asked)
         connection.execute(SQL["forget_requests"], (closed_before, EVENTS_AT_ONCE))
     return len(numbers)

@@ -337,7 +337,10 @@ SELECT (SELECT ifnull(max(id), 0) FROM executions),
        (SELECT ifnull(max(id), 0) FROM events),
        (SELECT count(*) FROM inbox),
        (SELECT count(*) FROM activities),
-       (SELECT min(due) FROM timers);
+       (SELECT min(due) FROM timers),
+       (SELECT count(*) FROM subscriptions),
+       (SELECT count(*) FROM pending),
+       (SELECT count(*) FROM publications);
 
 -- name: read_earliest_due
 SELECT min(due) FROM timers;

@@ -23,9 +23,19 @@ SELECT EXISTS (SELECT 1 FROM dead_letters WHERE id = ?);
 PRAGMA integrity_check;
 
 -- name: check_executions
-SELECT execution_id, status, closed_at, details
+SELECT execution_id, org, status, closed_at, details, (
+    SELECT json_group_array(json_array(attributes.org, kind, name, value))
+    FROM attributes
+    WHERE attributes.execution_id = executions.execution_id
+)
 FROM executions
 ORDER BY id;
+
+-- name: check_attributes
+SELECT DISTINCT execution_id
+FROM attributes INDEXED BY attributes_by_execution
+WHERE NOT EXISTS (SELECT 1 FROM executions WHERE executions.execution_id = attributes.execution_id)
+ORDER BY execution_id;
 
 -- name: check_histories
 SELECT executions.execution_id, executions.sequence, executions.last_turn,
@@ -58,6 +68,12 @@ SELECT activities.execution_id, activities.number, executions.status
 FROM activities
 LEFT JOIN executions ON executions.execution_id = activities.execution_id
 WHERE executions.id IS NULL OR executions.closed_at IS NOT NULL;
+
+-- name: check_tasks
+SELECT tasks.task_id, executions.status
+FROM tasks
+LEFT JOIN executions ON executions.execution_id = tasks.execution_id
+WHERE executions.id IS NULL OR (executions.closed_at IS NOT NULL AND tasks.ended_at IS NULL);
 
 -- name: check_inbox
 SELECT id, body

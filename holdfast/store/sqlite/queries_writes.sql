@@ -70,9 +70,12 @@ INSERT INTO events (id, execution, previous, first, count, at, schema, body)
 VALUES (?, ?, ?, ?, ?, ?, ?, ?);
 
 -- name: put_attributes
-INSERT OR IGNORE INTO attributes (kind, org, name, value, execution_id)
-SELECT 'metadata', new.*
-FROM (VALUES (?, ?, ?, ?)) AS new;
+INSERT OR IGNORE INTO attributes (org, kind, name, value, execution_id)
+VALUES (?, ?, ?, ?, ?);
+
+-- name: end_state_attributes
+DELETE FROM attributes
+WHERE execution_id = ? AND org = ? AND kind = 'state' AND name = ?;
 
 -- name: put_timers
 INSERT OR REPLACE INTO timers (org, execution_id, number, due, kind, attempt, route)
@@ -149,10 +152,17 @@ DELETE FROM activities
 WHERE execution_id IN (SELECT value FROM json_each(?));
 
 -- name: find_offers
--- Those of one route that nobody has, in the order of the index, which is that of their ids.
+-- Those of one route that nobody has, in the order of the index, which is that of their ids. Paused queues are left out.
 SELECT id, org, execution_id, number, attempt, route, body
 FROM activities
 WHERE node IS NULL AND route = ?
+    AND NOT EXISTS (
+        SELECT 1
+        FROM pauses
+        WHERE pauses.org = activities.org AND pauses.kind = 'queue'
+            AND pauses.name = substr(activities.route, 1, instr(activities.route, char(9)) - 1)
+            AND pauses.ended_at IS NULL
+    )
 ORDER BY id
 LIMIT ?;
 

@@ -9,7 +9,7 @@ from typing import Any, Final
 from holdfast.core.instants import Instant
 from holdfast.store.columns import from_timer_row
 from holdfast.store.contract import TurnWrite, UnroutedWrite
-from holdfast.store.once import KeyedCall, read_answer
+from holdfast.store.once import KeyedCall, NothingDone, read_answer
 from holdfast.store.rows import DeadLetterRow, InboxRow, RequestRow, Route
 from holdfast.store.sqlite.statements import SQL, WideStatement, as_json
 from holdfast.store.sqlite.writer_cache import NEVER, Changes, CommitEvidence, WriterCache
@@ -75,7 +75,7 @@ def write_envelopes(connection: sqlite3.Connection, changes: Changes, writes: It
     if readdressed:
         _readdress_inbox(connection, readdressed)
     if dead_letters:
-        _put_dead_letters(connection, changes, dead_letters)
+        put_dead_letters(connection, changes, dead_letters)
     if requests:
         put_requests(connection, requests)
         connection.execute(SQL["forget_requests"], (now, 2 * len(requests)))
@@ -110,7 +110,7 @@ def reroute_inbox(connection: sqlite3.Connection, rerouted: Iterable[tuple[int, 
     connection.executemany(SQL["reroute_inbox"], [(route, row_id) for row_id, route in rerouted])
 
 
-def _put_dead_letters(connection: sqlite3.Connection, changes: Changes, rows: Iterable[DeadLetterRow]) -> None:
+def put_dead_letters(connection: sqlite3.Connection, changes: Changes, rows: Iterable[DeadLetterRow]) -> None:
     values: list[Any] = []
     for row in rows:
         values += (row.org, row.execution_id, row.workflow_id, bytearray(row.body))
@@ -142,6 +142,8 @@ def do_once(
     if found is not None:
         return read_answer(RequestRow(*found))
     answer = work(connection, changes)
+    if not answer and not call.remembers_refusal:
+        raise NothingDone
     put_requests(connection, [call.answered(answer)])
     connection.execute(SQL["forget_requests"], (call.now, 2))
     if changes.evidence is None:

@@ -9,9 +9,28 @@ from typing import Any, Final
 from msgspec import to_builtins
 
 from holdfast.core.instants import Instant
+from holdfast.filters.syntax import Attribute, Column
 from holdfast.store.columns import to_execution_row
 from holdfast.store.contract import Counts, ExecutionFilter
-from holdfast.store.listing import FEW, Lead, choose_lead, find_bounds, find_end, list_probes
+from holdfast.store.filter_sql import Dialect, compile_condition
+from holdfast.store.listing import (
+    FEW,
+    Lead,
+    add_walk_end,
+    choose_lead,
+    choose_selection,
+    find_bounds,
+    find_pair,
+    find_value_bounds,
+    is_past_values,
+    list_probes,
+    make_page,
+    make_rest,
+    narrow,
+    needs_counts,
+    to_status_counts,
+    turn_round,
+)
 from holdfast.store.rows import (
     BacklogRow,
     DeadLetterRow,
@@ -22,11 +41,15 @@ from holdfast.store.rows import (
     RequestKeyId,
     RequestRow,
     Route,
+    StatusCounts,
     Waiting,
 )
+from holdfast.store.selections import Selection, list_selections, to_columns
 from holdfast.store.sqlite.statements import SQL, as_json
+from holdfast.store.stale import StaleExecutions, StaleQuery, StaleTasks, to_stale_executions, to_stale_tasks
 
 _PROBES: Final = {Lead.PREFIX: "probe_prefix", Lead.END: "probe_closed"}
+_DIALECT: Final = Dialect("attributes INDEXED BY attributes_by_execution", ":org", lambda number, _value: f":w{number}")
 
 
 # --- one thing ------------------------------------------------------------------------------------------------------------
@@ -100,22 +123,48 @@ def load_last_turn(connection: sqlite3.Connection, execution_id: str) -> History
 
 def list_executions(connection: sqlite3.Connection, query: ExecutionFilter) -> list[ExecutionRow]:
     """By whichever index leads to the fewest rows."""
-    lead, values = _prepare_list(connection, query)
-    return [to_execution_row(row) for row in connection.execute(SQL[lead], values)]
+    return search_executions(connection, query).rows
 
 
 def search_executions(connection: sqlite3.Connection, query: ExecutionFilter) -> ExecutionPage:
-    lead, values = _prepare_list(connection, query)
-    rows = [to_execution_row(row) for row in connection.execute(SQL[lead], values)]
-    end = None
-    if len(rows) < query.limit and lead.walk_end is not None and query.scan is not None:
-        end = connection.execute(SQL[lead.walk_end], values).fetchone()
-    return ExecutionPage(rows, find_end(query, rows, end and end[0]))
+    if query.order.field is Column.CREATED:
+        return _search(connection, query)
+    rows: list[ExecutionRow] = []
+    if not is_past_values(query):
+        page = _search(connection, query)
+        if page.end is not None:
+            return page
+        rows = page.rows
+    rest = _search(connection, make_rest(query, len(rows)))
+    return ExecutionPage([*rows, *rest.rows], rest.end)
 
 
-def count_executions(connection: sqlite3.Connection, query: ExecutionFilter) -> dict[str, int]:
+def _search(connection: sqlite3.Connection, query: ExecutionFilter) -> ExecutionPage:
+    """A page by one index: in the order of a value, what has none is left out."""
+    query = narrow(query)
     lead, values = _prepare_list(connection, query)
-    return dict(connection.execute(SQL[f"count_{lead}"], values).fetchall())
+    found = compile_condition(query.where, _DIALECT)
+    for number, value in enumerate(found.values, 1):
+        values[f"w{number}"] = value
+    direct = str if query.order.is_descending else turn_round
+    rows = [to_execution_row(row) for row in connection.execute(direct(found.place_in(SQL[lead])), values)]
+    page = make_page(query, rows)
+    if page.end is None and lead.walk_end is not None and query.scan is not None:
+        end = connection.execute(direct(SQL[lead.walk_end]), values).fetchone()
+        if end is not None:
+            page = ExecutionPage(rows, *end)
+    return page
+
+
+def count_executions(connection: sqlite3.Connection, query: ExecutionFilter) -> StatusCounts:
+    query = narrow(query)
+    lead, values = _prepare_list(connection, query)
+    found = compile_condition(query.where, _DIALECT)
+    values |= {f"w{number}": value for number, value in enumerate(found.values, 1)}
+    statement = found.place_in(SQL[f"count_{lead}"])
+    if lead.walk_end is not None and query.scan is not None:
+        statement = add_walk_end(statement, SQL[lead.walk_end], ":limit")
+    return to_status_counts(connection.execute(statement, values))
 
 
 def _prepare_list(connection: sqlite3.Connection, query: ExecutionFilter) -> tuple[Lead, dict[str, Any]]:
@@ -123,19 +172,38 @@ def _prepare_list(connection: sqlite3.Connection, query: ExecutionFilter) -> tup
     values = to_builtins(find_bounds(query))
     values |= {"org": query.org, "workflow": query.workflow, "workflow_id": query.workflow_id, "parent_id": query.parent_id}
     values |= {"limit": query.limit, "scan": -1 if query.scan is None else query.scan, "most": FEW + 1}
-    values |= {"metadata": as_json(dict(query.metadata)), "name": None, "value": None}
+    values["metadata"] = as_json(dict(query.metadata))
     values["statuses"] = values["statuses"] and as_json(values["statuses"])
 
-    def probe(statement: str, pair: tuple[str, str] | None = None) -> int:
-        asked = values if pair is None else {**values, "name": pair[0], "value": pair[1]}
-        (number,) = connection.execute(SQL[statement], asked).fetchone()
-        return int(number)
+    if isinstance(query.order.field, Attribute):
+        values |= {"kind": query.order.field.kind.value, "name": query.order.field.name}
+    if query.order.field is not Column.CREATED:
+        first, end = find_value_bounds(query)
+        values |= {"from_value": first[0], "from_id": first[1], "until_value": end[0], "until_id": end[1]}
+    few = _find_few(connection, query)
+    if few is not None:
+        values |= _to_values(few)
+    counted = {lead: int(connection.execute(SQL[_PROBES[lead]], values).fetchone()[0]) for lead in list_probes(query)}
+    lead = choose_lead(query, counted, few)
+    if lead is Lead.ATTRIBUTE and (pair := find_pair(query, few)) is not None and isinstance(pair.field, Attribute):
+        values |= {"kind": pair.field.kind.value, "name": pair.field.name, "low": pair.low}
+    return lead, values
 
-    if query.metadata:
-        pairs = list(query.metadata.items())
-        rarest = pairs[0] if len(pairs) == 1 else min(pairs, key=lambda pair: probe("probe_attribute", pair))
-        values["name"], values["value"] = rarest
-    return choose_lead(query, {lead: probe(_PROBES[lead]) for lead in list_probes(query)}), values
+
+def _find_few(connection: sqlite3.Connection, query: ExecutionFilter) -> Selection | None:
+    """The smallest selection of a filter, if few executions are in it."""
+    selections = list_selections(query)
+    if not needs_counts(query, selections):
+        return None
+    counted: list[int] = []
+    for one in selections:
+        values = _to_values(one) | {"org": query.org, "most": min(counted, default=FEW + 1)}
+        counted.append(connection.execute(SQL["probe_selection"], values).fetchone()[0])
+    return choose_selection(selections, counted)
+
+
+def _to_values(selection: Selection) -> dict[str, Any]:
+    return {name: as_json(column) for name, column in to_builtins(to_columns(selection)).items()}
 
 
 def list_orphans(connection: sqlite3.Connection, alive: Collection[str], limit: int, after: str) -> list[ExecutionRow]:
@@ -150,6 +218,19 @@ def list_held(connection: sqlite3.Connection, node: str, limit: int, after: str)
 
 def list_blocked(connection: sqlite3.Connection, limit: int, after: str) -> list[ExecutionRow]:
     return [to_execution_row(row) for row in connection.execute(SQL["list_blocked"], {"limit": limit, "after": after})]
+
+
+def find_stale_executions(connection: sqlite3.Connection, query: StaleQuery) -> StaleExecutions:
+    names = ("after", "end", "scan", "before", "org")
+    rows = connection.execute(SQL["find_stale_executions"], {name: getattr(query, name) for name in names})
+    return to_stale_executions(rows, query)
+
+
+def find_stale_tasks(connection: sqlite3.Connection, query: StaleQuery) -> StaleTasks:
+    after_org, after, last_org = query.task_bounds
+    bounds = {"after_org": after_org, "after": after, "last_org": last_org}
+    values = {**bounds, "scan": query.scan, "before": query.before, "now": query.now}
+    return to_stale_tasks(connection.execute(SQL["find_stale_tasks"], values), query)
 
 
 def list_inbox(connection: sqlite3.Connection, org: str, execution_id: str, workflow_id: str, limit: int) -> list[InboxRow]:

@@ -6,7 +6,7 @@
 -- Ours: "hold" in ASCII. A file without it is never touched.
 PRAGMA application_id = 1752132708;
 -- The number of the last migration.
-PRAGMA user_version = 6;
+PRAGMA user_version = 11;
 
 -- One row per execution. `id` counts arrivals: of two executions with one workflow id, the greater is the newer.
 -- Columns that tell an execution from others never change; `details` is JSON that no query looks into (see `attributes`). `nodes` is a JSON list of
@@ -43,8 +43,9 @@ CREATE INDEX executions_by_parent ON executions (parent_id) WHERE parent_id IS N
 -- For what is to be removed. Closings append to it, so that those of a batch share a page.
 CREATE INDEX executions_closed ON executions (closed_at) WHERE closed_at IS NOT NULL;
 
--- By what executions are found beside their columns. `kind` says what it is: 'metadata', which is written when an execution begins and
--- goes with it. Apart from `executions`, so that no index there has a column that a turn changes.
+-- By what executions are found beside their columns. `kind` says what it is: 'metadata', 'reference' (the key of a business reference, without
+-- a name) and 'part' (its parts), which are written when an execution begins; 'state', of which a turn writes what it changes, in a form
+-- that sorts as the values do. All go with their execution. Apart from `executions`, so that no index there has a column that a turn changes.
 CREATE TABLE attributes (
     org          TEXT NOT NULL,
     kind         TEXT NOT NULL,
@@ -168,3 +169,202 @@ CREATE TABLE input_schemas (
     digest TEXT PRIMARY KEY,
     body   BLOB NOT NULL
 ) STRICT, WITHOUT ROWID;
+
+-- === 7: subscriptions, and what is published without naming a receiver ==================================================
+
+-- What executions wait for, under the number of the command. `fields` names, as a JSON list, by which fields of an event a wait
+-- selects, and `lookup` is a short form of their values, or of the correlation key `key`: by both it is found. `conditions` is JSON.
+CREATE TABLE subscriptions (
+    id           INTEGER PRIMARY KEY AUTOINCREMENT,
+    org          TEXT    NOT NULL,
+    kind         TEXT    NOT NULL,
+    name         TEXT    NOT NULL,
+    execution_id TEXT    NOT NULL,
+    number       INTEGER NOT NULL,
+    key          TEXT    NOT NULL,
+    conditions   TEXT    NOT NULL,
+    standing     INTEGER NOT NULL,
+    since        INTEGER NOT NULL,
+    created_at   INTEGER NOT NULL,
+    fields       TEXT    NOT NULL,
+    lookup       TEXT    NOT NULL
+) STRICT;
+
+CREATE UNIQUE INDEX subscriptions_by_number ON subscriptions (execution_id, number);
+CREATE INDEX subscriptions_by_lookup ON subscriptions (org, kind, name, fields, lookup);
+
+-- Messages and events that found nobody, until somebody takes them or they expire. What has a smaller `place` comes first. `start` is
+-- the inbox row of what a message starts once nobody is open under the workflow id `start_id`.
+CREATE TABLE pending (
+    id         INTEGER PRIMARY KEY AUTOINCREMENT,
+    org        TEXT    NOT NULL,
+    kind       TEXT    NOT NULL,
+    name       TEXT    NOT NULL,
+    key        TEXT    NOT NULL,
+    body       BLOB    NOT NULL,
+    item       TEXT    NOT NULL,
+    sent_at    INTEGER NOT NULL,
+    expires_at INTEGER NOT NULL,
+    target     TEXT    NOT NULL,
+    fields     TEXT    NOT NULL,
+    start      BLOB,
+    place      INTEGER NOT NULL,
+    lookup     TEXT    NOT NULL,
+    start_id   TEXT    NOT NULL,
+    mode       TEXT    NOT NULL
+) STRICT;
+
+CREATE INDEX pending_by_lookup ON pending (org, kind, name, lookup, target, place);
+CREATE INDEX pending_by_item ON pending (org, kind, name, item);
+CREATE INDEX pending_by_expiry ON pending (expires_at);
+CREATE INDEX pending_by_target ON pending (target) WHERE target <> '';
+CREATE INDEX pending_by_start ON pending (org, start_id, place) WHERE start_id <> '';
+
+-- The fields by which waits select kept events.
+CREATE TABLE pending_fields (
+    org     TEXT    NOT NULL,
+    name    TEXT    NOT NULL,
+    field   TEXT    NOT NULL,
+    value   TEXT    NOT NULL,
+    pending INTEGER NOT NULL,
+    PRIMARY KEY (org, name, field, value, pending)
+) STRICT, WITHOUT ROWID;
+
+CREATE INDEX pending_fields_by_pending ON pending_fields (pending);
+
+-- What is to be published: the outbox of turns; and, with a list of subscribers, what has yet to reach these.
+CREATE TABLE publications (
+    id          INTEGER PRIMARY KEY AUTOINCREMENT,
+    org         TEXT    NOT NULL,
+    body        BLOB    NOT NULL,
+    fields      TEXT    NOT NULL,
+    origin      TEXT    NOT NULL,
+    number      INTEGER NOT NULL,
+    is_returned INTEGER NOT NULL,
+    subscribers TEXT
+) STRICT;
+
+-- Workflows that are started by what is published, by the node that offers them; empty: by a deployment of the org. What
+-- is not in the key comes last: integrity_check of SQLite 3.40 takes it for NULL otherwise.
+CREATE TABLE starts (
+    kind     TEXT NOT NULL,
+    name     TEXT NOT NULL,
+    org      TEXT NOT NULL,
+    workflow TEXT NOT NULL,
+    queue    TEXT NOT NULL,
+    version  TEXT NOT NULL,
+    node     TEXT NOT NULL,
+    route    TEXT NOT NULL,
+    PRIMARY KEY (kind, name, org, workflow, queue, version, node)
+) STRICT, WITHOUT ROWID;
+
+CREATE INDEX starts_by_node ON starts (node);
+
+-- Human tasks, open and ended. `users`, `groups` and `roles` are lists in JSON; `body` is JSON of what nothing is searched by.
+CREATE TABLE tasks (
+    org          TEXT    NOT NULL,
+    task_id      TEXT    PRIMARY KEY NOT NULL,
+    execution_id TEXT    NOT NULL,
+    number       INTEGER NOT NULL,
+    workflow     TEXT    NOT NULL,
+    workflow_id  TEXT    NOT NULL,
+    name         TEXT    NOT NULL,
+    queue        TEXT    NOT NULL,
+    state        TEXT    NOT NULL,
+    version      INTEGER NOT NULL,
+    assignee     TEXT    NOT NULL,
+    claimer      TEXT    NOT NULL,
+    users        TEXT    NOT NULL,
+    groups       TEXT    NOT NULL,
+    roles        TEXT    NOT NULL,
+    priority     INTEGER NOT NULL,
+    due          INTEGER,
+    follow_up    INTEGER,
+    business_key TEXT    NOT NULL,
+    created_at   INTEGER NOT NULL,
+    updated_at   INTEGER NOT NULL,
+    ended_at     INTEGER,
+    body         BLOB    NOT NULL
+) STRICT, WITHOUT ROWID;
+
+CREATE UNIQUE INDEX tasks_by_number ON tasks (execution_id, number);
+CREATE INDEX tasks_by_org ON tasks (org, task_id);
+CREATE INDEX tasks_open ON tasks (org, task_id) WHERE ended_at IS NULL;
+CREATE INDEX tasks_open_by_due ON tasks (org, due, task_id) WHERE ended_at IS NULL AND due IS NOT NULL;
+
+-- By whom and for what lists find tasks: assignee, claimer, candidate users and groups, business reference, execution.
+CREATE TABLE task_keys (
+    task_id TEXT    NOT NULL,
+    kind    TEXT    NOT NULL,
+    value   TEXT    NOT NULL,
+    org     TEXT    NOT NULL,
+    is_open INTEGER NOT NULL,
+    due     INTEGER,
+    PRIMARY KEY (task_id, kind, value)
+) STRICT, WITHOUT ROWID;
+
+CREATE INDEX task_keys_open ON task_keys (org, kind, value, task_id) WHERE is_open;
+CREATE INDEX task_keys_open_by_due ON task_keys (org, kind, value, due, task_id) WHERE is_open AND due IS NOT NULL;
+CREATE INDEX task_keys_by_value ON task_keys (org, kind, value, task_id);
+
+-- What happened to each task, who did it and when. Rows are only ever added, and go with their execution.
+CREATE TABLE task_events (
+    task_id  TEXT    NOT NULL,
+    sequence INTEGER NOT NULL,
+    kind     TEXT    NOT NULL,
+    at       INTEGER NOT NULL,
+    actor    TEXT    NOT NULL,
+    groups   TEXT    NOT NULL,
+    body     BLOB    NOT NULL,
+    PRIMARY KEY (task_id, sequence)
+) STRICT, WITHOUT ROWID;
+-- What starts executions at given times, one row each. `due` is when it fires next, NULL if it does not; `details` is JSON that
+-- only the engine reads. Whoever fires it puts the starts into the inbox in the same transaction.
+CREATE TABLE schedules (
+    org         TEXT    NOT NULL,
+    schedule_id TEXT    NOT NULL,
+    owner       TEXT    NOT NULL DEFAULT '',
+    state       TEXT    NOT NULL,
+    due         INTEGER,
+    is_waiting  INTEGER NOT NULL DEFAULT 0,
+    route       TEXT    NOT NULL,
+    version     INTEGER NOT NULL,
+    created_at  INTEGER NOT NULL,
+    updated_at  INTEGER NOT NULL,
+    details     BLOB    NOT NULL,
+    PRIMARY KEY (org, schedule_id)
+) STRICT;
+
+CREATE INDEX schedules_by_due ON schedules (due) WHERE due IS NOT NULL;
+CREATE INDEX schedules_waiting ON schedules (org, schedule_id) WHERE is_waiting;
+CREATE INDEX schedules_by_owner ON schedules (org, owner, schedule_id) WHERE owner <> '';
+
+-- The workflows and queues that are paused, and the number that stands for all of them: it changes with each change.
+-- One whose pause is over has `ended_at`: until then nobody was to touch its executions.
+CREATE TABLE pauses (
+    org      TEXT    NOT NULL,
+    kind     TEXT    NOT NULL,
+    name     TEXT    NOT NULL,
+    at       INTEGER NOT NULL,
+    by       TEXT    NOT NULL,
+    reason   TEXT    NOT NULL,
+    ended_at INTEGER,
+    PRIMARY KEY (org, kind, name)
+) STRICT, WITHOUT ROWID;
+CREATE TABLE settings (
+    id     INTEGER PRIMARY KEY,
+    number INTEGER NOT NULL
+) STRICT;
+
+-- Questions to nodes that have the code of an execution: short-lived, and no part of it.
+CREATE TABLE questions (
+    id           TEXT PRIMARY KEY,
+    org          TEXT    NOT NULL,
+    execution_id TEXT    NOT NULL,
+    body         BLOB    NOT NULL,
+    expires_at   INTEGER NOT NULL,
+    taken_until  INTEGER NOT NULL DEFAULT 0,
+    tries        INTEGER NOT NULL DEFAULT 0,
+    answer       BLOB
+) STRICT, WITHOUT ROWID;
+CREATE INDEX questions_by_expiry ON questions (expires_at);

@@ -16,17 +16,13 @@ from msgspec.structs import replace
 from holdfast.core.instants import Instant
 from holdfast.errors import InvalidArguments, OutcomeUnknown, StoreError, StoreUnavailable
 from holdfast.store.columns import from_execution_row
-from holdfast.store.contract import (
-    Counts,
-    ExecutionFilter,
-    HeartbeatConnection,
-    HeartbeatReply,
-    Transaction,
-    UserFunction,
-    WakeReason,
-)
+from holdfast.store.contract import Counts, ExecutionFilter, Transaction, UserFunction
 from holdfast.store.endpoints import Endpoint
-from holdfast.store.once import KeyedCall, Once
+from holdfast.store.nodes import HeartbeatConnection, HeartbeatReply, WakeReason
+from holdfast.store.once import KeyedCall, NothingDone, Once
+from holdfast.store.pauses import PauseRow, Settings
+from holdfast.store.publications import PendingRow, StartSubscriptionRow, SubscriptionRow
+from holdfast.store.questions import Questions
 from holdfast.store.rows import (
     ActivityRow,
     BacklogRow,
@@ -37,22 +33,29 @@ from holdfast.store.rows import (
     InboxRow,
     NodeRow,
     Route,
+    StatusCounts,
 )
-from holdfast.store.sqlite import nodes, offers, purging, reads, user_transactions
+from holdfast.store.schedules import ScheduleChange, ScheduleKey, ScheduleOutlook, ScheduleRow
+from holdfast.store.sqlite import nodes, offers, pauses, publications, purging, reads, schedules, user_transactions
 from holdfast.store.sqlite.checks import check_database
 from holdfast.store.sqlite.connections import Connections
 from holdfast.store.sqlite.failures import translate
 from holdfast.store.sqlite.in_flight import InFlightFile
+from holdfast.store.sqlite.nodes import remove_nodes
 from holdfast.store.sqlite.opening import prepare_file, require_file
 from holdfast.store.sqlite.ownership import Ownership
+from holdfast.store.sqlite.questions import SqliteQuestions
 from holdfast.store.sqlite.queues import do_once, put_inbox
 from holdfast.store.sqlite.statements import SQL, as_json
 from holdfast.store.sqlite.taking_turns import take_for_good, take_in_passing
+from holdfast.store.sqlite.tasks import SqliteTasks
 from holdfast.store.sqlite.transaction import SqliteTransaction
 from holdfast.store.sqlite.transfer import SqliteTransfer
 from holdfast.store.sqlite.urls import parse_url
 from holdfast.store.sqlite.writer import Writer
 from holdfast.store.sqlite.writer_cache import NEVER, Changes, CommitEvidence, WriterCache
+from holdfast.store.stale import StaleExecutions, StaleQuery, StaleTasks
+from holdfast.store.tasks import Tasks
 from holdfast.store.transfer import Transferable
 
 T = TypeVar("T")
@@ -95,6 +98,14 @@ class SqliteStore:
     @property
     def max_transactions(self) -> int:
         return 1
+
+    @property
+    def tasks(self) -> Tasks:
+        return SqliteTasks(self._read_in_thread, self._write)
+
+    @property
+    def questions(self) -> Questions:
+        return SqliteQuestions(self._read_in_thread, self._write)
 
     # --- opening and closing ---
 
@@ -262,7 +273,23 @@ class SqliteStore:
         self, doing: str, call: KeyedCall | None, work: Callable[[sqlite3.Connection, Changes], int]
     ) -> int:
         """Some changes in a transaction of their own, unless their call is remembered; what they returned, now or then."""
-        return await self._write(doing, work if call is None else partial(do_once, call, work))
+        try:
+            return await self._write(doing, work if call is None else partial(do_once, call, work))
+        except NothingDone:
+            return 0
+
+    async def count_open(self, org: str, limit: int) -> int:
+        return int(self._read(lambda db: db.execute(SQL["count_open_in_org"], (org, limit)).fetchone()[0]))
+
+    async def read_settings(self) -> Settings:
+        return await self._read_in_thread(pauses.read_settings)
+
+    async def put_pause(self, row: PauseRow, call: KeyedCall | None = None) -> bool:
+        return await self._change_once("pause in", call, pauses.make_put(self._writer_cache, row)) == 1
+
+    async def end_pause(self, org: str, kind: str, name: str, at: Instant, call: KeyedCall | None = None) -> bool:
+        work = pauses.make_end(self._writer_cache, org, kind, name, at)
+        return await self._change_once("end a pause in", call, work) == 1
 
     async def put_input_schemas(self, schemas: Mapping[str, bytes]) -> None:
         if set(schemas) - set(await self.read_input_schemas(schemas)):
@@ -338,7 +365,7 @@ class SqliteStore:
     async def search_executions(self, query: ExecutionFilter) -> ExecutionPage:
         return await self._read_in_thread(lambda db: reads.search_executions(db, query))
 
-    async def count_executions(self, query: ExecutionFilter) -> dict[str, int]:
+    async def count_executions(self, query: ExecutionFilter) -> StatusCounts:
         return await self._read_in_thread(lambda db: reads.count_executions(db, query))
 
     async def list_orphans(self, alive: Collection[str], limit: int, after: str = "") -> list[ExecutionRow]:
@@ -349,6 +376,12 @@ class SqliteStore:
 
     async def list_blocked(self, limit: int, after: str = "") -> list[ExecutionRow]:
         return await self._read_in_thread(lambda db: reads.list_blocked(db, limit, after))
+
+    async def find_stale_executions(self, query: StaleQuery) -> StaleExecutions:
+        return await self._read_in_thread(lambda db: reads.find_stale_executions(db, query))
+
+    async def find_stale_tasks(self, query: StaleQuery) -> StaleTasks:
+        return await self._read_in_thread(lambda db: reads.find_stale_tasks(db, query))
 
     async def list_inbox(self, org: str, execution_id: str, workflow_id: str, limit: int = 100) -> list[InboxRow]:
         return await self._read_in_thread(lambda db: reads.list_inbox(db, org, execution_id, workflow_id, limit))
@@ -371,6 +404,22 @@ class SqliteStore:
 
     async def list_newer(self) -> list[str]:
         return (await self._read_in_thread(check_database)).newer
+
+    # --- schedules ---
+
+    async def find_schedule(self, org: str, schedule_id: str) -> ScheduleRow | None:
+        return self._read(lambda db: schedules.find(db, org, schedule_id))
+
+    async def list_schedules(
+        self, org: str, limit: int = 100, after: str = "", owner: str | None = None
+    ) -> list[ScheduleRow]:
+        return await self._read_in_thread(lambda db: schedules.list_all(db, org, limit, after, owner))
+
+    async def look_at_schedules(self, routes: Collection[Route] | None, skip: Collection[ScheduleKey]) -> ScheduleOutlook:
+        return self._read(lambda db: schedules.look_at(db, routes, skip))
+
+    async def change_schedule(self, change: ScheduleChange, call: KeyedCall | None = None) -> int:
+        return await self._change_once("change a schedule in", call, lambda db, made: schedules.change(db, made, change))
 
     # --- offered activities ---
 
@@ -397,6 +446,31 @@ class SqliteStore:
     async def find_withdrawn(self, node: str, taken: Collection[tuple[str, int, int]]) -> set[tuple[str, int, int]]:
         return self._read(lambda db: offers.find_withdrawn(db, node, taken))
 
+    # --- subscriptions, and what is published ---
+
+    async def list_pending(
+        self, org: str, kind: str, name: str, now: Instant, limit: int = 100, after: int = 0
+    ) -> list[PendingRow]:
+        values = (org, str(kind), name, now, after, limit)
+        return await self._read_in_thread(lambda db: publications.list_pending(db, values))
+
+    async def remove_pending(self, org: str, kind: str, name: str, item: str) -> bool:
+        values = (org, str(kind), name, item)
+        return await self._write(
+            "remove a kept publication from", lambda db, changes: publications.remove_pending(db, changes, values)
+        )
+
+    async def list_subscriptions(self, org: str, execution_id: str) -> list[SubscriptionRow]:
+        return self._read(lambda db: publications.list_subscriptions(db, org, execution_id))
+
+    async def purge_pending(self, before: Instant, limit: int) -> int:
+        return await self._write(
+            "purge kept publications in", lambda db, changes: publications.purge_pending(db, changes, before, limit)
+        )
+
+    async def put_starts(self, node: str, rows: Sequence[StartSubscriptionRow]) -> None:
+        await self._write("offer starts in", lambda db, _: publications.put_starts(db, node, rows))
+
     # --- nodes: this process, and nobody to wake ---
 
     async def beat(self, node: NodeRow, routes: Collection[Route], offers: Collection[Route]) -> HeartbeatReply:
@@ -409,10 +483,10 @@ class SqliteStore:
         return self._read(nodes.list_nodes)
 
     async def leave(self, node: str) -> None:
-        await self._write("record the leaving of a node in", lambda db, _: db.execute(SQL["mark_node_left"], (node,)))
+        await self._write("record the leaving of a node in", lambda db, _: nodes.leave(db, node))
 
     async def remove_nodes(self, nodes: Collection[str]) -> None:
-        await self._write("remove nodes from", lambda db, _: db.execute(SQL["remove_nodes"], (as_json(list(nodes)),)))
+        await self._write("remove nodes from", lambda db, _: remove_nodes(db, nodes))
 
     async def forget_processes(self, processes: Collection[str]) -> None:
         self._require_writer()

@@ -11,15 +11,19 @@ from typing import TypeVar
 from holdfast.core.instants import Instant
 from holdfast.errors import OutcomeUnknown, StoreError, StoreFault
 from holdfast.store.contract import Claim, Claimed, TurnWrite, UnroutedWrite
-from holdfast.store.rows import ExecutionRow, HistoryRow, RequestKeyId, RequestRow
-from holdfast.store.sqlite import reads
+from holdfast.store.rows import ExecutionRow, HistoryRow, RequestKeyId, RequestRow, Route
+from holdfast.store.schedules import ScheduleKey, ScheduleRow
+from holdfast.store.sqlite import reads, schedules
 from holdfast.store.sqlite.claims import read_executions, take_claim
 from holdfast.store.sqlite.failures import CERTAINLY_NOT_COMMITTED, primary_code, translate
 from holdfast.store.sqlite.offers import find_free_offers
+from holdfast.store.sqlite.publishing import SqlitePublishing
 from holdfast.store.sqlite.statements import SQL
+from holdfast.store.sqlite.tasks import read_open_tasks
 from holdfast.store.sqlite.writer import Writer
 from holdfast.store.sqlite.writer_cache import Changes
 from holdfast.store.sqlite.writes import BatchWriter
+from holdfast.store.tasks import TaskKey, TaskRow
 
 T = TypeVar("T")
 
@@ -35,7 +39,7 @@ class State(Enum):
     """Its commit failed in a way that leaves open whether it took place."""
 
 
-class SqliteTransaction:
+class SqliteTransaction(SqlitePublishing):
     """One transaction. Whoever makes it has entered the writer and begun it."""
 
     def __init__(self, writer: Writer, user_connection: sqlite3.Connection | None = None) -> None:
@@ -85,6 +89,9 @@ class SqliteTransaction:
     async def lock_offers(self, keys: Collection[tuple[str, int]]) -> set[tuple[str, int]]:
         return self.run("read", lambda db, _: find_free_offers(db, keys))
 
+    async def lock_tasks(self, keys: Collection[TaskKey]) -> dict[TaskKey, TaskRow | None]:
+        return self.run("read", lambda db, _: read_open_tasks(db, keys))
+
     async def mark_in_flight(self, process: str, slot: int, versions: Mapping[str, int]) -> dict[str, str]:
         if self._state is not State.OPEN:
             raise _ended()
@@ -93,6 +100,24 @@ class SqliteTransaction:
     async def write(self, turns: Sequence[TurnWrite], unrouted: UnroutedWrite) -> set[str]:
         writer_cache = self._writer.writer_cache
         return self.run("write turns to", lambda db, changes: BatchWriter(db, writer_cache, changes).write(turns, unrouted))
+
+    # --- schedules ---
+
+    async def claim_schedules(
+        self, due_until: Instant, routes: Collection[Route] | None, skip: Collection[ScheduleKey], limit: int
+    ) -> list[ScheduleRow]:
+        return self.run("claim schedules in", lambda db, _: schedules.claim(db, due_until, routes, skip, limit))
+
+    async def claim_waiting_schedules(
+        self, routes: Collection[Route] | None, after: ScheduleKey, limit: int
+    ) -> list[ScheduleRow]:
+        return self.run("claim schedules in", lambda db, _: schedules.claim_waiting(db, routes, after, limit))
+
+    async def find_open_ids(self, pairs: Collection[tuple[str, str]]) -> set[tuple[str, str]]:
+        return self.run("read", lambda db, _: schedules.find_open_ids(db, pairs))
+
+    async def write_schedules(self, rows: Sequence[ScheduleRow]) -> None:
+        self.run("write schedules to", lambda db, changes: schedules.write(db, changes, rows))
 
     # --- the end ---
 

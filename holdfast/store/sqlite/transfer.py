@@ -10,12 +10,24 @@ from msgspec.structs import astuple, replace
 
 from holdfast.errors import CorruptStore
 from holdfast.store.columns import from_execution_row, list_columns, row_from_columns, to_execution_row, to_timer_row
+from holdfast.store.contract import TurnWrite, UnroutedWrite
+from holdfast.store.matching import list_spread_rows
+from holdfast.store.publication_columns import (
+    list_pending_fields,
+    to_pending_row,
+    to_publication_row,
+    to_subscription_row,
+)
+from holdfast.store.publications import PendingRow
 from holdfast.store.queries import load_queries
 from holdfast.store.rows import ActivityRow, ExecutionRow, HistoryRow, InboxRow, NodeRow, RequestRow
 from holdfast.store.sqlite import reads
 from holdfast.store.sqlite.attributes import list_attributes, put_attributes
-from holdfast.store.sqlite.statements import as_json
+from holdfast.store.sqlite.publications import write_subscriptions
+from holdfast.store.sqlite.statements import SQL, as_json
+from holdfast.store.sqlite.tasks import put_task_keys
 from holdfast.store.sqlite.writer_cache import Changes, WriterCache
+from holdfast.store.tasks import to_event_row, to_task_row
 from holdfast.store.transfer import (
     PAGE_BYTES,
     ROW_TYPES,
@@ -40,6 +52,14 @@ _STARTS: Final[Mapping[RowKind, Cursor]] = {
     RowKind.DEAD_LETTERS: (0,),
     RowKind.REQUESTS: ("", "", ""),
     RowKind.ACTIVITIES: (0,),
+    RowKind.PAUSES: ("", "", ""),
+    RowKind.SCHEDULES: ("", ""),
+    RowKind.TASKS: ("",),
+    RowKind.TASK_EVENTS: ("", 0),
+    RowKind.SUBSCRIPTIONS: (0,),
+    RowKind.PENDING: (0,),
+    RowKind.PUBLICATIONS: (0,),
+    RowKind.STARTS: ("",) * 6,
 }
 """Where the first page of each kind begins: before every key, none of which is empty."""
 
@@ -154,7 +174,10 @@ def _read_copies(connection: sqlite3.Connection, execution_ids: Collection[str])
     for values in connection.execute(TRANSFER_STATEMENTS["copy_requests"], {"execution_ids": asked[0]}):
         request = RequestRow(*values)
         requests[request.execution_id].append(request)
-    return [_read_copy(connection, row, requests[row.execution_id]) for row in rows]
+    spreads = map(to_publication_row, connection.execute(TRANSFER_STATEMENTS["copy_spreads"]))
+    under_way = list_spread_rows(spreads, rows)
+    copies = (_read_copy(connection, row, requests[row.execution_id]) for row in rows)
+    return [replace(copy, inbox=[*copy.inbox, *under_way.get(copy.row.execution_id, ())]) for copy in copies]
 
 
 def _read_copy(connection: sqlite3.Connection, row: ExecutionRow, requests: Sequence[RequestRow]) -> ExecutionCopy:
@@ -172,6 +195,11 @@ def _read_copy(connection: sqlite3.Connection, row: ExecutionRow, requests: Sequ
         [InboxRow(*values) for values in connection.execute(TRANSFER_STATEMENTS["copy_inbox"], address)],
         [ActivityRow(*values) for values in connection.execute(TRANSFER_STATEMENTS["copy_activities"], key)],
         requests,
+        tuple(to_task_row(values) for values in connection.execute(TRANSFER_STATEMENTS["copy_tasks"], key)),
+        tuple(to_event_row(values) for values in connection.execute(TRANSFER_STATEMENTS["copy_task_events"], key)),
+        tuple(map(to_subscription_row, connection.execute(TRANSFER_STATEMENTS["copy_subscriptions"], key))),
+        tuple(map(to_pending_row, connection.execute(TRANSFER_STATEMENTS["copy_pending"], key))),
+        tuple(map(to_publication_row, connection.execute(TRANSFER_STATEMENTS["copy_publications"], key))),
     )
 
 
@@ -192,6 +220,8 @@ class Putter:
             self._put_executions(rows)
         elif kind is RowKind.HISTORIES:
             self._put_histories(rows)
+        elif kind is RowKind.PENDING:
+            self._put_pending(rows)
         else:
             self._connection.executemany(TRANSFER_STATEMENTS[f"move_{kind.name.lower()}"], map(list_columns, rows))
         if kind is RowKind.TIMERS:
@@ -200,6 +230,15 @@ class Putter:
             self._changes.inbox_rows += len(rows)
         elif kind is RowKind.ACTIVITIES:
             self._changes.offers += len(rows)
+        elif kind is RowKind.TASKS:
+            for row in rows:
+                put_task_keys(self._connection, row)
+        elif kind is RowKind.PAUSES and rows:
+            self._connection.execute(SQL["raise_settings"], (max(row.ended_at or row.at for row in rows),))
+        elif kind is RowKind.SUBSCRIPTIONS:
+            self._changes.subscriptions += len(rows)
+        elif kind is RowKind.PUBLICATIONS:
+            self._changes.publications += len(rows)
 
     def put_copy(self, copy: ExecutionCopy) -> CopyResult:
         """An execution with all that belongs to it, or nothing."""
@@ -214,6 +253,12 @@ class Putter:
         self.put(RowKind.INBOX, [replace(one, id=None) for one in copy.inbox])  # behind what waits here
         self.put(RowKind.ACTIVITIES, copy.activities)
         self.put(RowKind.REQUESTS, copy.requests)
+        self.put(RowKind.TASKS, copy.tasks)
+        self.put(RowKind.TASK_EVENTS, copy.task_events)
+        waits = TurnWrite(row, None, subscriptions=copy.subscriptions)
+        write_subscriptions(self._connection, self._writer_cache, self._changes, [waits], [], UnroutedWrite())
+        self.put(RowKind.PENDING, [replace(one, id=0) for one in copy.pending])
+        self.put(RowKind.PUBLICATIONS, [replace(one, id=0) for one in copy.publications])
         return CopyResult.DONE
 
     def _ask(self, query: str, *values: str) -> bool:
@@ -226,6 +271,12 @@ class Putter:
         values = ((*from_execution_row(row), number) for number, row in enumerate(rows, first))
         self._connection.executemany(TRANSFER_STATEMENTS["move_executions"], values)
         put_attributes(self._connection, [value for row in rows for value in list_attributes(row)])
+
+    def _put_pending(self, rows: Sequence[PendingRow]) -> None:
+        for row in rows:
+            (row_id,) = self._connection.execute(TRANSFER_STATEMENTS["move_pending"], list_columns(row)).fetchone()
+            self._connection.executemany(SQL["put_pending_fields"], list_pending_fields(row, row_id))
+        self._changes.pending += len(rows)
 
     def _put_histories(self, rows: Sequence[HistoryRow]) -> None:
         """Each turn is linked to the one before it, and its execution to the last."""

@@ -26,7 +26,15 @@ SELECT (SELECT count(*) FROM executions),
        (SELECT count(*) FROM inbox),
        (SELECT count(*) FROM dead_letters),
        (SELECT count(*) FROM requests),
-       (SELECT count(*) FROM activities);
+       (SELECT count(*) FROM activities),
+       (SELECT count(*) FROM pauses),
+       (SELECT count(*) FROM schedules),
+       (SELECT count(*) FROM tasks),
+       (SELECT count(*) FROM task_events),
+       (SELECT count(*) FROM subscriptions),
+       (SELECT count(*) FROM pending),
+       (SELECT count(*) FROM publications),
+       (SELECT count(*) FROM starts WHERE node = '');
 
 -- name: page_executions
 SELECT id, org, execution_id, workflow_id, workflow, code_version, queue, status, state_version, sequence, nodes, parent_id,
@@ -80,6 +88,64 @@ WHERE id > ?
 ORDER BY id
 LIMIT ?;
 
+-- name: page_pauses
+SELECT org, kind, name, org, kind, name, at, by, reason, ended_at
+FROM pauses
+WHERE (org, kind, name) > (?, ?, ?)
+ORDER BY org, kind, name
+LIMIT ?;
+
+-- name: page_schedules
+SELECT org, schedule_id, org, schedule_id, owner, state, due, is_waiting, route, version, created_at, updated_at, details
+FROM schedules
+WHERE (org, schedule_id) > (?, ?)
+ORDER BY org, schedule_id
+LIMIT ?;
+
+-- name: page_tasks
+SELECT task_id, org, task_id, execution_id, number, workflow, workflow_id, name, queue, state, version, assignee, claimer, users,
+       groups, roles, priority, due, follow_up, business_key, created_at, updated_at, ended_at, body
+FROM tasks
+WHERE task_id > ?
+ORDER BY task_id
+LIMIT ?;
+
+-- name: page_task_events
+SELECT task_id, sequence, task_id, sequence, kind, at, actor, groups, body
+FROM task_events
+WHERE (task_id, sequence) > (?, ?)
+ORDER BY task_id, sequence
+LIMIT ?;
+
+-- name: page_subscriptions
+SELECT id, org, kind, name, execution_id, number, key, conditions, standing, since, created_at
+FROM subscriptions
+WHERE id > ?
+ORDER BY id
+LIMIT ?;
+
+-- name: page_pending
+SELECT id, org, kind, name, key, body, item, sent_at, expires_at, target, fields, start, place, id
+FROM pending
+WHERE id > ?
+ORDER BY id
+LIMIT ?;
+
+-- name: page_publications
+SELECT id, org, body, fields, origin, number, is_returned, subscribers, id
+FROM publications
+WHERE id > ?
+ORDER BY id
+LIMIT ?;
+
+-- name: page_starts
+-- Those of deployments: the others are of nodes, which say anew what they offer.
+SELECT kind, name, org, workflow, queue, version, kind, name, workflow, queue, route, version, org, node
+FROM starts
+WHERE (kind, name, org, workflow, queue, version) > (?, ?, ?, ?, ?, ?) AND node = ''
+ORDER BY kind, name, org, workflow, queue, version
+LIMIT ?;
+
 -- === reading one execution ==============================================================================================
 
 -- name: copy_executions
@@ -124,11 +190,51 @@ FROM json_each(:execution_ids) AS asked
 CROSS JOIN executions ON executions.execution_id = asked.value AND executions.closed_at IS NULL
 CROSS JOIN requests
     ON requests.org = executions.org
-    AND requests.kind IN ('signal', 'signal_with_start', 'cancel', 'terminate', 'retry_blocked')
+    AND requests.kind IN ('signal', 'signal_with_start', 'cancel', 'terminate', 'retry_blocked', 'pause', 'resume')
     AND requests.key > executions.workflow_id || char(10)
     AND requests.key < executions.workflow_id || char(11)
 WHERE requests.execution_id <> executions.execution_id
 ORDER BY 1, 2, 3;
+
+-- name: copy_tasks
+SELECT org, task_id, execution_id, number, workflow, workflow_id, name, queue, state, version, assignee, claimer, users,
+       groups, roles, priority, due, follow_up, business_key, created_at, updated_at, ended_at, body
+FROM tasks
+WHERE execution_id = ?
+ORDER BY task_id;
+
+-- name: copy_task_events
+SELECT task_events.task_id, sequence, kind, at, actor, task_events.groups, task_events.body
+FROM tasks
+INNER JOIN task_events ON task_events.task_id = tasks.task_id
+WHERE tasks.execution_id = ?
+ORDER BY tasks.task_id, sequence;
+
+-- name: copy_subscriptions
+SELECT org, kind, name, execution_id, number, key, conditions, standing, since, created_at
+FROM subscriptions
+WHERE execution_id = ?
+ORDER BY id;
+
+-- name: copy_pending
+SELECT org, kind, name, key, body, item, sent_at, expires_at, target, fields, start, place, id
+FROM pending INDEXED BY pending_by_target
+WHERE target = ? AND target <> ''
+ORDER BY id;
+
+-- name: copy_publications
+-- No index leads to them: there are never many.
+SELECT org, body, fields, origin, number, is_returned, subscribers, id
+FROM publications
+WHERE origin = ? AND subscribers IS NULL AND NOT is_returned
+ORDER BY id;
+
+-- name: copy_spreads
+-- What has yet to reach subscribers.
+SELECT org, body, fields, origin, number, is_returned, subscribers, id
+FROM publications
+WHERE subscribers IS NOT NULL
+ORDER BY id;
 
 -- === writing ============================================================================================================
 
@@ -173,6 +279,44 @@ ON CONFLICT DO NOTHING;
 INSERT INTO activities (org, execution_id, number, attempt, route, body, node)
 VALUES (?, ?, ?, ?, ?, ?, ?);
 
+-- name: move_pauses
+INSERT INTO pauses (org, kind, name, at, by, reason, ended_at)
+VALUES (?, ?, ?, ?, ?, ?, ?);
+
+-- name: move_schedules
+INSERT INTO schedules (org, schedule_id, owner, state, due, is_waiting, route, version, created_at, updated_at, details)
+VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?);
+
+-- name: move_tasks
+INSERT INTO tasks (
+       org, task_id, execution_id, number, workflow, workflow_id, name, queue, state, version, assignee, claimer, users,
+       groups, roles, priority, due, follow_up, business_key, created_at, updated_at, ended_at, body
+)
+VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?);
+
+-- name: move_task_events
+INSERT INTO task_events (task_id, sequence, kind, at, actor, groups, body)
+VALUES (?, ?, ?, ?, ?, ?, ?);
+
+-- name: move_subscriptions
+INSERT INTO subscriptions (org, kind, name, execution_id, number, key, conditions, standing, since, created_at, fields, lookup)
+VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?);
+
+-- name: move_pending
+INSERT INTO pending (
+    org, kind, name, key, body, item, sent_at, expires_at, target, fields, start, place, lookup, start_id, mode, id
+)
+VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?)
+RETURNING id;
+
+-- name: move_publications
+INSERT INTO publications (org, body, fields, origin, number, is_returned, subscribers, id)
+VALUES (?, ?, ?, ?, ?, ?, ?, ?);
+
+-- name: move_starts
+INSERT INTO starts (kind, name, workflow, queue, route, version, org, node)
+VALUES (?, ?, ?, ?, ?, ?, ?, ?);
+
 -- name: has_execution
 SELECT EXISTS (SELECT 1 FROM executions WHERE execution_id = ?);
 
@@ -180,6 +324,7 @@ SELECT EXISTS (SELECT 1 FROM executions WHERE execution_id = ?);
 SELECT EXISTS (SELECT 1 FROM executions WHERE org = ? AND workflow_id = ? AND closed_at IS NULL);
 
 -- name: empty
+DELETE FROM questions;
 DELETE FROM executions;
 DELETE FROM attributes;
 DELETE FROM events;
@@ -188,3 +333,13 @@ DELETE FROM inbox;
 DELETE FROM dead_letters;
 DELETE FROM requests;
 DELETE FROM activities;
+DELETE FROM pauses;
+DELETE FROM schedules;
+DELETE FROM tasks;
+DELETE FROM task_keys;
+DELETE FROM task_events;
+DELETE FROM subscriptions;
+DELETE FROM pending;
+DELETE FROM pending_fields;
+DELETE FROM publications;
+DELETE FROM starts;

@@ -14,7 +14,7 @@ from holdfast.store.sqlite.connections import Connections
 from holdfast.store.sqlite.failures import SHORTAGES, primary_code, translate, translate_os
 from holdfast.store.sqlite.in_flight import InFlightFile
 from holdfast.store.sqlite.statements import SQL
-from holdfast.store.sqlite.writer_cache import WriterCache
+from holdfast.store.sqlite.writer_cache import StoredCounters, WriterCache
 
 QUICK: Final = 0.001
 """Commits that take less, in seconds, are made in the loop's own thread: handing them to another costs about as much."""
@@ -164,7 +164,8 @@ class Writer:
 
     def learn(self) -> None:
         """Read what the only writer keeps in memory."""
-        self.writer_cache.learn(*self.connections.writer.execute(SQL["read_counters"]).fetchone())
+        counters = self.connections.writer.execute(SQL["read_counters"]).fetchone()
+        self.writer_cache.learn(StoredCounters(*counters))
 
     def _require_durable(self) -> None:
         """What is read from the log now may never have reached the disk: move it into the file, or have it fail again."""

@@ -21,6 +21,19 @@ class CommitEvidence(NamedTuple):
     expected: bool
 
 
+class StoredCounters(NamedTuple):
+    """What the database says of its contents, in the order of `read_counters`."""
+
+    last_execution: int
+    last_turn: int
+    inbox_rows: int
+    offers: int
+    earliest_due: Instant | None
+    subscriptions: int
+    pending: int
+    publications: int
+
+
 class RowPositions:
     """The row positions of the executions used last, a bounded number of them: the younger half, and the half before it."""
 
@@ -59,6 +72,9 @@ class Changes:
         """Executions whose row position in the cache is ahead of the database."""
         self.inbox_rows = 0
         self.offers = 0
+        self.subscriptions = 0
+        self.pending = 0
+        self.publications = 0
         self.evidence: CommitEvidence | None = None
         """One of the changes, by which the commit of all of them can be recognised; None if there are none."""
 
@@ -75,22 +91,36 @@ class WriterCache:
         self.inbox_rows = 0
         self.offers = 0
         """How many activities are offered, taken or not."""
+        self.subscriptions = 0
+        self.pending = 0
+        """How many publications are kept."""
+        self.publications = 0
+        """How many are to be published, or have yet to reach subscribers."""
         self.no_timer_before: Instant = 0
         """A bound: no timer, committed or not, is due earlier. NEVER if there is none at all."""
+        self.settings: int | None = None
+        """The settings number (`holdfast.store.pauses`); None if it has to be read."""
 
-    def learn(self, last_execution: int, last_turn: int, inbox_rows: int, offers: int, earliest_due: Instant | None) -> None:
+    def learn(self, counters: StoredCounters) -> None:
         """Forget everything, and start from these counters of the database."""
         self.positions.clear()
-        self.next_execution = last_execution + 1
-        self.next_turn = last_turn + 1
-        self.inbox_rows = inbox_rows
-        self.offers = offers
-        self.no_timer_before = NEVER if earliest_due is None else earliest_due
+        self.settings = None
+        self.next_execution = counters.last_execution + 1
+        self.next_turn = counters.last_turn + 1
+        self.inbox_rows = counters.inbox_rows
+        self.offers = counters.offers
+        self.subscriptions = counters.subscriptions
+        self.pending = counters.pending
+        self.publications = counters.publications
+        self.no_timer_before = NEVER if counters.earliest_due is None else counters.earliest_due
 
     def accept(self, changes: Changes) -> None:
         """Take over the changes of a transaction that was committed."""
         self.inbox_rows += changes.inbox_rows
         self.offers += changes.offers
+        self.subscriptions += changes.subscriptions
+        self.pending += changes.pending
+        self.publications += changes.publications
 
     def forget(self, changes: Changes) -> None:
         """Drop what a rolled-back transaction put into the cache; timers that it removed exist again."""

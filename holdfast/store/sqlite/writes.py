@@ -14,10 +14,13 @@ from holdfast.core.lifecycle import Status
 from holdfast.store.columns import encode_nodes, from_execution_row
 from holdfast.store.contract import TurnWrite, UnroutedWrite, find_taken
 from holdfast.store.rows import ExecutionRow, HistoryRow
-from holdfast.store.sqlite.attributes import list_attributes, put_attributes
+from holdfast.store.sqlite.attributes import change_attributes, list_attributes, put_attributes
 from holdfast.store.sqlite.offers import write_offers
+from holdfast.store.sqlite.pauses import read_number
+from holdfast.store.sqlite.publications import write_publications, write_subscriptions
 from holdfast.store.sqlite.queues import fail_inbox, reroute_inbox, write_envelopes, write_timers
 from holdfast.store.sqlite.statements import SQL, WideStatement, as_json
+from holdfast.store.sqlite.tasks import write_tasks
 from holdfast.store.sqlite.writer_cache import Changes, CommitEvidence, RowPosition, WriterCache
 
 _UPDATE: Final = WideStatement("update_executions")
@@ -50,6 +53,13 @@ class BatchWriter:
 
     def write(self, turns: Sequence[TurnWrite], unrouted: UnroutedWrite) -> set[str]:
         """Write everything but the lost turns; returns the executions of those."""
+        if (
+            unrouted.settings is not None
+            and turns
+            and unrouted.settings != read_number(self._connection, self._writer_cache)
+        ):
+            self._lost.update(turn.row.execution_id for turn in turns)
+            turns = ()
         if self._writer_cache.inbox_rows + self._changes.inbox_rows > 0:
             self._lose_closings(turns, unrouted)
         unknown = self._gather(turns, self._writer_cache.positions.get)
@@ -68,9 +78,18 @@ class BatchWriter:
         if self._attributes:
             put_attributes(self._connection, self._attributes)
         others = [turn for turn in turns if turn.row.execution_id not in self._lost] if self._lost else turns
+        rare = [turn for turn in others if turn.has_rare]
+        if rare:
+            change_attributes(self._connection, rare)
         write_timers(self._connection, self._writer_cache, others, self._closed)
         write_offers(self._connection, self._writer_cache, self._changes, others, self._closed)
+        with_tasks = [turn for turn in rare if turn.tasks or turn.task_changes]
+        if with_tasks:
+            write_tasks(self._connection, with_tasks)
+        if self._closed or rare:
+            write_subscriptions(self._connection, self._writer_cache, self._changes, others, self._closed, unrouted)
         write_envelopes(self._connection, self._changes, [*others, unrouted])
+        write_publications(self._connection, self._changes, [*rare, unrouted])
         if unrouted.failed:
             fail_inbox(self._connection, unrouted.failed)
         if unrouted.rerouted:

@@ -10,10 +10,10 @@ import msgspec
 
 from holdfast.core.instants import Instant
 from holdfast.errors import StoreUnavailable
-from holdfast.store.contract import HeartbeatConnection, HeartbeatReply
 from holdfast.store.memory import heartbeats, in_flight
 from holdfast.store.memory.database import MemoryDatabase
 from holdfast.store.memory.store import MemoryStore
+from holdfast.store.nodes import HeartbeatConnection, HeartbeatReply
 from holdfast.store.rows import NodeRow, Route
 
 

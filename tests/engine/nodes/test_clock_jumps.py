@@ -7,8 +7,8 @@ from holdfast.engine.activities.limits import RateLimit
 from holdfast.engine.clock import SystemClock
 from holdfast.engine.nodes.heartbeat import RenewedLease
 from holdfast.engine.nodes.take_over import TakeOver
-from holdfast.store.contract import HeartbeatReply
 from holdfast.store.memory.store import MemoryStore
+from holdfast.store.nodes import HeartbeatReply
 from holdfast.store.rows import NodeRow
 
 LEASE = 6 * SECOND

@@ -2,15 +2,17 @@
 
 from __future__ import annotations
 
+import asyncio
 import json
 from collections.abc import AsyncIterator
+from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
 import pytest
 from msgspec.structs import replace
 
-from holdfast import Context, Engine, Retry, activity, workflow
+from holdfast import Broadcast, Context, Engine, Retry, activity, event, workflow
 from holdfast.core import codec
 from holdfast.core.envelopes import Signal
 from holdfast.core.execution import AttemptState, Details
@@ -25,11 +27,14 @@ from holdfast.errors import (
     InvalidConfiguration,
     WorkflowAlreadyOpen,
 )
+from holdfast.store.contract import UnroutedWrite
 from holdfast.store.rows import InboxRow
 from holdfast.store.transfer import CopyResult, ExecutionCopy
 from tests.engine.support.held_activities import Door
+from tests.engine.transfer.databases import opened
 from tests.eventually import eventually
 from tests.store.builders import (
+    commit,
     id_of,
     make_history,
     make_offer,
@@ -40,6 +45,8 @@ from tests.store.builders import (
     make_timer,
 )
 from tests.store.everything import open_movable
+from tests.store.topics import event as make_event
+from tests.store.topics import message as make_message
 
 doors: list[Door] = []
 """The one that the test at hand has put up last."""
@@ -76,6 +83,24 @@ async def nap(ctx: Context, seconds: float) -> str:
     return "slept"
 
 
+@event
+@dataclass
+class Receipt:
+    number: int
+
+
+@workflow
+async def reach(ctx: Context) -> list[Any]:
+    """Waits for a message and a broadcast signal at once, then for an event that was sent to it before."""
+    paid, go = await asyncio.gather(ctx.wait_for_message("paid", "k7"), ctx.wait_for_broadcast("go"))
+    return [paid, go, await ctx.wait_for_event(Receipt)]
+
+
+@workflow
+async def receive(ctx: Context) -> str:
+    return str(await ctx.wait_for_message("paid", "k7"))
+
+
 @pytest.fixture(params=["sqlite", "postgres"])
 def target(request: pytest.FixtureRequest, tmp_path: Path) -> str:
     """Each kind of database to import into."""
@@ -100,11 +125,26 @@ async def source(tmp_path: Path) -> AsyncIterator[Engine]:
 
 
 def make_engine(url: str, **options: Any) -> Engine:
-    return Engine(url, workflows=[enter, collect, pass_on, nap], activities=[pass_door], shutdown_grace=0.01, **options)
+    return Engine(
+        url, workflows=[enter, collect, pass_on, nap, reach, receive], activities=[pass_door], shutdown_grace=0.01, **options
+    )
 
 
 async def has_continued(engine: Engine, workflow_id: str, first: str | None) -> bool:
     return (await engine.query_status(workflow_id)).execution_id != first
+
+
+async def has_waits(engine: Engine, execution_id: str, count: int) -> bool:
+    """Whether an execution has so many subscriptions."""
+    return len(await engine.store.list_subscriptions("default", execution_id)) == count
+
+
+def strip_ids(copy: ExecutionCopy) -> ExecutionCopy:
+    return replace(
+        copy,
+        pending=tuple(replace(row, id=0) for row in copy.pending),
+        publications=tuple(replace(row, id=0) for row in copy.publications),
+    )
 
 
 async def export(engine: Engine, *targets: str, **options: Any) -> list[bytes]:
@@ -184,6 +224,43 @@ async def test_what_waits_for_an_execution_comes_with_it(tmp_path: Path, target:
     async with make_engine(target) as engine:
         await engine.import_executions([write_line(copy)])
         assert await engine.handle("words").result() == ["one", "two", "three"]
+
+
+async def test_what_an_execution_waits_for_and_has_published_comes_with_it(tmp_path: Path, target: str) -> None:
+    url = f"sqlite:///{tmp_path / 'source.db'}"
+    async with make_engine(url) as engine:
+        await engine.start(reach, workflow_id="reach")
+        execution_id = (await engine.query_status("reach")).execution_id
+        await eventually(lambda: has_waits(engine, execution_id, 2))
+        kept = await engine.send_event_to("reach", Receipt(8))
+    store = make_store(url)
+    await store.open()
+    outgoing = make_event("answered").row
+    await commit(store, loose=UnroutedWrite(publications=[replace(outgoing, origin=execution_id)]))
+    (copy,) = await open_movable(store).read_copies([execution_id])
+    await store.close()
+    assert kept.kept
+
+    line = write_line(copy)
+    assert read_line(line) == strip_ids(copy)
+    async with make_engine(target) as engine:
+        await engine.import_executions([line])
+        assert (await engine.send_message("paid", "k7", 5)).delivered
+        assert await engine.broadcast_signal("go", 6) == Broadcast(delivered=1)
+        assert await engine.handle("reach").result() == [5, 6, {"number": 8}]
+
+
+async def test_a_wait_that_the_history_does_not_know_is_refused(source: Engine, target: str) -> None:
+    await source.start(reach, workflow_id="reach")
+    execution_id = (await source.query_status("reach")).execution_id
+    await eventually(lambda: has_waits(source, execution_id, 2))
+    (exported,) = await export(source, "reach")
+    line = json.loads(exported)
+    line["subscriptions"][0]["name"] = "other"
+
+    async with make_engine(target) as engine:
+        with pytest.raises(InvalidArguments, match=r"does not leave it waiting for that - at `\$\.subscriptions\[0\]`"):
+            await engine.import_executions([json.dumps(line)])
 
 
 async def test_the_next_run_of_a_workflow_id_is_the_newest_there_too(source: Engine, target: str) -> None:
@@ -382,3 +459,49 @@ def test_a_damaged_line_of_the_first_version_is_refused(damage: str) -> None:
 
     with pytest.raises(ValueError, match=r"\$\.timers"):
         read_line(json.dumps(line).replace('"attempt": 0', damage).encode())
+
+
+async def test_a_paused_execution_stays_paused_where_it_is_imported(source: Engine, target: str) -> None:
+    handle = await source.start(collect, 1, workflow_id="w")
+    await handle.pause("audit", "ann")
+    await handle.signal("word", "kept")
+
+    lines = await export(source, "w")
+
+    async with make_engine(target) as engine:
+        await engine.import_executions(lines)
+        status = await engine.query_status("w")
+        assert (status.status, [(one.by, one.reason) for one in status.pauses]) == ("paused", [("ann", "audit")])
+        assert await engine.resume("w")
+        assert await engine.handle("w").result() == ["kept"]
+
+
+async def make_line_with_outbox(source: Engine) -> bytes:
+    """An exported execution that has just published a message, which is still in the outbox."""
+    handle = await source.start(collect, 1, workflow_id="sender")
+    (copy,) = await open_movable(source.store).read_copies([str(handle.execution_id)])
+    row = replace(make_message("m1", "k7").row, origin=copy.row.execution_id, number=99)
+    return write_line(replace(copy, publications=[row]))
+
+
+async def test_what_an_imported_execution_has_to_publish_waits_for_no_heartbeat(source: Engine, target: str) -> None:
+    line = await make_line_with_outbox(source)
+
+    async with make_engine(target, heartbeat=300, lease=900) as engine:
+        handle = await engine.start(receive, workflow_id="receiver")
+        await eventually(lambda: has_waits(engine, str(handle.execution_id), 1), "it waits")
+        await engine.import_executions([line])
+
+        assert await handle.result(timeout=30) == "m1"
+
+
+async def test_what_is_imported_beside_an_engine_is_published_by_it_at_once(source: Engine, postgres_url: str) -> None:
+    line = await make_line_with_outbox(source)
+
+    async with make_engine(postgres_url, heartbeat=300, lease=900) as engine:
+        handle = await engine.start(receive, workflow_id="receiver")
+        await eventually(lambda: has_waits(engine, str(handle.execution_id), 1), "it waits")
+        async with opened(postgres_url) as store:
+            await import_executions(store, [line])
+
+            assert await handle.result(timeout=30) == "m1"

@@ -178,6 +178,10 @@ TAMPERING = {
     "dead letters": "UPDATE dead_letters SET reason = 'another'",
     "requests": "UPDATE requests SET sequence = coalesce(sequence, 0) + 1",
     "activities": "UPDATE activities SET node = 'b'",
+    "subscriptions": "UPDATE subscriptions SET since = since + 1",
+    "kept publications": "UPDATE pending SET expires_at = expires_at + 1",
+    "publications": "DELETE FROM publications WHERE subscribers IS NOT NULL",
+    "start subscriptions": "UPDATE starts SET route = 'other'",
 }
 
 

@@ -223,6 +223,29 @@ async def test_open_executions_go_on_where_they_were_moved_to(urls: tuple[str, s
     assert sorted(begun[len(begun_before) :]) == ["ann", "bob"], "each begins once more"
 
 
+async def test_what_is_paused_stays_paused_where_it_was_moved_to(urls: tuple[str, str]) -> None:
+    source, target = urls
+    async with make_engine(source, "before") as engine:
+        one = await engine.start(collect, 1, workflow_id="one")
+        await one.pause("audit", "ann")
+        await one.signal("word", "kept")
+        await engine.pause_workflow("collect", "audit")
+        await engine.start(collect, 1, workflow_id="two")
+        await engine.signal_workflow("two", "word", "kept, too")
+
+    await transfer(source, target)
+
+    async with make_engine(target, "after") as engine:
+        assert [pause.name for pause in await engine.pauses()] == ["collect"]
+        status = await engine.query_status("one")
+        assert (status.status, {pause.kind for pause in status.pauses}) == ("paused", {"execution", "workflow"})
+        assert await engine.resume_workflow("collect")
+        assert await engine.handle("two").result() == ["kept, too"]
+        assert (await engine.query_status("one")).status == "paused"
+        assert await engine.resume("one")
+        assert await engine.handle("one").result() == ["kept"]
+
+
 # --- interrupted ----------------------------------------------------------------------------------------------------------
 
 

@@ -110,6 +110,31 @@ async def test_T6_what_waited_for_a_blocked_execution_is_shown_when_it_arrived(o
     assert find(history, events.WorkflowCompleted).taken_at == mended_at
 
 
+async def test_T6_what_waited_for_a_paused_execution_is_shown_when_it_arrived(open_engine: OpenEngine) -> None:
+    engine = await open_engine(listens)
+    await engine.start(listens, workflow_id="paused")
+    await engine.settle()
+    await engine.pause("paused")
+    await engine.clock.advance(MINUTES)
+    await engine.signal_workflow("paused", "word", "a")
+    accepted_at = engine.clock.present
+    for _ in range(2):
+        await engine.clock.advance(MINUTES)
+        await engine.resume("paused")
+        await engine.pause("paused")
+    await engine.resume("paused")
+    await engine.settle()
+    resumed_at = engine.clock.present
+    await engine.clock.advance(MINUTES)
+    await engine.signal_workflow("paused", "end")
+
+    assert await engine.handle("paused").result() == f"a at {engine.clock.present.isoformat()}"
+    history = await read(engine, "paused")
+    word = find(history, events.SignalReceived, name="word")
+    assert accepted_at == word.at < word.taken_at <= resumed_at
+    assert find(history, events.SignalReceived, name="end").at == engine.clock.present
+
+
 async def test_T6_what_waited_for_another_queue_is_shown_when_it_arrived(open_engine: OpenEngine) -> None:
     engine = await open_engine(listens, queues=["default"])
     await engine.start(listens, workflow_id="there", queue="elsewhere")

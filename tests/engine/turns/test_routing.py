@@ -17,7 +17,6 @@ from holdfast.core.envelopes import (
     AnyEnvelope,
     Cancel,
     InternalContinue,
-    RequestKey,
     Sender,
     Signal,
     SignalAnswered,
@@ -29,6 +28,7 @@ from holdfast.core.events import Parent
 from holdfast.core.execution import Details
 from holdfast.core.options import OnClosed, OnOpen
 from holdfast.core.payloads import NULL
+from holdfast.core.request_keys import RequestKey
 from holdfast.engine.requests import Accepted, AnyRequest, Handled, Opened, Request, WorkflowIdLookup
 from holdfast.engine.turns.claims import Claims
 from holdfast.engine.turns.plan import Plan
@@ -127,7 +127,7 @@ def test_inbox_comes_before_timers_and_both_before_requests() -> None:
 
     plan = plan_for(claims, Request(ORG, RESULT, execution_id="e"))
 
-    assert envelopes_of(plan) == [make_signal("first"), make_signal("second"), TimerDue(number=7), RESULT]
+    assert envelopes_of(plan) == [make_signal("first"), make_signal("second"), TimerDue(number=7, due=1), RESULT]
     assert not plan.lookups
 
 

@@ -7,10 +7,11 @@ import asyncio
 import pytest
 
 from holdfast.errors import StoreError, StoreUnavailable
-from holdfast.store.contract import Claim, UnroutedWrite, WakeReason
+from holdfast.store.contract import Claim, UnroutedWrite
 from holdfast.store.memory.database import MemoryDatabase
 from holdfast.store.memory.faults import FaultAction, Faults, SimulatedCrash
 from holdfast.store.memory.store import MemoryStore
+from holdfast.store.nodes import WakeReason
 from tests.store.builders import (
     ORG,
     begin_with,

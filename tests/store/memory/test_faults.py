@@ -9,11 +9,12 @@ from collections.abc import Callable
 import pytest
 
 from holdfast.errors import OutcomeUnknown, StoreUnavailable
-from holdfast.store.contract import Claim, UnroutedWrite, WakeReason
+from holdfast.store.contract import Claim, UnroutedWrite
 from holdfast.store.memory.database import MemoryDatabase
 from holdfast.store.memory.faults import MAY_HAPPEN, FaultAction, Faults, Point, SimulatedCrash
 from holdfast.store.memory.store import MemoryStore
 from holdfast.store.memory.user_transactions import MemoryConnection
+from holdfast.store.nodes import WakeReason
 from holdfast.store.rows import InboxRow, NodeRow
 from tests.store.builders import (
     NOW,
@@ -36,6 +37,7 @@ from tests.store.builders import (
     read_row,
     want,
 )
+from tests.store.topics import make_wait, message
 
 
 def once(point: Point, action: FaultAction) -> Faults:
@@ -188,7 +190,9 @@ async def do_everything(store: MemoryStore) -> None:
     await store.requeue_dead_letters(ORG, [row.id for row in await store.list_dead_letters(ORG)])
     transaction, _ = await begin_with(store, Claim(limit=10, workflow_ids=[(ORG, "order-2")]))
     await transaction.mark_in_flight("faulty-1", 0, {id_of(1): 1})
-    await transaction.write([make_start(make_row(2))], UnroutedWrite())
+    await transaction.write([make_start(make_row(2), subscriptions=[make_wait(1, "event", "paid", of=2)])], UnroutedWrite())
+    await transaction.publish([message("m1")], NOW)
+    await transaction.spread(10, NOW)
     await transaction.rollback()
     await take_turn(store)
     transaction, claimed = await begin_with(store, want(1))

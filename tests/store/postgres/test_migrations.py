@@ -99,3 +99,15 @@ async def test_executions_of_the_version_before_are_found_by_their_metadata(watc
 
     assert [row.execution_id for row in found] == [id_of(5), id_of(1)]
     assert await watch.value("SELECT count(*) FROM attributes") == 0
+
+
+async def test_metadata_with_nul_is_no_longer_found_by_another_character(watch: Watch, make_store: OpenStore) -> None:
+    await make_version_2(watch)
+    for number, text in ((1, "a\\u0000b"), (2, "a\ufffdb"), (3, "\\\\u0000")):
+        await watch.fetch(INSERT, ORG, id_of(number), f"order-{number}", f'{{"metadata":{{"by":"{text}"}}}}'.encode())
+
+    store = await make_store()
+
+    values = await watch.fetch("SELECT execution_id, value FROM attributes ORDER BY execution_id")
+    assert [tuple(one) for one in values] == [(id_of(2), "a\ufffdb"), (id_of(3), "\\u0000")]
+    assert await store.check() == []

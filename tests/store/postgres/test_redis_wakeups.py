@@ -12,7 +12,7 @@ import pytest
 import redis.asyncio
 
 from holdfast.errors import InvalidConfiguration
-from holdfast.store.contract import WakeReason
+from holdfast.store.nodes import WakeReason
 from holdfast.store.postgres.store import PostgresStore
 from tests.eventually import eventually
 from tests.postgres.redis_server import RedisServer

@@ -34,7 +34,7 @@ async def user(watch: Watch) -> AsyncIterator[Plain]:
     await connection.close()
 
 
-async def test_schema_has_no_foreign_keys_and_no_triggers_but_those_of_metadata(left: PostgresStore, watch: Watch) -> None:
+async def test_schema_has_no_foreign_keys_and_no_triggers_but_those_of_attributes(left: PostgresStore, watch: Watch) -> None:
     await commit(left, make_start(make_row(1)))
 
     keys = await watch.fetch(
@@ -46,7 +46,12 @@ async def test_schema_has_no_foreign_keys_and_no_triggers_but_those_of_metadata(
     )
 
     assert keys == []
-    assert sorted(one for (one,) in triggers) == ["executions_put_metadata", "executions_remove_metadata"]
+    assert sorted(one for (one,) in triggers) == [
+        "executions_put_metadata",
+        "executions_put_states",
+        "executions_remove_metadata",
+        "executions_remove_states",
+    ]
 
 
 async def test_turn_sends_to_an_execution_that_another_batch_closes(left: PostgresStore, right: PostgresStore) -> None:

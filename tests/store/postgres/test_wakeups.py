@@ -7,7 +7,7 @@ from collections.abc import Iterator
 
 import pytest
 
-from holdfast.store.contract import WakeReason
+from holdfast.store.nodes import WakeReason
 from holdfast.store.postgres.store import PostgresStore
 from holdfast.store.postgres.wakeups import name_channel
 from tests.eventually import eventually

@@ -51,7 +51,7 @@ HARM = {
     ),
     "a history has no row": (
         harm("DELETE FROM executions WHERE id = 2"),
-        ["the execution with number 2 has a history and no row"],
+        ["the execution with number 2 has a history and no row", f"execution {id_of(2)}: it has attributes and no row"],
     ),
     "events cannot be decoded": (
         harm("UPDATE events SET body = x'5b' WHERE execution = 1 AND first = 1"),

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+from datetime import datetime
 from typing import Any, Literal, assert_type
 
 from holdfast import ChildHandle, ChildWorkflowFailed, Context, workflow
@@ -115,21 +116,37 @@ async def signals(ctx: Context) -> None:
     print(wrong, text, texts)
 
 
+async def what_is_published(ctx: Context) -> None:
+    assert_type(await ctx.wait_for_message("paid", "o-1", int, timeout=5), int)
+    assert_type(await ctx.wait_for_message("paid", "o-1"), Any)
+    assert_type(await ctx.wait_for_broadcast("stop", Cart), Cart)
+    assert_type(await ctx.wait_for_event(Cart, where={"owner": "ann"}), Cart)
+    assert_type((await ctx.send_message("paid", "o-1", 5, ttl=60)).kept, bool)
+    assert_type((await ctx.send_event(Cart("ann"))).delivered, int)
+    assert_type((await ctx.broadcast_signal("stop")).started, int)
+
+    (await ctx.wait_for_message("paid", "o-1", int)).upper()  # refused
+    await ctx.wait_for_message("paid")  # refused
+    await ctx.send_message("paid", 7)  # refused
+
+
 async def first_of_several(ctx: Context, tasks: list[asyncio.Future[bytes]]) -> None:
     winner = await ctx.wait_any(ctx.signal("paid", int), ctx.timer(5))
-    assert_type(winner.value, int | None)
+    assert_type(winner.value, int | datetime)
     assert_type(winner.index, int)
     assert_type((await ctx.wait_any(ctx.signal("paid", Cart))).value, Cart)
-    assert_type((await ctx.wait_any(ctx.timer(5))).value, None)
+    assert_type((await ctx.wait_any(ctx.timer(5))).value, datetime)
     both = await ctx.wait_any(ctx.run(charge, 1), ctx.start_child(ship, Cart("ann"), None))
     assert_type(both.value, str | Cart)
     three = await ctx.wait_any(ctx.signal("a", int), ctx.run_child(ping), ctx.timer(1))
-    assert_type(three.value, int | str | None)
+    assert_type(three.value, int | str | datetime)
     many = await ctx.wait_any(ctx.signal("a", int), ctx.run_child(ping), ctx.timer(1), ctx.sleep(2), ctx.signal("b", Cart))
-    assert_type(many.value, int | str | Cart | None)
+    assert_type(many.value, int | str | datetime | Cart | None)
     assert_type((await ctx.wait_any(*tasks)).value, bytes)
     assert_type((await ctx.wait_any(ctx.signal("a"))).value, Any)
     await ctx.wait_any(*tasks, ctx.timer(5))
+    published = await ctx.wait_any(ctx.message("paid", "o-1", int), ctx.event(Cart), ctx.broadcast("stop", str))
+    assert_type(published.value, int | Cart | str)
     await ctx.wait_any(ctx.signal("a", int | str), ctx.signal("b", Literal["yes"]))
 
     winner.value.bit_length()  # refused

@@ -84,23 +84,6 @@ class KeptCheckers:
 _KEPT: Final = KeptCheckers()
 
 
-async def check_input(
-    store: Store,
-    workflow: str,
-    version: str | None,
-    arguments: tuple[Sequence[Any], Mapping[str, Any]],
-    *,
-    now: Instant,
-    limit: int,
-) -> Payload:
-    """The (positional, named) arguments of a start as history records them, of at most `limit` bytes.
-
-    Raises InvalidArguments, EncodingError or PayloadTooLarge. Without `version`, the newest one of each node counts.
-    """
-    checkers = await find_checkers(store, workflow, version, now)
-    return encode_arguments(workflow, checkers, arguments, limit)
-
-
 def encode_arguments(
     workflow: str,
     checkers: Sequence[InputChecker],

@@ -1,0 +1,1 @@
+"""When something is due: durations, dates, cycles, cron lines and calendars, with time zones. Pure arithmetic."""

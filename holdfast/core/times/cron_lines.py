@@ -1,0 +1,71 @@
+"""Cron lines: five fields, or six with seconds first; or a name such as `@daily`.
+
+A line is a set of local times, each of which fires once: in the hour that a clock shows twice, the first time; in one that a
+clock skips, right behind the gap, together with whatever else falls there.
+"""
+
+from __future__ import annotations
+
+from datetime import datetime
+from typing import Final
+
+from cronsim import CronSim, CronSimError
+from whenever import PlainDateTime
+
+from holdfast.core.instants import Instant
+from holdfast.core.safe_texts import LONGEST_SHOWN, show
+from holdfast.core.times.zones import to_instant, to_local
+from holdfast.errors import InvalidSchedule
+
+NAMES: Final = {
+    "@yearly": "0 0 1 1 *",
+    "@annually": "0 0 1 1 *",
+    "@monthly": "0 0 1 * *",
+    "@weekly": "0 0 * * 0",
+    "@daily": "0 0 * * *",
+    "@midnight": "0 0 * * *",
+    "@hourly": "0 * * * *",
+}
+LONGEST_LINE: Final = 1_000
+_LAST_YEAR: Final = 2200
+
+
+def check_line(line: str) -> str:
+    """A cron line that can be read and fires at some time. Raises InvalidSchedule, which says what is allowed."""
+    text = line.strip()
+    if text.startswith("@") and text not in NAMES:
+        raise _refused(line, f"of names only {', '.join(NAMES)} are known")
+    if len(text) > LONGEST_LINE:
+        raise _refused(text[:20], f"it has more than {LONGEST_LINE} characters")
+    try:
+        next(CronSim(NAMES.get(text, text), datetime.fromisoformat("2000-01-01")))
+    except CronSimError as error:
+        raise _refused(line, f"{error}, or no such day exists") from None
+    except StopIteration:
+        raise _refused(line, "it never fires") from None
+    except (AssertionError, ValueError, TypeError):
+        raise _refused(line, "a field cannot be read") from None
+    return text
+
+
+def _refused(line: str, why: str) -> InvalidSchedule:
+    return InvalidSchedule(
+        f"Expected a cron line that fires at some time, but {show(line, repr, LONGEST_SHOWN)} is not allowed: {why}. Write "
+        "'minute hour day-of-month month day-of-week', for instance '30 9 * * MON-FRI'."
+    )
+
+
+def find_next(line: str, zone: str, after: Instant) -> Instant | None:
+    """When the line fires next, later than `after`; None if it never does again."""
+    local = to_local(after, zone).to_stdlib()
+    times = CronSim(NAMES.get(line, line), local)
+    try:
+        for found in times:
+            if found.year > _LAST_YEAR:
+                return None
+            instant = to_instant(PlainDateTime(found), zone)
+            if instant > after:
+                return instant
+    except (StopIteration, ValueError, OverflowError):
+        return None
+    return None

@@ -1,0 +1,32 @@
+"""Dates and times of ISO 8601, with an offset or in a time zone."""
+
+from __future__ import annotations
+
+from datetime import UTC, datetime
+
+from whenever import PlainDateTime
+
+from holdfast.core.instants import LONGEST, Instant, from_datetime
+from holdfast.core.safe_texts import LONGEST_SHOWN, show
+from holdfast.core.times.zones import to_instant
+from holdfast.errors import InvalidSchedule
+
+
+def parse_date(text: str, zone: str) -> Instant:
+    """The instant of a date-time; one without an offset is local in `zone`. Raises InvalidSchedule."""
+    try:
+        found = datetime.fromisoformat(text.strip())
+        if found.tzinfo is None:
+            instant = to_instant(PlainDateTime(found), zone)
+        else:
+            instant = from_datetime(found.astimezone(UTC))
+    except (ValueError, OverflowError):
+        raise InvalidSchedule(
+            f"Expected a date and time of ISO 8601, but {show(text, repr, LONGEST_SHOWN)} is none. "
+            "Write for instance '2030-01-31T09:00:00Z' or '2030-01-31T09:00:00'."
+        ) from None
+    if not 0 <= instant <= 3 * LONGEST:
+        raise InvalidSchedule(
+            f"Expected a date between 1970 and 2270, but it is {show(text, repr, LONGEST_SHOWN)}. Correct the year."
+        )
+    return instant

@@ -1,0 +1,1 @@
+"""Messages, events and broadcast signals: how they are published, and what they start."""

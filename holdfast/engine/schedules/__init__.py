@@ -1,0 +1,1 @@
+"""Schedules that fire: who looks when, and what is written together."""

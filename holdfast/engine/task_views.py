@@ -1,0 +1,149 @@
+"""Human tasks as they are shown: values for people and programs to read."""
+
+from __future__ import annotations
+
+from datetime import datetime
+from typing import Any, Final
+
+import msgspec
+
+from holdfast.core.instants import Instant, to_datetime
+from holdfast.core.shown_values import ShownValue, make_pydantic_schema
+from holdfast.engine.pending import show_payload
+from holdfast.store.tasks import TaskEventRow, TaskRow, TaskState, decode_body, decode_event_body
+
+TASK_TIMEOUT: Final = 30.0
+"""For how many seconds who completes or cancels a task waits, unless told otherwise, while its workflow takes no turn."""
+
+
+class TaskInfo(ShownValue, frozen=True, kw_only=True):
+    """One human task as it stood when it was asked about."""
+
+    org: str
+    task_id: str
+    name: str
+    description: str
+    state: TaskState
+    version: int
+    """How many task events it has."""
+    workflow: str
+    workflow_id: str
+    execution_id: str
+    number: int
+    """The number of the command that asked for it, as in the history."""
+    queue: str
+    assignee: str | None
+    claimer: str | None
+    """Who has claimed it; of a completed task, who completed it."""
+    candidate_users: tuple[str, ...]
+    candidate_groups: tuple[str, ...]
+    effective_roles: tuple[str, ...]
+    """The candidate groups as they were when it was created; an escalation adds none."""
+    priority: int
+    due: datetime | None
+    follow_up: datetime | None
+    business_key: str | None
+    payload: Any
+    """What the person is shown, as JSON values."""
+    form: str
+    """The type of the form, in words."""
+    form_schema: Any
+    """The JSON Schema that a completion must fit."""
+    result: Any
+    """The form as it was filled in, as JSON values; None while the task is not completed."""
+    created_at: datetime
+    updated_at: datetime
+    ended_at: datetime | None
+
+
+class TaskEvent(ShownValue, frozen=True, kw_only=True):
+    """One step of a human task. Steps are never changed or removed, except with their execution."""
+
+    task_id: str
+    sequence: int
+    kind: str
+    """`created`, `claimed`, `released`, `assigned`, `reassigned`, `commented`, `prioritized`, `follow_up`, `overdue`,
+    `escalated`, `completed` or `cancelled`."""
+    at: datetime
+    by: str | None
+    """Who did it; None if that was the engine, for the workflow or for a date that passed."""
+    groups: tuple[str, ...]
+    """The groups of whoever did it, as they were told."""
+    comment: str | None
+    reason: str
+    before: dict[str, Any]
+    """What was changed, as it was."""
+    after: dict[str, Any]
+
+
+class TaskList(list[TaskInfo]):
+    """A page of human tasks. `cursor` leads to the next page; it is None if that was all."""
+
+    cursor: str | None = None
+
+    def to_dict(self) -> dict[str, Any]:
+        """The page with its cursor as plain JSON values; `holdfast tasks --json` prints it so."""
+        return {"tasks": [one.to_dict() for one in self], "cursor": self.cursor}
+
+    @classmethod
+    def __get_pydantic_core_schema__(cls, _source: Any, _handler: Any) -> Any:
+        return make_pydantic_schema(cls, lambda page: [one.to_dict() for one in page])
+
+    @classmethod
+    def __get_pydantic_json_schema__(cls, _schema: Any, _handler: Any) -> dict[str, Any]:
+        return {"type": "array", "title": cls.__name__, "items": {"type": "object"}}
+
+
+def to_task_info(row: TaskRow) -> TaskInfo:
+    """A task as it is shown."""
+    body = decode_body(row)
+    return TaskInfo(
+        org=row.org,
+        task_id=row.task_id,
+        name=row.name,
+        description=body.description,
+        state=TaskState(row.state),
+        version=row.version,
+        workflow=row.workflow,
+        workflow_id=row.workflow_id,
+        execution_id=row.execution_id,
+        number=row.number,
+        queue=row.queue,
+        assignee=row.assignee or None,
+        claimer=row.claimer or None,
+        candidate_users=row.users,
+        candidate_groups=row.groups,
+        effective_roles=row.roles,
+        priority=row.priority,
+        due=_show_time(row.due),
+        follow_up=_show_time(row.follow_up),
+        business_key=row.business_key or None,
+        payload=show_payload(body.payload),
+        form=body.form,
+        form_schema=msgspec.json.decode(body.form_schema),
+        result=show_payload(body.result),
+        created_at=to_datetime(row.created_at),
+        updated_at=to_datetime(row.updated_at),
+        ended_at=_show_time(row.ended_at),
+    )
+
+
+def to_task_event(row: TaskEventRow) -> TaskEvent:
+    """A step of a task as it is shown."""
+    body = decode_event_body(row)
+    return TaskEvent(
+        task_id=row.task_id,
+        sequence=row.sequence,
+        kind=row.kind,
+        at=to_datetime(row.at),
+        by=row.by or None,
+        groups=row.groups,
+        comment=show_payload(body.comment),
+        reason=body.reason,
+        before=body.before,
+        after=body.after,
+    )
+
+
+def _show_time(at: Instant | None) -> datetime | None:
+    return None if at is None else to_datetime(at)

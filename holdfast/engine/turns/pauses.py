@@ -1,0 +1,74 @@
+"""The pauses of workflows and queues as this node knows them: see `holdfast.store.pauses`."""
+
+from __future__ import annotations
+
+import logging
+from collections.abc import Callable
+from typing import TYPE_CHECKING, Final
+
+from holdfast.errors import StoreError
+from holdfast.store.pauses import PauseKind, PauseRow, Settings
+
+if TYPE_CHECKING:
+    from holdfast.core.envelopes import Start
+    from holdfast.core.execution import Execution
+    from holdfast.store.contract import Store
+    from holdfast.store.rows import ExecutionRow
+
+log = logging.getLogger("holdfast.engine")
+
+
+class PauseView:
+    """All pauses as of one settings number. It never changes: a batch decides by one view from its claim to its write."""
+
+    __slots__ = ("_queues", "_workflows", "any", "number", "rows")
+
+    def __init__(self, settings: Settings | None) -> None:
+        self.number: Final = None if settings is None else settings.number
+        """None: the pauses were never read, as by who runs no code."""
+        self.rows: Final = () if settings is None else tuple(settings.pauses)
+        self._workflows = frozenset((row.org, row.name) for row in self.rows if row.kind == PauseKind.WORKFLOW)
+        self._queues = frozenset((row.org, row.name) for row in self.rows if row.kind == PauseKind.QUEUE)
+        self.any: Final = bool(self.rows)
+
+    def covers(self, one: ExecutionRow | Execution) -> bool:
+        """Whether the workflow or the queue of an execution is paused."""
+        return (one.org, one.workflow) in self._workflows or (one.org, one.queue) in self._queues
+
+    def covers_start(self, org: str, start: Start) -> bool:
+        """Whether the workflow or the queue of an execution that begins is paused."""
+        return (org, start.workflow) in self._workflows or (org, start.queue) in self._queues
+
+    def has_queue(self, org: str, queue: str) -> bool:
+        """Whether a queue of an org is paused."""
+        return (org, queue) in self._queues
+
+    def find(self, one: ExecutionRow) -> list[PauseRow]:
+        """The pauses that hold up an execution."""
+        names = {(PauseKind.WORKFLOW.value, one.workflow), (PauseKind.QUEUE.value, one.queue)}
+        return [row for row in self.rows if row.org == one.org and (str(row.kind), row.name) in names]
+
+
+class KnownPauses:
+    """Keeps the present view. `on_change` is called after it was replaced by another."""
+
+    def __init__(self, store: Store, on_change: Callable[[], None]) -> None:
+        self._store = store
+        self._on_change = on_change
+        self.present = PauseView(None)
+
+    async def refresh(self) -> None:
+        """Read the pauses, if they have changed or were never read. Raises StoreError."""
+        settings = await self._store.read_settings()
+        if settings.number != self.present.number:
+            is_first = self.present.number is None
+            self.present = PauseView(settings)
+            if not is_first:
+                self._on_change()
+
+    async def try_refresh(self) -> None:
+        """As `refresh`; if the store is out of reach, the next heartbeat or lost turn leads here again."""
+        try:
+            await self.refresh()
+        except StoreError as error:
+            log.debug("the pauses could not be read: %s", error)

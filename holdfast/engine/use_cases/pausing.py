@@ -1,0 +1,156 @@
+"""Pausing and resuming one execution, a workflow or a queue; and what is paused."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Awaitable, Callable
+from typing import TYPE_CHECKING, Final, Literal
+
+import msgspec
+
+from holdfast.core.ids import check_identifier
+from holdfast.core.instants import to_datetime
+from holdfast.core.lifecycle import Status
+from holdfast.engine.rows import from_row, to_row
+from holdfast.engine.use_cases.delivery import check_reason
+from holdfast.engine.views import ExecutionInfo, Pause
+from holdfast.errors import InvalidArguments, StoreUnavailable
+from holdfast.store.pauses import PauseKind, PauseRow
+
+if TYPE_CHECKING:
+    from holdfast.engine.clock import Clock
+    from holdfast.engine.use_cases.delivery import Delivery
+    from holdfast.store.contract import Store
+    from holdfast.store.once import KeyedCall
+
+LONGEST_TRY: Final = 30.0
+"""Seconds for which an execution whose row changes all the time is tried again."""
+LONGEST_BY: Final = 500
+_FIRST_WAIT: Final = 0.001
+_LONGEST_WAIT: Final = 0.02
+_PAUSABLE: Final = (Status.RUNNING, Status.SUSPENDED)
+
+
+class Pausing:
+    """Pauses and resumes. `on_resumed` is told of executions that go on, `follow` after pauses of workflows or queues."""
+
+    def __init__(
+        self,
+        store: Store,
+        delivery: Delivery,
+        clock: Clock,
+        on_resumed: Callable[[str], None],
+        follow: Callable[[], Awaitable[None]],
+    ) -> None:
+        self._store = store
+        self._delivery = delivery
+        self._clock = clock
+        self._on_resumed = on_resumed
+        self._follow = follow
+
+    # --- one execution ---
+
+    async def pause(self, org: str, target: str, reason: str, by: str, request_id: str | None) -> bool:
+        """Let an execution take no turns; False if it is closed, blocked, or paused already. Raises ExecutionNotFound."""
+        check_reason(reason)
+        _check_by(by)
+        return await self._change(org, target, "pause", request_id, Paused(reason, by))
+
+    async def resume(self, org: str, target: str, request_id: str | None) -> bool:
+        """Let a paused execution go on; False if it is not paused. Raises ExecutionNotFound."""
+        return await self._change(org, target, "resume", request_id, None)
+
+    async def _change(self, org: str, target: str, verb: str, request_id: str | None, pause: Paused | None) -> bool:
+        """Change the status at the version that was read; a turn in between changes the version, and it is tried again."""
+        began, wait = asyncio.get_running_loop().time(), _FIRST_WAIT
+        while True:
+            row = await self._delivery.find_or_raise(org, target, verb)
+            call = self._make_call(org, verb, request_id, target, row.execution_id)
+            if row.status not in (_PAUSABLE if pause is not None else (Status.PAUSED,)):
+                return call is not None and await self._store.remember(call, answer=0) == 1
+            execution = from_row(row)
+            if pause is not None:
+                execution.pause(self._clock.now(), pause.by, pause.reason)
+            else:
+                execution.unpause(self._clock.now())
+            execution.state_version += 1
+            changed = to_row(execution, row.route)
+            tried = None if call is None else msgspec.structs.replace(call, remembers_refusal=False)
+            if await self._store.set_status(org, row.execution_id, row.state_version, changed, tried):
+                if pause is None:
+                    self._on_resumed(row.execution_id)
+                return True
+            if asyncio.get_running_loop().time() - began > LONGEST_TRY:
+                raise StoreUnavailable(
+                    f"Expected to {verb} execution '{target}', but its state changed each time that was tried. Try again."
+                )
+            await asyncio.sleep(wait)
+            wait = min(2 * wait, _LONGEST_WAIT)
+
+    # --- workflows and queues ---
+
+    async def pause_all(self, org: str, kind: PauseKind, name: str, reason: str, by: str, request_id: str | None) -> bool:
+        """Let no execution of a workflow or queue take a turn; False if it is paused already."""
+        check_identifier(org, "the org")
+        check_identifier(name, f"the name of the {kind}")
+        check_reason(reason)
+        _check_by(by)
+        row = PauseRow(org, kind.value, name, self._clock.now(), by, reason)
+        call = self._make_call(org, f"pause_{kind}", request_id, name)
+        is_new = await self._store.put_pause(row, call)
+        await self._follow()
+        return is_new
+
+    async def resume_all(self, org: str, kind: PauseKind, name: str, request_id: str | None) -> bool:
+        """Let the executions of a workflow or queue go on; False if it is not paused."""
+        check_identifier(org, "the org")
+        check_identifier(name, f"the name of the {kind}")
+        call = self._make_call(org, f"resume_{kind}", request_id, name)
+        is_ended = await self._store.end_pause(org, kind.value, name, self._clock.now(), call)
+        await self._follow()
+        return is_ended
+
+    async def list(self, org: str) -> list[Pause]:
+        """The workflows and queues of an org that are paused, sorted by kind and name."""
+        check_identifier(org, "the org")
+        return await list_pauses(self._store, org)
+
+    def _make_call(
+        self, org: str, kind: str, request_id: str | None, scope: str, execution_id: str = ""
+    ) -> KeyedCall | None:
+        return self._delivery.make_call(org, kind, request_id, scope, execution_id)
+
+
+class Paused(msgspec.Struct, frozen=True):
+    """What is noted of a pause."""
+
+    reason: str
+    by: str
+
+
+async def list_pauses(store: Store, org: str) -> list[Pause]:
+    """The workflows and queues of an org that are paused, sorted by kind and name."""
+    settings = await store.read_settings()
+    return [to_pause(row) for row in settings.pauses if row.org == org]
+
+
+async def add_pauses(store: Store, info: ExecutionInfo) -> ExecutionInfo:
+    """The info of an open execution with the pauses of its workflow and its queue."""
+    if info.closed_at is not None:
+        return info
+    names = {("workflow", info.workflow), ("queue", info.queue)}
+    found = [pause for pause in await list_pauses(store, info.org) if (pause.kind, pause.name) in names]
+    return msgspec.structs.replace(info, pauses=(*info.pauses, *found)) if found else info
+
+
+def to_pause(row: PauseRow) -> Pause:
+    """A pause of a workflow or a queue as it is shown."""
+    kind: Literal["queue", "workflow"] = "queue" if row.kind == PauseKind.QUEUE else "workflow"
+    return Pause(org=row.org, kind=kind, name=row.name, since=to_datetime(row.at), by=row.by, reason=row.reason)
+
+
+def _check_by(by: str) -> None:
+    if not isinstance(by, str) or len(by) > LONGEST_BY or not by.isprintable():
+        raise InvalidArguments(
+            f"Expected by=… to say who pauses, in at most {LONGEST_BY} printable characters, but it is {by!r}."
+        )

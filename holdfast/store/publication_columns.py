@@ -1,0 +1,139 @@
+"""How subscriptions and publications become values of a database, and back: mappings and lists are JSON text there."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping
+from typing import Any, Final
+
+import msgspec
+
+from holdfast.core.codec import decode_publication, encode
+from holdfast.core.publications import DeliveryMode
+from holdfast.errors import CorruptStore, NewerFormat
+from holdfast.store.matching import find_mode, make_lookup, name_fields, shorten
+from holdfast.store.publications import PendingRow, PublicationRow, StartSubscriptionRow, SubscriptionRow
+from holdfast.store.rows import InboxRow
+
+_MAPPING: Final = msgspec.json.Decoder(dict[str, str])
+_SUBSCRIBERS: Final = msgspec.json.Decoder(list[tuple[str, int]])
+_INBOX_ROW: Final = msgspec.json.Decoder(InboxRow)
+
+
+class _Topic(msgspec.Struct):
+    """What every version says about what is published."""
+
+    kind: str = ""
+    name: str = ""
+    key: str = ""
+
+
+_TOPIC: Final = msgspec.json.Decoder(_Topic)
+
+
+def write_mapping(mapping: Mapping[str, str]) -> str:
+    """A mapping as JSON text, its names in order."""
+    return encode(dict(sorted(mapping.items()))).decode() if mapping else "{}"
+
+
+def read_mapping(text: str) -> dict[str, str]:
+    """A mapping from its JSON text."""
+    return {} if text == "{}" else _MAPPING.decode(text)
+
+
+def from_subscription_row(row: SubscriptionRow) -> tuple[Any, ...]:
+    """The columns of a subscription, and behind them those by which it is found: its fields and its lookup."""
+    return (
+        row.org,
+        str(row.kind),
+        row.name,
+        row.execution_id,
+        row.number,
+        row.key,
+        write_mapping(row.where),
+        row.standing,
+        row.since,
+        row.created_at,
+        name_fields(row.where),
+        make_lookup(row),
+    )
+
+
+def to_subscription_row(values: Iterable[Any]) -> SubscriptionRow:
+    """A subscription from its columns, those by which it is found left out."""
+    org, kind, name, execution_id, number, key, conditions, standing, since, created_at = values
+    where = read_mapping(conditions)
+    return SubscriptionRow(org, kind, name, execution_id, number, key, where, bool(standing), since, created_at)
+
+
+def from_pending_row(row: PendingRow) -> tuple[Any, ...]:
+    """The columns of what is kept without its id, and behind them those by which it is found."""
+    return (
+        row.org,
+        str(row.kind),
+        row.name,
+        row.key,
+        row.body,
+        row.item,
+        row.sent_at,
+        row.expires_at,
+        row.target,
+        write_mapping(row.fields),
+        None if row.start is None else encode(row.start),
+        row.place,
+        shorten(row.key),
+        "" if row.start is None else row.start.workflow_id,
+        _find_mode(row.body),
+    )
+
+
+def _find_mode(body: bytes) -> str:
+    """Of what cannot be read here: that of most events."""
+    try:
+        return find_mode(decode_publication(body)).value
+    except (CorruptStore, NewerFormat):
+        return DeliveryMode.ALL.value
+
+
+def to_pending_row(values: Iterable[Any]) -> PendingRow:
+    """What is kept from its columns: those of the row, its place and its id last."""
+    org, kind, name, key, body, item, sent_at, expires_at, target, fields, start, place, row_id = values
+    inbox_row = None if start is None else _INBOX_ROW.decode(start)
+    where = read_mapping(fields)
+    return PendingRow(
+        org, kind, name, key, body, item, sent_at, expires_at, target, where, inbox_row, id=row_id, place=place
+    )
+
+
+def list_pending_fields(row: PendingRow, row_id: int) -> list[tuple[str, str, str, str, int]]:
+    """By what waits select a kept event, a row each."""
+    return [(row.org, row.name, field, value, row_id) for field, value in row.fields.items()]
+
+
+def from_publication_row(row: PublicationRow) -> tuple[Any, ...]:
+    """The columns of what is to be published, without its id."""
+    subscribers = encode(list(row.subscribers)).decode() if row.subscribers else None
+    return row.org, row.body, write_mapping(row.fields), row.origin, row.number, row.is_returned, subscribers
+
+
+def list_topic(row: PublicationRow) -> tuple[str, str, str]:
+    """What others that are to be published in order with it share: kind, name, and the lookup of the key.
+
+    Nothing of what cannot be read at all.
+    """
+    try:
+        topic = _TOPIC.decode(row.body)
+    except msgspec.MsgspecError:
+        topic = _Topic()
+    return topic.kind, topic.name, shorten(topic.key)
+
+
+def to_publication_row(values: Iterable[Any]) -> PublicationRow:
+    """What is to be published from its columns, its id last."""
+    org, body, fields, origin, number, is_returned, subscribers, row_id = values
+    listed = () if subscribers is None else _SUBSCRIBERS.decode(subscribers)
+    return PublicationRow(org, body, read_mapping(fields), origin, number, bool(is_returned), row_id, listed)
+
+
+def from_start_row(row: StartSubscriptionRow) -> tuple[Any, ...]:
+    """The columns of a start subscription."""
+    return str(row.kind), row.name, row.workflow, row.queue, row.route, row.version, row.org, row.node

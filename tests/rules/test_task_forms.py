@@ -1,0 +1,162 @@
+"""H1: a human task is completed with a form that its workflow can read, or not at all."""
+
+from __future__ import annotations
+
+import asyncio
+from dataclasses import dataclass
+from datetime import date, datetime, timedelta
+from decimal import Decimal
+from typing import Annotated, Any
+from uuid import UUID
+
+import msgspec
+import pytest
+
+from holdfast import Context, workflow
+from holdfast.errors import AnswerTimedOut, TaskFormMismatch, status_code
+from holdfast.testing import TestEngine
+from tests.eventually import eventually
+from tests.rules.world import Nodes, World
+
+
+@dataclass
+class Order:
+    count: int = 0
+    at: datetime | None = None
+    day: date | None = None
+    id: UUID | None = None
+    price: Decimal | None = None
+    data: bytes | None = None
+    lasts: timedelta | None = None
+
+
+class Code(msgspec.Struct):
+    number: int
+    code: Annotated[str, msgspec.Meta(pattern=r"^\d{4}\Z")] = "2020"
+
+
+@dataclass
+class Even:
+    number: int
+
+    def __post_init__(self) -> None:
+        if self.number % 2:
+            raise ValueError("an odd number")
+
+
+@workflow
+async def ordering(ctx: Context) -> int:
+    return (await ctx.human_task("order", Order)).count
+
+
+@workflow
+async def coding(ctx: Context) -> str:
+    return (await ctx.human_task("code", Code)).code
+
+
+@workflow
+async def halving(ctx: Context) -> int:
+    return (await ctx.human_task("even", Even)).number // 2
+
+
+WORKFLOWS: list[Any] = [ordering, coding, halving]
+
+
+async def begin(engine: TestEngine, workflow: Any) -> str:
+    """Start a workflow; the id of its task, which 'ann' has claimed."""
+    await engine.start(workflow, workflow_id="w")
+    await engine.settle()
+    task_id = (await engine.query_status("w")).active_task_id
+    assert task_id is not None
+    await engine.claim_task(task_id, by="ann")
+    return task_id
+
+
+async def check_refused(engine: TestEngine, task_id: str, form: Any, match: str) -> None:
+    """The form is refused, and changes nothing."""
+    before = await engine.task(task_id), (await engine.history("w")).to_json()
+
+    with pytest.raises(TaskFormMismatch, match=match) as refused:
+        await engine.complete_task(task_id, form, by="ann")
+
+    assert status_code(refused.value) == 409
+    assert (await engine.task(task_id), (await engine.history("w")).to_json()) == before
+
+
+UNREADABLE: dict[str, tuple[dict[str, Any], str]] = {
+    "a whole number as float": ({"count": 3.0}, "got `float`"),
+    "a large float": ({"count": 1e30}, "got `float`"),
+    "a time": ({"at": "tomorrow"}, r"datetime - at `\$\.at`"),
+    "a date": ({"day": "2020-99-99"}, r"date - at `\$\.day`"),
+    "a uuid": ({"id": "none"}, "UUID"),
+    "a decimal": ({"price": "much"}, "decimal"),
+    "bytes": ({"data": "%%%"}, "base64"),
+    "a duration": ({"lasts": "long"}, "duration"),
+}
+
+
+@pytest.mark.parametrize("what", UNREADABLE)
+async def test_H1_a_form_that_only_the_type_refuses_changes_nothing(world: World, what: str) -> None:
+    form, message = UNREADABLE[what]
+    engine = await world.open(WORKFLOWS)
+    task_id = await begin(engine, ordering)
+
+    await check_refused(engine, task_id, form, message)
+    await engine.complete_task(task_id, {"count": 3, "day": "2020-12-31"}, by="ann")
+
+    assert await engine.wait_for_result("w") == 3
+
+
+async def test_H1_a_pattern_that_schemas_do_not_know_turns_no_other_check_off(world: World) -> None:
+    engine = await world.open(WORKFLOWS)
+    task_id = await begin(engine, coding)
+
+    await check_refused(engine, task_id, {"number": "one"}, r"at \['number'\]")
+    await check_refused(engine, task_id, {"number": 1, "code": "20"}, r"\$\.code")
+    await engine.complete_task(task_id, {"number": 1, "code": "2021"}, by="ann")
+
+    assert await engine.wait_for_result("w") == "2021"
+
+
+async def test_H1_what_the_class_of_a_form_refuses_is_refused(world: World) -> None:
+    engine = await world.open(WORKFLOWS)
+    task_id = await begin(engine, halving)
+
+    await check_refused(engine, task_id, {"number": 3}, "an odd number")
+    await engine.restart()
+    await engine.complete_task(task_id, {"number": 4}, by="ann")
+
+    assert await engine.wait_for_result("w") == 2
+
+
+async def test_H1_a_node_without_the_code_hears_that_a_form_cannot_be_read(nodes: Nodes) -> None:
+    first, other = await nodes.open("a", WORKFLOWS), await nodes.open("b")
+    task_id = await begin(first, halving)
+
+    await check_refused(other, task_id, {"number": 3}, "an odd number")
+    for _ in range(2):
+        with pytest.raises(TaskFormMismatch, match="an odd number"):
+            await other.complete_task(task_id, {"number": 3}, by="ann", request_id="odd")
+    await other.complete_task(task_id, {"number": 4}, by="ann", request_id="even")
+
+    assert await first.wait_for_result("w") == 2
+
+
+async def test_H1_a_form_that_waited_and_cannot_be_read_takes_nothing_with_it(world: World) -> None:
+    engine = await world.open(WORKFLOWS)
+    task_id = await begin(engine, halving)
+    await engine.pause("w")
+    with pytest.raises(AnswerTimedOut):
+        await engine.complete_task(task_id, {"number": 3}, by="ann", request_id="odd", timeout=0.05)
+    even = asyncio.ensure_future(engine.complete_task(task_id, {"number": 4}, by="ann"))
+    await eventually(lambda: _has_inbox(engine, 2))
+
+    await engine.resume("w")
+
+    assert ((await even).state, await engine.wait_for_result("w")) == ("completed", 2)
+    with pytest.raises(TaskFormMismatch):
+        await engine.complete_task(task_id, {"number": 3}, by="ann", request_id="odd")
+
+
+async def _has_inbox(engine: TestEngine, most: int) -> bool:
+    return len((await engine.query_status("w")).inbox) == most

@@ -1,0 +1,138 @@
+"""Waiting for a status instead of asking for it again and again."""
+
+from __future__ import annotations
+
+import asyncio
+from functools import partial
+from typing import Any
+
+import pytest
+
+from holdfast import Context, workflow
+from holdfast.core.lifecycle import Status
+from holdfast.errors import AnswerTimedOut, ExecutionClosed, InvalidArguments
+from holdfast.store.nodes import WakeReason
+from tests.eventually import eventually
+from tests.rules.world import Nodes, World, hear_nothing
+
+
+@workflow
+async def climbs(ctx: Context, steps: int) -> int:
+    for step in range(steps):
+        ctx.set_state(step=step)
+        await ctx.wait_for_signal("next")
+    return steps
+
+
+@workflow
+async def renews(ctx: Context, run: int) -> int:
+    ctx.set_state(run=run)
+    await ctx.wait_for_signal("next")
+    if run < 3:
+        ctx.continue_as(run + 1)
+    return run
+
+
+async def test_Q5_wait_for_returns_the_status_that_was_wanted(world: World) -> None:
+    engine = await world.open([climbs])
+    handle = await engine.start(climbs, 3, workflow_id="w")
+
+    assert (await handle.wait_for(lambda info: info.state == {"step": 0}, timeout=30)).state == {"step": 0}
+    waits = asyncio.ensure_future(handle.wait_for(lambda info: info.state == {"step": 2}, timeout=30))
+    closes = asyncio.ensure_future(handle.wait_for(lambda info: info.status is Status.COMPLETED, timeout=30))
+    for _ in range(2):
+        await handle.signal("next")
+
+    assert (await waits).state == {"step": 2}
+    await handle.signal("next")
+    assert (await closes).status is Status.COMPLETED
+    assert not engine._runtime.changes.is_active
+
+
+async def test_Q5_wait_for_goes_on_with_the_next_run(world: World) -> None:
+    engine = await world.open([renews])
+    handle = await engine.start(renews, 1, workflow_id="w")
+
+    waits = asyncio.ensure_future(handle.wait_for(lambda info: info.state == {"run": 3}, timeout=30))
+    for run in (2, 3):
+        await engine.signal_workflow("w", "next")
+        await eventually(partial(has_run, engine, run))
+
+    assert (await waits).workflow_id == "w"
+
+
+async def test_Q6_mistakes_and_ends_are_typed_errors(world: World) -> None:
+    engine = await world.open([climbs])
+    handle = await engine.start(climbs, 1, workflow_id="w")
+
+    with pytest.raises(AnswerTimedOut):
+        await handle.wait_for(lambda _: False, timeout=0.05)
+    with pytest.raises(InvalidArguments):
+        await handle.wait_for("completed")  # type: ignore[arg-type]
+    with pytest.raises(ZeroDivisionError):
+        await handle.wait_for(lambda _: 1 / 0)
+    waits = asyncio.ensure_future(handle.wait_for(lambda _: False))
+    await handle.signal("next")
+    with pytest.raises(ExecutionClosed, match="completed"):
+        await waits
+    assert not engine._runtime.changes.is_active
+
+
+async def test_Q7_changes_are_told_across_nodes_while_somebody_watches(nodes: Nodes) -> None:
+    one = await nodes.open("a", [climbs])
+    other = await nodes.open("b")
+    await one.start(climbs, 9, workflow_id="w")
+    heard: list[WakeReason] = []
+    other.store.on_wake(heard.append)
+    await one.signal_workflow("w", "next")
+    assert WakeReason.CHANGES not in heard
+
+    waits = asyncio.ensure_future(other.handle("w").wait_for(lambda info: info.state == {"step": 2}))
+    await eventually(lambda: is_true(one._runtime.changes.is_active))
+    await one.signal_workflow("w", "next")
+
+    assert (await waits).state == {"step": 2}
+    assert WakeReason.CHANGES in heard
+    await nodes.clock.advance(seconds=60)
+    assert not one._runtime.changes.is_active
+    assert not other._runtime.changes.is_active
+
+
+async def test_Q7_a_lost_wake_up_costs_a_heartbeat(nodes: Nodes) -> None:
+    one = await nodes.open("a", [climbs])
+    other = await nodes.open("b")
+    await one.start(climbs, 9, workflow_id="w")
+    nodes.faults["a"] = nodes.faults["b"] = hear_nothing
+
+    waits = asyncio.ensure_future(other.handle("w").wait_for(lambda info: info.state == {"step": 1}))
+    await eventually(lambda: is_true(other._runtime.changes.is_active))
+    await one.signal_workflow("w", "next")
+    await nodes.clock.advance(seconds=10)
+
+    assert (await waits).state == {"step": 1}
+
+
+async def test_Q7_many_changes_are_told_together(nodes: Nodes) -> None:
+    one = await nodes.open("a", [climbs])
+    other = await nodes.open("b")
+    await one.start(climbs, 60, workflow_id="w")
+    waits = asyncio.ensure_future(other.handle("w").wait_for(lambda info: info.state == {"step": 50}))
+    await eventually(lambda: is_true(one._runtime.changes.is_active))
+    heard: list[WakeReason] = []
+    other.store.on_wake(heard.append)
+
+    began = asyncio.get_running_loop().time()
+    for _ in range(50):
+        await one.signal_workflow("w", "next")
+    await waits
+
+    took = asyncio.get_running_loop().time() - began
+    assert heard.count(WakeReason.CHANGES) <= 2 + took / 0.05
+
+
+async def is_true(value: Any) -> bool:
+    return bool(value)
+
+
+async def has_run(engine: Any, run: int) -> bool:
+    return bool((await engine.query_status("w")).state == {"run": run})
