@@ -16,6 +16,11 @@ NAMES = (
     "postgres_nodes",
     "postgres_size",
     "feel",
+    "lists",
+    "schedules",
+    "updates",
+    "waits",
+    "broadcasts",
     "peers",
 )
 LONG_NAMES = ("soak",)

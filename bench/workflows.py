@@ -36,6 +36,13 @@ async def wait(ctx: Context) -> int:
 
 
 @workflow
+async def wait_for_broadcast(ctx: Context) -> int:
+    """A workflow that waits for one broadcast signal."""
+    value: int = await ctx.wait_for_broadcast("go", int)
+    return value
+
+
+@workflow
 async def count(ctx: Context, n: int) -> int:
     """A workflow that takes `n` signals: a history of 2 events and one per signal."""
     for _ in range(n):
@@ -92,6 +99,7 @@ WORKFLOWS: list[Workflow[..., Any]] = [
     hello,
     chain,
     wait,
+    wait_for_broadcast,
     count,
     sleep,
     nothing,
