@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import functools
 from collections.abc import Iterator
-from typing import Any
+from typing import Any, ClassVar, TypeVar
 
 import msgspec
 
@@ -34,6 +34,29 @@ class ShownValue(msgspec.Struct, frozen=True):
     def __get_pydantic_json_schema__(cls, _schema: Any, _handler: Any) -> dict[str, Any]:
         properties: dict[str, Any] = {name: {} for name in cls.__struct_fields__}
         return {"type": "object", "title": cls.__name__, "properties": properties}
+
+
+ItemT = TypeVar("ItemT", bound=ShownValue)
+
+
+class ShownPage(list[ItemT]):
+    """A page of a list. `cursor` leads to the next page; it is None if that was all. FastAPI endpoints may return it."""
+
+    items_name: ClassVar[str]
+    """Under which name `to_dict` shows the items."""
+    cursor: str | None = None
+
+    def to_dict(self) -> dict[str, Any]:
+        """The page with its cursor as plain JSON values: as the command line prints it by `--json`."""
+        return {self.items_name: [one.to_dict() for one in self], "cursor": self.cursor}
+
+    @classmethod
+    def __get_pydantic_core_schema__(cls, _source: Any, _handler: Any) -> Any:
+        return make_pydantic_schema(cls, lambda page: [one.to_dict() for one in page])
+
+    @classmethod
+    def __get_pydantic_json_schema__(cls, _schema: Any, _handler: Any) -> dict[str, Any]:
+        return {"type": "array", "title": cls.__name__, "items": {"type": "object"}}
 
 
 @functools.cache

@@ -3,11 +3,11 @@
 from __future__ import annotations
 
 from datetime import datetime, timedelta
-from typing import Any, Literal
+from typing import Literal
 
 from holdfast.core.instants import SECOND, Micros, to_datetime
 from holdfast.core.safe_texts import count_noun
-from holdfast.core.shown_values import ShownValue, make_pydantic_schema
+from holdfast.core.shown_values import ShownPage, ShownValue
 from holdfast.store.stale import StaleExecution, StaleTask
 
 
@@ -35,25 +35,13 @@ class StaleItem(ShownValue, frozen=True, kw_only=True):
         return f"execution {self.execution_id} ('{self.workflow_id}', {self.workflow})"
 
 
-class StaleList(list[StaleItem]):
+class StaleList(ShownPage[StaleItem]):
     """A page of stale executions and tasks. `cursor` leads to the next page; it is None if that was all.
 
     A page may have fewer than were asked for, even none, although there are more: how many are looked at is bounded.
     """
 
-    cursor: str | None = None
-
-    def to_dict(self) -> dict[str, Any]:
-        """The page with its cursor as plain JSON values; `holdfast stale --json` prints it so."""
-        return {"stale": [one.to_dict() for one in self], "cursor": self.cursor}
-
-    @classmethod
-    def __get_pydantic_core_schema__(cls, _source: Any, _handler: Any) -> Any:
-        return make_pydantic_schema(cls, lambda page: [one.to_dict() for one in page])
-
-    @classmethod
-    def __get_pydantic_json_schema__(cls, _schema: Any, _handler: Any) -> dict[str, Any]:
-        return {"type": "array", "title": cls.__name__, "items": {"type": "object"}}
+    items_name = "stale"
 
 
 def show_length(length: Micros) -> str:

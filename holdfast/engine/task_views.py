@@ -8,7 +8,7 @@ from typing import Any, Final
 import msgspec
 
 from holdfast.core.instants import Instant, to_datetime
-from holdfast.core.shown_values import ShownValue, make_pydantic_schema
+from holdfast.core.shown_values import ShownPage, ShownValue
 from holdfast.engine.pending import show_payload
 from holdfast.store.tasks import TaskEventRow, TaskRow, TaskState, decode_body, decode_event_body
 
@@ -76,22 +76,10 @@ class TaskEvent(ShownValue, frozen=True, kw_only=True):
     after: dict[str, Any]
 
 
-class TaskList(list[TaskInfo]):
+class TaskList(ShownPage[TaskInfo]):
     """A page of human tasks. `cursor` leads to the next page; it is None if that was all."""
 
-    cursor: str | None = None
-
-    def to_dict(self) -> dict[str, Any]:
-        """The page with its cursor as plain JSON values; `holdfast tasks --json` prints it so."""
-        return {"tasks": [one.to_dict() for one in self], "cursor": self.cursor}
-
-    @classmethod
-    def __get_pydantic_core_schema__(cls, _source: Any, _handler: Any) -> Any:
-        return make_pydantic_schema(cls, lambda page: [one.to_dict() for one in page])
-
-    @classmethod
-    def __get_pydantic_json_schema__(cls, _schema: Any, _handler: Any) -> dict[str, Any]:
-        return {"type": "array", "title": cls.__name__, "items": {"type": "object"}}
+    items_name = "tasks"
 
 
 def to_task_info(row: TaskRow) -> TaskInfo:

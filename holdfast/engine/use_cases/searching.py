@@ -13,7 +13,7 @@ from holdfast.core.ids import DEFAULT_ORG, check_identifier
 from holdfast.core.instants import from_datetime
 from holdfast.core.lifecycle import Status
 from holdfast.core.searchable_values import LONGEST_NAME, LONGEST_VALUE
-from holdfast.core.shown_values import ShownValue, make_pydantic_schema
+from holdfast.core.shown_values import ShownPage, ShownValue
 from holdfast.engine.use_cases.cursors import make_cursor, read_cursor
 from holdfast.engine.views import ExecutionInfo
 from holdfast.errors import FilterError, InvalidArguments
@@ -67,26 +67,14 @@ class PageOptions(SearchConditions, total=False):
     """How many executions a page has at most. Default 100."""
 
 
-class ExecutionList(list[ExecutionInfo]):
+class ExecutionList(ShownPage[ExecutionInfo]):
     """A page of executions in the order of the list. `cursor` leads to the next page; it is None if that was all.
 
     Where no condition has an index, a page is given up after 100,000 executions: it has fewer than `limit` then, or none,
     and a cursor nevertheless.
     """
 
-    cursor: str | None = None
-
-    def to_dict(self) -> dict[str, Any]:
-        """The page with its cursor as plain JSON values; `holdfast list --json` prints it so."""
-        return {"executions": [one.to_dict() for one in self], "cursor": self.cursor}
-
-    @classmethod
-    def __get_pydantic_core_schema__(cls, _source: Any, _handler: Any) -> Any:
-        return make_pydantic_schema(cls, lambda page: [one.to_dict() for one in page])
-
-    @classmethod
-    def __get_pydantic_json_schema__(cls, _schema: Any, _handler: Any) -> dict[str, Any]:
-        return {"type": "array", "title": cls.__name__, "items": {"type": "object"}}
+    items_name = "executions"
 
 
 class ExecutionCounts(ShownValue, frozen=True, kw_only=True):
