@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 from collections.abc import AsyncIterator, Iterator
 from typing import Any
 
@@ -16,6 +15,7 @@ from holdfast.store.postgres.reads import Reads
 from holdfast.store.postgres.store import PostgresStore
 from holdfast.store.sqlite import reads as sqlite_reads
 from holdfast.store.sqlite.store import SqliteStore
+from tests.postgres.plans import RecordedConnections, count_read
 from tests.postgres.server import PostgresServer
 from tests.store.builders import ORG
 
@@ -117,25 +117,6 @@ async def test_L3_a_page_of_sqlite_reads_little(tmp_path: Any) -> None:
 # --- PostgreSQL -----------------------------------------------------------------------------------------------------------
 
 
-class Recording:
-    """The connections of a store, and which statements were run by them."""
-
-    def __init__(self, inner: Any) -> None:
-        self._inner = inner
-        self.run: list[tuple[str, tuple[Any, ...]]] = []
-
-    def __getattr__(self, name: str) -> Any:
-        return getattr(self._inner, name)
-
-    async def fetch(self, doing: str, name: str, *values: Any) -> Any:
-        self.run.append((self._inner.sql[name], values))
-        return await self._inner.fetch(doing, name, *values)
-
-    async def fetch_statement(self, doing: str, statement: str, *values: Any) -> Any:
-        self.run.append((statement, values))
-        return await self._inner.fetch_statement(doing, statement, *values)
-
-
 @pytest.fixture(scope="module")
 def server() -> Iterator[PostgresServer]:
     with PostgresServer(settings={"fsync": "off", "autovacuum": "off"}) as server:
@@ -154,25 +135,13 @@ async def filled(server: PostgresServer) -> AsyncIterator[PostgresStore]:
     await store.close()
 
 
-def list_steps(plan: dict[str, Any]) -> Iterator[dict[str, Any]]:
-    yield plan
-    for inner in plan.get("Plans", ()):
-        yield from list_steps(inner)
-
-
 async def count_rows(store: PostgresStore, query: ExecutionFilter) -> tuple[Any, float]:
     """A page, and how many rows its statements looked at."""
-    recording = Recording(store._batches)
-    page = await Reads(recording).search_executions(query)  # type: ignore[arg-type]
-    rows = 0.0
-    async with store._batches.use("explain") as connection:
-        for statement, values in recording.run:
-            (found,) = json.loads(await connection.fetchval(f"EXPLAIN (ANALYZE, FORMAT JSON) {statement}", *values))
-            for step in list_steps(found["Plan"]):
-                if "Relation Name" in step:
-                    assert step["Node Type"] != "Seq Scan", statement
-                    rows += (step["Actual Rows"] + step.get("Rows Removed by Filter", 0)) * step["Actual Loops"]
-    return page, rows
+    recorded = RecordedConnections(store._batches)
+    page = await Reads(recorded).search_executions(query)  # type: ignore[arg-type]
+    steps = await recorded.explain()
+    assert [step for step in steps if step["Node Type"] == "Seq Scan"] == []
+    return page, sum(count_read(steps).values())
 
 
 async def test_L3_a_page_of_postgres_reads_little(filled: PostgresStore) -> None:

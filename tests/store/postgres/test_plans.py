@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 import re
 from collections.abc import AsyncIterator, Iterator
 from contextlib import asynccontextmanager
@@ -13,6 +12,7 @@ import pytest
 from holdfast.store.postgres.drivers import Connection
 from holdfast.store.postgres.statements import statements_for
 from holdfast.store.postgres.store import PostgresStore
+from tests.postgres import plans
 from tests.postgres.server import PostgresServer
 
 EXECUTIONS: Final = 200_000
@@ -340,32 +340,19 @@ async def guessing(server: PostgresServer) -> AsyncIterator[Connection]:
         yield connection
 
 
-def list_steps(plan: dict[str, Any]) -> Iterator[dict[str, Any]]:
-    yield plan
-    for inner in plan.get("Plans", ()):
-        yield from list_steps(inner)
-
-
 async def explain(connection: Connection, store_sql: str, values: tuple[Any, ...] = ()) -> list[dict[str, Any]]:
     """The plan as it is run, with numbers of rows; given up again."""
     transaction = connection.transaction()
     await transaction.start()
     try:
-        found = await connection.fetchval(f"EXPLAIN (ANALYZE, FORMAT JSON) {store_sql}", *values)
+        return await plans.explain(connection, store_sql, *values)
     finally:
         await transaction.rollback()
-    return list(list_steps(json.loads(found)[0]["Plan"]))
 
 
 def count_read(steps: list[dict[str, Any]]) -> dict[str, float]:
-    """How many rows of each table were looked at."""
-    read: dict[str, float] = {}
-    for step in steps:
-        table = step.get("Relation Name")
-        if table is not None and table not in SMALL and "Scan" in step["Node Type"]:
-            rows = (step["Actual Rows"] + step.get("Rows Removed by Filter", 0)) * step["Actual Loops"]
-            read[table] = read.get(table, 0) + rows
-    return read
+    """How many rows of each large table were looked at."""
+    return {table: rows for table, rows in plans.count_read(steps).items() if table not in SMALL}
 
 
 def statement(schema: str, name: str) -> str:

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 from collections.abc import AsyncIterator, Iterator
 from typing import Any
 
@@ -12,6 +11,7 @@ from holdfast.store.postgres.statements import statements_for
 from holdfast.store.postgres.store import PostgresStore
 from holdfast.store.postgres.tasks import prepare_list
 from holdfast.store.tasks import TaskFilter, TaskOrder, TaskState
+from tests.postgres import plans
 from tests.postgres.server import PostgresServer
 
 SCHEMA = "hf_tasks"
@@ -54,16 +54,7 @@ async def connection(server: PostgresServer) -> AsyncIterator[Any]:
 
 async def count_read(connection: Any, statement: str, values: tuple[Any, ...]) -> dict[str, float]:
     """How many rows of each table a statement looks at."""
-    found = await connection.fetchval(f"EXPLAIN (ANALYZE, FORMAT JSON) {statement}", *values)
-    read: dict[str, float] = {}
-    steps = [json.loads(found)[0]["Plan"]]
-    for step in steps:
-        steps += step.get("Plans", ())
-        table = step.get("Relation Name")
-        if table is not None:
-            rows = (step["Actual Rows"] + step.get("Rows Removed by Filter", 0)) * step["Actual Loops"]
-            read[table] = read.get(table, 0) + rows
-    return read
+    return plans.count_read(await plans.explain(connection, statement, *values))
 
 
 @pytest.mark.parametrize(

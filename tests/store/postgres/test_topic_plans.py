@@ -2,13 +2,13 @@
 
 from __future__ import annotations
 
-import json
 from collections.abc import Iterator
 
 import pytest
 
 from holdfast.store.matching import EVER
 from holdfast.store.postgres.store import PostgresStore
+from tests.postgres.plans import count_read, explain
 from tests.postgres.server import PostgresServer
 
 FILL = """
@@ -37,15 +37,9 @@ async def test_who_waits_is_found_by_an_index_with_a_key_and_without(server: Pos
         await connection.execute(FILL)
         for kind, lookup in (("message", "k777"), ("broadcast", "")):
             values = ([0], ["o"], [kind], ["paid"], [""], [lookup], [""], [EVER], [EVER], [10])
-            explain = "EXPLAIN (ANALYZE, FORMAT JSON) " + store._batches.sql["find_waiters"]
-            (plan,) = json.loads(await connection.fetchval(explain, *values))
-            steps = [plan["Plan"]]
-            while steps:
-                step = steps.pop()
-                steps += step.get("Plans", ())
-                assert step["Node Type"] != "Seq Scan"
-                if "Relation Name" in step:
-                    read[kind] = max(read.get(kind, 0), step["Actual Rows"] * step["Actual Loops"])
+            steps = await explain(connection, store._batches.sql["find_waiters"], *values)
+            assert [step for step in steps if step["Node Type"] == "Seq Scan"] == []
+            read[kind] = max(count_read([step]).get("subscriptions", 0) for step in steps)
     await store.close()
 
     assert read == {"message": 1, "broadcast": 10}
