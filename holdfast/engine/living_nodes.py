@@ -37,6 +37,10 @@ class LivingNodes:
         self._has_guessed = True
         return True
 
+    def is_known_alive(self, process: str) -> bool:
+        """Whether the last heartbeat showed a process of another node."""
+        return process in self.processes
+
     def join(self, earlier: Iterable[str], *, is_exclusive: bool) -> None:
         """This node joins the others. `earlier`: the processes that worked under its name before."""
         self._ended.update(earlier)

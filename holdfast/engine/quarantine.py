@@ -11,7 +11,9 @@ the others of its batch, nor jump from node to node. The rule has three parts.
   (`Transaction.mark_in_flight`), with the version at which the turn begins. Whoever claims the execution later and finds the
   mark of another process at the very same version knows that the turn was begun and never committed. On a shared store a
   turn that only a call asks for ends with its process; it is marked while a process has ended lately (`is_alert`), since
-  whoever made the call may repeat it on another node;
+  whoever made the call may repeat it on another node. A replay that no turn follows, for a query or a look at what an
+  execution waits for, is marked too, and the mark cleared after it; it is refused once `max_lost` processes have ended in
+  one at the present version;
 - if its activities ran on a node that ended without leaving: the turn that took a result may have ended it
   (`core.placing.decide_redispatch` sets `suspect`);
 - if its batch failed, otherwise than by an outage of the store: the batch is split until the failing turn is alone
@@ -56,10 +58,13 @@ if TYPE_CHECKING:
     from holdfast.core.execution import Details, Execution
     from holdfast.core.instants import Instant
     from holdfast.engine.living_nodes import LivingNodes
+    from holdfast.store.nodes import InFlightMark
     from holdfast.store.rows import ExecutionRow
 
 GROUP_SIZES: Final = (256, 16)
 """How many suspects take their turns in one trial: at the first try, at the second. From the third on, each alone."""
+REPLAY_SLOTS: Final = 1_000
+"""From this slot on marks are those of replays; batches have lower ones."""
 _NOTES: Final = (b'"tries":', b'"suspect":')
 
 
@@ -116,6 +121,19 @@ class Quarantine:
         if self._living.is_alive(details.trying):
             return Verdict.TRIED_ELSEWHERE
         return Verdict.BLOCK if details.tries >= self._max_tries else Verdict.NOTE_FIRST
+
+    def count_lost(self, marks: Iterable[InFlightMark]) -> int:
+        """How many processes had an execution in flight at its present version, and did not come to the end of it.
+
+        Replays are marked without the lock of the execution: what a living process replays at this moment says nothing.
+        """
+        lost = {one.process for one in marks if one.slot < REPLAY_SLOTS or not self._living.is_known_alive(one.process)}
+        return len(lost)
+
+    @property
+    def max_tries(self) -> int:
+        """After how many tries an execution is blocked."""
+        return self._max_tries
 
     def may_note(self, tries: int, noted: Sequence[int]) -> bool:
         """Whether a suspect may be noted for this try, beside those that the batch has noted, each for which try.

@@ -10,6 +10,7 @@ from holdfast.errors import OutcomeUnknown, StoreError, StoreFault, StoreUnavail
 from holdfast.simulation.forwarded_schedules import ForwardedSchedules
 from holdfast.simulation.plans import PoisonKind
 from holdfast.store.contract import Claim, Claimed, Store, Transaction, TurnWrite, UnroutedWrite
+from holdfast.store.nodes import InFlightMark
 from holdfast.store.publications import PublicationRow, Publishable, Published, StartSubscriptionRow
 from holdfast.store.rows import ExecutionRow, HistoryRow, RequestKeyId, RequestRow
 from holdfast.store.tasks import TaskKey, TaskRow
@@ -99,7 +100,7 @@ class PoisonedTransaction(ForwardedSchedules):
     async def lock_tasks(self, keys: Collection[TaskKey]) -> dict[TaskKey, TaskRow | None]:
         return await self._do(lambda: self.inner.lock_tasks(keys))
 
-    async def mark_in_flight(self, process: str, slot: int, versions: Mapping[str, int]) -> dict[str, str]:
+    async def mark_in_flight(self, process: str, slot: int, versions: Mapping[str, int]) -> dict[str, list[InFlightMark]]:
         return await self._do(lambda: self.inner.mark_in_flight(process, slot, versions))
 
     async def write(self, turns: Sequence[TurnWrite], unrouted: UnroutedWrite) -> set[str]:

@@ -15,6 +15,7 @@ from holdfast.errors import OutcomeUnknown, StoreUnavailable
 from holdfast.simulation.forwarded_schedules import ForwardedSchedules
 from holdfast.simulation.monitor import Monitor
 from holdfast.store.contract import Claim, Claimed, Store, Transaction, TurnWrite, UnroutedWrite
+from holdfast.store.nodes import InFlightMark
 from holdfast.store.once import KeyedCall
 from holdfast.store.publications import PublicationRow, Publishable, Published, StartSubscriptionRow
 from holdfast.store.rows import ExecutionRow, HistoryRow, InboxRow, RequestKeyId, RequestRow
@@ -262,7 +263,7 @@ class FaultInjectingTransaction(ForwardedSchedules):
     async def lock_tasks(self, keys: Collection[TaskKey]) -> dict[TaskKey, TaskRow | None]:
         return await self._transaction.lock_tasks(keys)
 
-    async def mark_in_flight(self, process: str, slot: int, versions: Mapping[str, int]) -> dict[str, str]:
+    async def mark_in_flight(self, process: str, slot: int, versions: Mapping[str, int]) -> dict[str, list[InFlightMark]]:
         return await self._transaction.mark_in_flight(process, slot, versions)
 
     async def write(self, turns: Sequence[TurnWrite], unrouted: UnroutedWrite) -> set[str]:

@@ -16,7 +16,7 @@ from holdfast.core.instants import Instant
 from holdfast.core.lifecycle import Status
 from holdfast.filters.syntax import NEWEST_FIRST, Condition, Order, Value
 from holdfast.store.attributes import AttributeChange
-from holdfast.store.nodes import HeartbeatConnection, Nodes, WakeReason
+from holdfast.store.nodes import HeartbeatConnection, InFlightMark, Nodes, WakeReason
 from holdfast.store.once import KeyedCall, Once
 from holdfast.store.pauses import Pauses
 from holdfast.store.publications import PublicationRow, Publications, Publishing, SubscriptionRow
@@ -308,14 +308,15 @@ class Transaction(Scheduling, Publishing, Protocol):
         """
         ...
 
-    async def mark_in_flight(self, process: str, slot: int, versions: Mapping[str, int]) -> dict[str, str]:
+    async def mark_in_flight(self, process: str, slot: int, versions: Mapping[str, int]) -> dict[str, list[InFlightMark]]:
         """Record that a process is about to take turns of these executions, each at this state version (0: not stored yet).
 
         The mark outlives the process at once, but not the machine. It is no part of this transaction: a rollback leaves it.
         It replaces what the process recorded in that slot before. A committed turn raises the version, so a mark at an older
         version says nothing and need not be cleared.
-        Returns which of these executions another process recorded at the very same version, as {execution id: that process}:
-        it ended, or lost its connection, before such a turn was committed.
+        Returns which of these executions other processes recorded at the very same version, with their marks, oldest first.
+        Whoever marks under the lock of an execution finds by them who ended, or lost its connection, before it committed
+        such a turn.
         """
         ...
 

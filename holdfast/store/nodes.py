@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Collection
 from enum import Enum, auto
-from typing import Protocol, runtime_checkable
+from typing import NamedTuple, Protocol, runtime_checkable
 
 import msgspec
 
@@ -59,6 +59,13 @@ class WakeReason(Enum):
     """Executions were unblocked, which nodes may have ceased to look at, or imported with something to publish."""
     SCHEDULES = auto()
     """A schedule was made or changed, or fires of one wait until an execution ends."""
+
+
+class InFlightMark(NamedTuple):
+    """That a process had an execution in flight, in one of its slots."""
+
+    process: str
+    slot: int
 
 
 class Nodes(Protocol):

@@ -39,6 +39,11 @@ def quarantine_of(engine: Engine) -> Quarantine:
     return engine._runtime.quarantine
 
 
+def process_of(engine: Engine) -> str:
+    """The token by which the engine's process is known to others."""
+    return engine._runtime._process
+
+
 def has_joined(engine: Engine) -> bool:
     """Whether the engine has entered its name in the store while it opens."""
     return engine._runtime.membership._has_joined
@@ -203,7 +208,9 @@ def drop_program(engine: Engine, execution_id: str) -> None:
 
 async def replay_early(engine: Engine, execution_id: str) -> LiveExecution | None:
     """Replay an execution as before it is locked, without keeping the program."""
-    return await engine._runtime.pump.prefetch._replay(DEFAULT_ORG, execution_id)
+    prefetch = engine._runtime.pump.prefetch
+    async with prefetch._take_slot() as slot:
+        return await prefetch._replay(DEFAULT_ORG, execution_id, slot, most_lost=1)
 
 
 async def keep_replayed(engine: Engine, live: LiveExecution) -> None:

@@ -10,6 +10,7 @@ from typing import Any
 import pytest
 
 from holdfast import Context, activity, workflow
+from holdfast.engine.quarantine import REPLAY_SLOTS
 from holdfast.errors import (
     AnswerTimedOut,
     ExecutionNotFound,
@@ -21,6 +22,7 @@ from holdfast.errors import (
     UnknownUpdate,
 )
 from holdfast.testing import TestEngine
+from tests.engine import hooks
 from tests.eventually import eventually
 from tests.rules.world import Nodes, World, hear_nothing
 
@@ -201,6 +203,67 @@ async def test_Q3_a_history_that_does_not_fit_the_code_is_not_asked(world: World
 
     with pytest.raises(QueryFailed, match="does not fit"):
         await engine.query("w", "basket")
+
+
+# --- processes that end while they replay ---
+
+
+async def mark_replay(engine: TestEngine, process: str, slot: int = REPLAY_SLOTS) -> set[str]:
+    """Leave the mark of a process that replays the execution 'w'; the processes that have left one."""
+    row = await hooks.find_row(engine, "w")
+    transaction = await engine.store.begin()
+    found = await transaction.mark_in_flight(process, slot, {row.execution_id: row.state_version})
+    await transaction.rollback()
+    return {one.process for marks in found.values() for one in marks}
+
+
+async def test_Q1_a_process_that_is_killed_after_a_query_has_left_no_mark(world: World) -> None:
+    engine = await world.open([shops], [note])
+    await engine.start(shops, "apple", workflow_id="w")
+    await engine.restart()  # its program is in no memory
+
+    await engine.query("w", "basket")
+    await engine.query_status("w")
+
+    assert await mark_replay(engine, "somebody else") == set()
+
+
+async def test_D2_queries_are_refused_only_after_several_processes_ended_in_them(world: World) -> None:
+    engine = await world.open([shops], [note], max_lost=3)
+    handle = await engine.start(shops, "apple", workflow_id="w")
+    for number in range(2):
+        await mark_replay(engine, f"killed {number}")
+
+    assert await engine.query("w", "price", "apple") == 1
+
+    await mark_replay(engine, "killed 2")
+    with pytest.raises(QueryFailed, match="3 processes ended while they replayed it"):
+        await engine.query("w", "price", "apple")
+    await handle.signal("add", "pear")
+    await engine.settle()
+    assert await engine.query("w", "price", "pear") == 4
+
+
+async def test_Q4_what_living_nodes_replay_at_the_same_time_says_nothing(nodes: Nodes) -> None:
+    a = await nodes.open("a", [shops], [note])
+    b = await nodes.open("b", [shops], [note])
+    handle = await a.start(shops, "apple", workflow_id="w")
+    await nodes.clock.advance(seconds=2)  # a heartbeat, by which they know of each other
+    await eventually(lambda: hooks.peers_of(a) and hooks.peers_of(b))
+
+    for _ in range(3):
+        for engine in (a, b):
+            assert (await engine.query_status("w")).pending is not None
+            assert await engine.query("w", "price", "apple") == 1
+    for slot in range(REPLAY_SLOTS, REPLAY_SLOTS + 6):  # more than `max_lost` would be, if they said something
+        await mark_replay(b, hooks.process_of(b), slot)
+
+    assert await a.query("w", "price", "apple") == 1
+    await a.signal_workflow("w", "add", "pear")
+    await a.settle()
+    assert (await a.query("w", "basket"))["items"] == ["apple", "pear"]
+    versions = (await handle.status()).state_version
+    assert versions == 3, "no turn was spent on noting a suspect"
 
 
 # --- nodes that lack the code ---

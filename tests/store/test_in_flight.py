@@ -9,6 +9,7 @@ import pytest
 from holdfast.core.ids import make_execution_id
 from holdfast.errors import StoreError
 from holdfast.store.contract import Store, UnroutedWrite
+from holdfast.store.nodes import InFlightMark
 from tests.store.builders import NOW, begin_with, commit, id_of, make_row, make_start, make_turn, read_row, want
 from tests.store.conftest import Backend
 
@@ -16,9 +17,9 @@ from tests.store.conftest import Backend
 async def mark(store: Store, process: str, versions: Mapping[str, int], slot: int = 0) -> dict[str, str]:
     """Mark executions in a transaction that is given up, as that of a process which ended."""
     transaction = await store.begin()
-    suspects = await transaction.mark_in_flight(process, slot, versions)
+    found = await transaction.mark_in_flight(process, slot, versions)
     await transaction.rollback()
-    return suspects
+    return {execution_id: marks[-1].process for execution_id, marks in found.items()}
 
 
 async def test_what_nobody_marked_is_not_suspect(store: Store) -> None:
@@ -51,6 +52,17 @@ async def test_a_mark_replaces_the_last_one_of_its_slot_and_no_other(store: Stor
     await mark(store, "one", {id_of(3): 3}, slot=0)
 
     assert await mark(store, "other", {id_of(number): number for number in (1, 2, 3)}) == {id_of(2): "one", id_of(3): "one"}
+
+
+async def test_every_process_that_marked_an_execution_is_told_with_its_slot(store: Store) -> None:
+    await mark(store, "one", {id_of(1): 4}, slot=3)
+    await mark(store, "two", {id_of(1): 4, id_of(2): 1}, slot=1_000)
+
+    transaction = await store.begin()
+    found = await transaction.mark_in_flight("three", 0, {id_of(1): 4})
+    await transaction.rollback()
+
+    assert found == {id_of(1): [InFlightMark("one", 3), InFlightMark("two", 1_000)]}
 
 
 async def test_a_slot_can_be_emptied(store: Store) -> None:

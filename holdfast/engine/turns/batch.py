@@ -284,7 +284,7 @@ class Batch:
             return
         marked = await transaction.mark_in_flight(self._services.process, self._setting.slot, versions)
         for pending in turns if marked else ():
-            if pending.execution_id in marked:
+            if self._services.quarantine.count_lost(marked.get(pending.execution_id, ())):
                 row = rows.get(pending.execution_id)
                 self._admission.admit_marked(pending, row if row is not None or pending.live is None else pending.live.row)
 

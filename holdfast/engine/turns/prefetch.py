@@ -5,23 +5,26 @@ from __future__ import annotations
 import asyncio
 import logging
 import time
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections.abc import AsyncIterator, Callable, Iterable, Iterator, Sequence
+from contextlib import asynccontextmanager
 from functools import partial
 from typing import TYPE_CHECKING, Final, TypeVar
 
 from holdfast.core.failures import Failure
 from holdfast.core.lifecycle import Status
+from holdfast.engine.quarantine import REPLAY_SLOTS
 from holdfast.engine.rows import from_row
 from holdfast.engine.turns.loading import find_last_turn, replay
 from holdfast.engine.turns.outside_task import call_outside_task
 from holdfast.engine.turns.program_cache import LiveExecution
-from holdfast.errors import EngineClosed, HoldfastError, QueryFailed
+from holdfast.errors import EngineClosed, HoldfastError, QueryFailed, StoreError
 from holdfast.log_events import LogEvent, tag
 
 if TYPE_CHECKING:
     from holdfast.core.program import Program
     from holdfast.engine.requests import Request
     from holdfast.engine.turns.services import TurnServices
+    from holdfast.store.nodes import InFlightMark
     from holdfast.store.rows import ExecutionRow, HistoryRow
 
 T = TypeVar("T")
@@ -33,8 +36,6 @@ SLICE: Final = 100
 MOST_AT_ONCE: Final = 4
 """How many histories are in memory for that."""
 MOST_READY: Final = 1_000
-FIRST_SLOT: Final = 1_000
-"""Of the slots by which replays are marked as in flight: workers of the pump have lower ones."""
 
 
 class HistoryPrefetch:
@@ -48,8 +49,11 @@ class HistoryPrefetch:
         self._cpu_timer = services.cpu_timer
         self._clock = services.clock
         self._process = services.process
-        self._slots = list(range(FIRST_SLOT, FIRST_SLOT + MOST_AT_ONCE))
+        self._quarantine = services.quarantine
+        self._slots = list(range(REPLAY_SLOTS, REPLAY_SLOTS + MOST_AT_ONCE))
         """In-flight slots that are free."""
+        self._marked: set[int] = set()
+        """In-flight slots by which something is marked."""
         self._on_ready = on_ready
         self._waiting: dict[str, list[Request]] = {}
         """Requests that wait for executions which are being replayed."""
@@ -110,11 +114,8 @@ class HistoryPrefetch:
         async with self._semaphore:
             if self._is_stopped:
                 return None
-            slot = self._slots.pop()
-            try:
-                return await self._replay(org, execution_id, slot)
-            finally:
-                self._slots.append(slot)
+            async with self._take_slot() as slot:
+                return await self._replay(org, execution_id, slot, self._quarantine.max_tries)
 
     async def replay_to_ask(self, row: ExecutionRow, ask: Callable[[Program], T]) -> T:
         """Replay an execution, open or not, into a program of its own, ask that something, and throw it away.
@@ -125,23 +126,28 @@ class HistoryPrefetch:
         async with self._semaphore:
             if self._is_stopped:
                 raise EngineClosed("Expected to ask a workflow, but the engine was shut down. Ask another.")
-            slot = self._slots.pop()
-            try:
+            async with self._take_slot() as slot:
                 execution = from_row(row)
-                is_suspect = bool(execution.details.tries or execution.details.suspect)
-                # A closed one is not marked: no batch would ever clear that, and it is replayed only when somebody asks.
-                if is_suspect or (row.closed_at is None and await self._was_in_flight(row, slot)):
-                    raise _refuse(row, "a process ended while it replayed it, so that it is in quarantine")
+                if execution.details.tries or execution.details.suspect:
+                    raise _refuse(
+                        row, "a process ended while it took its turn, so that it is in quarantine", "Look at its status."
+                    )
+                # A closed one is not marked: it is replayed only when somebody asks.
+                if row.closed_at is None and await self._mark(row, slot) >= self._quarantine.max_tries:
+                    raise _refuse(
+                        row,
+                        f"{self._quarantine.max_tries} processes ended while they replayed it",
+                        "Correct its code; it is tried again once it has taken a turn, or some minutes later.",
+                    )
                 live = LiveExecution(execution, self._make_program(execution), row, 0)
                 try:
                     failure = await self._replay_all(live, await self._store.load_history(row.execution_id))
                     if failure is not None:
-                        raise _refuse(row, f"its history does not fit its code: {failure.type}: {failure.message}")
+                        why = f"its history does not fit its code: {failure.type}: {failure.message}"
+                        raise _refuse(row, why, "Look at its status.")
                     return call_outside_task(partial(self._ask, ask, live.program))
                 finally:
                     call_outside_task(live.program.close)
-            finally:
-                self._slots.append(slot)
 
     def _ask(self, ask: Callable[[Program], T], program: Program) -> T:
         self.busy_since = time.monotonic()
@@ -177,11 +183,9 @@ class HistoryPrefetch:
     async def _replay_ahead(self, org: str, execution_id: str) -> None:
         try:
             async with self._semaphore:
-                slot, epoch = self._slots.pop(), self._epoch
-                try:
-                    live = await self._replay(org, execution_id, slot)
-                finally:
-                    self._slots.append(slot)
+                epoch = self._epoch
+                async with self._take_slot() as slot:
+                    live = await self._replay(org, execution_id, slot, most_lost=1)
                 if live is not None:
                     await self._keep(live, epoch)
         except HoldfastError as error:
@@ -208,16 +212,40 @@ class HistoryPrefetch:
             else:
                 live.program.close()
 
-    async def _was_in_flight(self, row: ExecutionRow, slot: int) -> bool:
-        """Leave a trace, should the process end in the replay; whether another process ended while it had this one."""
+    @asynccontextmanager
+    async def _take_slot(self) -> AsyncIterator[int]:
+        """A slot to mark a replay by. The mark is cleared at the end: a process that is killed later did not end by it."""
+        slot = self._slots.pop()
+        try:
+            yield slot
+        finally:
+            try:
+                if slot in self._marked and not self._is_stopped:
+                    await self._put_mark(slot, {})
+            except StoreError as error:
+                log.debug("the mark of a replay stays: %s", error)
+            finally:
+                self._marked.discard(slot)
+                self._slots.append(slot)
+
+    async def _mark(self, row: ExecutionRow, slot: int) -> int:
+        """Leave a trace, should the process end in the replay; how many others ended while they had this execution."""
+        self._marked.add(slot)
+        found = await self._put_mark(slot, {row.execution_id: row.state_version})
+        return self._quarantine.count_lost(found.get(row.execution_id, ()))
+
+    async def _put_mark(self, slot: int, versions: dict[str, int]) -> dict[str, list[InFlightMark]]:
         transaction = await self._store.begin()
         try:
-            return bool(await transaction.mark_in_flight(self._process, slot, {row.execution_id: row.state_version}))
+            return await transaction.mark_in_flight(self._process, slot, versions)
         finally:
             await transaction.rollback()
 
-    async def _replay(self, org: str, execution_id: str, slot: int = FIRST_SLOT) -> LiveExecution | None:
-        """The program at a committed version; None if it takes no turns here, does not fit, or is suspect."""
+    async def _replay(self, org: str, execution_id: str, slot: int, most_lost: int) -> LiveExecution | None:
+        """The program at a committed version; None if it takes no turns here, does not fit, or is suspect.
+
+        It is suspect if so many processes have ended while they had it.
+        """
         row = await self._store.find_execution(org, execution_id)
         if row is None or row.closed_at is not None or row.status in (Status.BLOCKED, Status.PAUSED):
             return None
@@ -226,7 +254,7 @@ class HistoryPrefetch:
             return None
         if execution.details.tries or execution.details.suspect:
             return None  # it is tried apart from others, and each try is counted first
-        if await self._was_in_flight(row, slot):
+        if await self._mark(row, slot) >= most_lost:
             return None  # the batch that finds it not replayed finds the same, and tries it apart from others
         history = [one for one in await self._store.load_history(execution_id) if one.first <= row.sequence]
         size, last_turn = sum(len(one.body) for one in history), find_last_turn(history)
@@ -264,9 +292,9 @@ def _slice(history: Sequence[HistoryRow]) -> Iterator[list[HistoryRow]]:
         yield part
 
 
-def _refuse(row: ExecutionRow, why: str) -> QueryFailed:
+def _refuse(row: ExecutionRow, why: str, remedy: str) -> QueryFailed:
     return QueryFailed(
-        f"Expected to replay execution '{row.workflow_id}' ({row.execution_id}) for a query, but {why}. Look at its status."
+        f"Expected to replay execution '{row.workflow_id}' ({row.execution_id}) for a query, but {why}. {remedy}"
     )
 
 

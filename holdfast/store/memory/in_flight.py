@@ -5,18 +5,20 @@ from __future__ import annotations
 from collections.abc import Collection, Mapping
 
 from holdfast.store.memory.tables import Tables
+from holdfast.store.nodes import InFlightMark
 
 
-def mark(tables: Tables, process: str, slot: int, versions: Mapping[str, int]) -> dict[str, str]:
-    """Record what a process has in flight; which of it another one recorded at the same version."""
+def mark(tables: Tables, process: str, slot: int, versions: Mapping[str, int]) -> dict[str, list[InFlightMark]]:
+    """Record what a process has in flight; which of it others recorded at the same version."""
+    tables.in_flight.pop((process, slot), None)  # so that the newest mark is the last
     tables.in_flight[process, slot] = dict(versions)
-    return {
-        execution_id: other
-        for (other, _), marked in tables.in_flight.items()
-        if other != process
-        for execution_id, version in marked.items()
-        if versions.get(execution_id) == version
-    }
+    found: dict[str, list[InFlightMark]] = {}
+    for (other, other_slot), marked in tables.in_flight.items():
+        if other != process:
+            for execution_id, version in marked.items():
+                if versions.get(execution_id) == version:
+                    found.setdefault(execution_id, []).append(InFlightMark(other, other_slot))
+    return found
 
 
 def forget(tables: Tables, processes: Collection[str]) -> None:

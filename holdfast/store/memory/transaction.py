@@ -32,6 +32,7 @@ from holdfast.store.memory.publications import MemoryPublishing
 from holdfast.store.memory.session import Session
 from holdfast.store.memory.tables import Pair, Recipient, is_closed
 from holdfast.store.memory.tasks import find_busy, lock_tasks, write_tasks
+from holdfast.store.nodes import InFlightMark
 from holdfast.store.rows import ExecutionRow, HistoryRow, InboxRow, RequestKeyId, RequestRow, Route
 from holdfast.store.schedules import ScheduleKey, ScheduleRow
 from holdfast.store.tasks import TaskKey, TaskRow
@@ -235,7 +236,7 @@ class MemoryTransaction(MemoryPublishing):
             await self._session.reach(Point.READ)
             return lock_tasks(self._session, keys)
 
-    async def mark_in_flight(self, process: str, slot: int, versions: Mapping[str, int]) -> dict[str, str]:
+    async def mark_in_flight(self, process: str, slot: int, versions: Mapping[str, int]) -> dict[str, list[InFlightMark]]:
         """Beside the transaction: not among its changes, so neither its rollback nor its end touches it."""
         with self._session.statement():
             await self._session.reach(Point.MARK_IN_FLIGHT)

@@ -83,7 +83,7 @@ WITH own AS (
     ON CONFLICT (process, slot) DO UPDATE
     SET execution_ids = excluded.execution_ids, versions = excluded.versions, marked_at = excluded.marked_at
 )
-SELECT wanted.execution_id, other.process
+SELECT wanted.execution_id, other.process, other.slot
 FROM holdfast.in_flight AS other
 CROSS JOIN LATERAL unnest(other.execution_ids, other.versions) AS mark (execution_id, version)
 JOIN unnest($3::text[], $4::bigint[]) AS wanted (execution_id, version)

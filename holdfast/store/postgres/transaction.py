@@ -46,6 +46,7 @@ from holdfast.core.instants import Instant
 from holdfast.errors import OutcomeUnknown, StoreError
 from holdfast.store.columns import to_execution_row
 from holdfast.store.contract import Claim, Claimed, TurnWrite, UnroutedWrite
+from holdfast.store.nodes import InFlightMark
 from holdfast.store.postgres import schedules
 from holdfast.store.postgres.claims import take_claim
 from holdfast.store.postgres.failures import DRIVER_ERRORS, find_fault, is_cut, translate
@@ -153,14 +154,14 @@ class PostgresTransaction(PostgresPublishing):
         async with self.statements("lock tasks in") as connection:
             return await lock_tasks(connection, self._sql, keys)
 
-    async def mark_in_flight(self, process: str, slot: int, versions: Mapping[str, int]) -> dict[str, str]:
+    async def mark_in_flight(self, process: str, slot: int, versions: Mapping[str, int]) -> dict[str, list[InFlightMark]]:
         doing = "mark executions as in flight in"
+        found: dict[str, list[InFlightMark]] = {}
         async with self.statements(doing):
             ids, numbers = list(versions), list(versions.values())
-            return {
-                row[0]: row[1]
-                for row in await self._in_flight_connections.fetch(doing, "mark_in_flight", process, slot, ids, numbers)
-            }
+            for row in await self._in_flight_connections.fetch(doing, "mark_in_flight", process, slot, ids, numbers):
+                found.setdefault(row[0], []).append(InFlightMark(row[1], row[2]))
+        return found
 
     async def write(self, turns: Sequence[TurnWrite], unrouted: UnroutedWrite) -> set[str]:
         async with self.statements("write turns to") as connection:

@@ -18,6 +18,8 @@ from zlib import crc32
 
 import msgspec
 
+from holdfast.store.nodes import InFlightMark
+
 _HEADER: Final = Struct(">II")
 """Checksum and length of the list."""
 _LONGEST: Final = 64 * 1024 * 1024
@@ -68,8 +70,8 @@ class InFlightFile:
         """Read what earlier processes left behind. Never raises."""
         self._keep_others(_read(self._path)[-_MOST_KEPT:])
 
-    def mark(self, process: str, slot: int, versions: Mapping[str, int]) -> dict[str, str]:
-        """Record what a process has in flight; which of it another one had at the same version. Never raises."""
+    def mark(self, process: str, slot: int, versions: Mapping[str, int]) -> dict[str, list[InFlightMark]]:
+        """Record what a process has in flight; which of it others had at the same version. Never raises."""
         if process != self._process:
             self._keep_others([*self._others, *self._own.values()])
             self._process, self._own = process, {}
@@ -77,15 +79,15 @@ class InFlightFile:
         self._write()
         return self._find_in_others(versions) if self._others else {}
 
-    def _find_in_others(self, versions: Mapping[str, int]) -> dict[str, str]:
-        """Which executions another process had in flight at the same version. Marks at other versions are stale, and go."""
-        found: dict[str, str] = {}
+    def _find_in_others(self, versions: Mapping[str, int]) -> dict[str, list[InFlightMark]]:
+        """Which executions other processes had in flight at the same version. Marks at other versions are stale, and go."""
+        found: dict[str, list[InFlightMark]] = {}
         kept: list[_Mark] = []
         for mark in self._others:
             stale = set()
             for execution_id in mark.versions.keys() & versions.keys():
                 if mark.versions[execution_id] == versions[execution_id]:
-                    found[execution_id] = mark.process
+                    found.setdefault(execution_id, []).append(InFlightMark(mark.process, mark.slot))
                 else:
                     stale.add(execution_id)
             left = {one: version for one, version in mark.versions.items() if one not in stale}

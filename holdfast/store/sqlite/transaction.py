@@ -11,6 +11,7 @@ from typing import TypeVar
 from holdfast.core.instants import Instant
 from holdfast.errors import OutcomeUnknown, StoreError, StoreFault
 from holdfast.store.contract import Claim, Claimed, TurnWrite, UnroutedWrite
+from holdfast.store.nodes import InFlightMark
 from holdfast.store.rows import ExecutionRow, HistoryRow, RequestKeyId, RequestRow, Route
 from holdfast.store.schedules import ScheduleKey, ScheduleRow
 from holdfast.store.sqlite import reads, schedules
@@ -92,7 +93,7 @@ class SqliteTransaction(SqlitePublishing):
     async def lock_tasks(self, keys: Collection[TaskKey]) -> dict[TaskKey, TaskRow | None]:
         return self.run("read", lambda db, _: read_open_tasks(db, keys))
 
-    async def mark_in_flight(self, process: str, slot: int, versions: Mapping[str, int]) -> dict[str, str]:
+    async def mark_in_flight(self, process: str, slot: int, versions: Mapping[str, int]) -> dict[str, list[InFlightMark]]:
         if self._state is not State.OPEN:
             raise _ended()
         return self._writer.in_flight.mark(process, slot, versions)
