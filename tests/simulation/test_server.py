@@ -18,6 +18,8 @@ from tests.postgres.access import connect
 
 SEEDS = (3, 12)
 """Of different kinds: a long one, and one in which activities move from node to node."""
+TELLING = (8, 13, 14, 18, 19, 3)
+"""Short ones in which commits are lost: the server decides which of them tells of it, mostly the first."""
 
 
 @pytest.mark.parametrize("seed", SEEDS)
@@ -40,7 +42,7 @@ def test_store_that_takes_a_lost_commit_for_done_is_found(postgres_server: str) 
             return store
 
     def judge_all() -> None:
-        for seed in range(20):
+        for seed in TELLING:
             compare_runs(
                 ServerEnvironment(make_scenario(seed), 2, postgres_server, GullibleStage),
                 seed,
