@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, Any, Final, TypedDict
 import msgspec
 
 from holdfast.core import payloads
+from holdfast.core.check_schemas import make_check_schema
 from holdfast.core.commands import CreateTask
 from holdfast.core.ids import DEFAULT_QUEUE, check_identifier
 from holdfast.core.input_schemas import make_schema
@@ -69,12 +70,14 @@ def make_task_command(
         raise InvalidArguments(
             f"Expected escalate_to of human task '{name}' to come with escalate_after, but that is missing. Say when."
         )
+    schema, check = _describe_form(form)
     return CreateTask(
         number=0,
         name=name,
         payload=values.encode(options.get("payload"), f"the payload of human task '{name}'"),
         form=payloads.describe_hint(form),
-        schema=_describe_form(form),
+        schema=schema,
+        check=check,
         description=_check_description(options.get("description", "")),
         assignee="" if assignee is None else check_identifier(assignee, "the assignee of a human task"),
         users=_check_names(options, "candidate_users"),
@@ -88,16 +91,18 @@ def make_task_command(
     )
 
 
-def _describe_form(form: Any) -> bytes:
+def _describe_form(form: Any) -> tuple[bytes, bytes]:
+    """The JSON Schema of a form for people, and the one that it is checked by."""
     try:
-        return _encode_schema(form)
+        return _encode_schemas(form)
     except TypeError:  # a hint that cannot be hashed
-        return _encode_schema.__wrapped__(form)
+        return _encode_schemas.__wrapped__(form)
 
 
 @lru_cache(maxsize=256)
-def _encode_schema(form: Any) -> bytes:
-    return msgspec.json.encode(make_schema(form), order="deterministic")
+def _encode_schemas(form: Any) -> tuple[bytes, bytes]:
+    schema, check = make_schema(form), make_check_schema(form)
+    return msgspec.json.encode(schema, order="deterministic"), msgspec.json.encode(check, order="deterministic")
 
 
 def _check_names(options: Mapping[str, Any], option: str) -> tuple[str, ...]:

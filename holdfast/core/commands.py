@@ -161,7 +161,9 @@ class CreateTask(Command, frozen=True, kw_only=True):
     form: str = ""
     """The type of the form in words."""
     schema: bytes = b"{}"
-    """The JSON Schema of the form: what completes the task must fit it."""
+    """The JSON Schema of the form, for people."""
+    check: bytes = b"{}"
+    """The JSON Schema that what completes the task must fit: see `check_schemas`."""
     description: str = ""
     assignee: str = ""
     users: tuple[str, ...] = ()

@@ -32,14 +32,17 @@ class _Stand(type):
     """The class of the classes that stand for parts of hints: msgspec takes whatever they read as their instance."""
 
     read: Callable[[Any], Any]
+    record: RecordType | None
+    """The class with named fields that it stands for, if it is one."""
 
     def __instancecheck__(cls, instance: object) -> bool:
         return True
 
 
-def _make_stand(name: str, read: Callable[[Any], Any]) -> Any:
+def _make_stand(name: str, read: Callable[[Any], Any], record: RecordType | None = None) -> Any:
     stand = _Stand(name, (), {})
     stand.read = read
+    stand.record = record
     return stand
 
 
@@ -71,6 +74,11 @@ def _decode_unknown(hint: Any, value: Any) -> Any:
     if isinstance(value, hint if isinstance(hint, type) else object):
         return value
     raise TypeError(f"JSON cannot become {hint!r}")
+
+
+def find_stand_record(cls: Any) -> RecordType | None:
+    """The class with named fields that a class of a rewritten hint stands for, if it does for one."""
+    return cls.record if type(cls) is _Stand else None
 
 
 # --- rewriting hints ---
@@ -194,7 +202,7 @@ def _reaches_ours(hint: Any, seen: set[Any]) -> bool:
 
 
 def _make_record(hint: Any, record: RecordType) -> Any:
-    return _make_stand(record.cls.__name__, lambda value: _read_fields(record, value))
+    return _make_stand(record.cls.__name__, lambda value: _read_fields(record, value), record)
 
 
 def _read_fields(record: RecordType, value: Any) -> Any:

@@ -125,7 +125,9 @@ class CreatedTask(msgspec.Struct, frozen=True, gc=False):
 
     event: TaskCreated
     schema: bytes
-    """The JSON Schema of its form."""
+    """The JSON Schema of its form, for people."""
+    check: bytes
+    """The JSON Schema that what completes it must fit."""
 
 
 class TaskChange(msgspec.Struct, frozen=True, gc=False):

@@ -49,7 +49,7 @@ def record_task(turn: Turn, command: commands.CreateTask) -> events.TaskCreated:
         escalate_to=command.escalate_to,
     )
     turn.has_rare = True
-    turn.created_tasks = add(turn.created_tasks, (CreatedTask(event, command.schema),))
+    turn.created_tasks = add(turn.created_tasks, (CreatedTask(event, command.schema, command.check),))
     _set_timer(turn, OpenTask(event))
     return event
 

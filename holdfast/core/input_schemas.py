@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Any, Final
 import msgspec
 
 from holdfast.core import models, payloads
+from holdfast.core.check_schemas import make_check_schema
 
 if TYPE_CHECKING:
     from holdfast.core.signatures import Signature
@@ -24,9 +25,12 @@ class ParameterSchema(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=T
     name: str
     hint: str
     schema: dict[str, Any]
+    """What people are shown of it."""
     has_default: bool = False
     default: Any = None
     """As plain JSON."""
+    check: dict[str, Any] = {}
+    """The JSON Schema that arguments are checked by: see `check_schemas`. All fit an empty one, as older nodes announce."""
 
 
 class InputSchema(msgspec.Struct, frozen=True, kw_only=True):
@@ -75,12 +79,17 @@ def _describe(name: str, hint: Any, default: Any) -> ParameterSchema:
         except Exception:  # noqa: BLE001 - whatever it is: the node itself could not start it with that default
             has_default = False
     return ParameterSchema(
-        name=name, hint=payloads.describe_hint(hint), schema=make_schema(hint), has_default=has_default, default=plain
+        name=name,
+        hint=payloads.describe_hint(hint),
+        schema=make_schema(hint),
+        check=make_check_schema(hint),
+        has_default=has_default,
+        default=plain,
     )
 
 
 def make_schema(hint: Any) -> dict[str, Any]:
-    """The JSON Schema of a type; an empty one, which all values fit, if JSON Schema cannot describe it."""
+    """The JSON Schema of a type, for people; an empty one, which all values fit, if JSON Schema cannot describe it."""
     try:
         if models.is_model(hint):
             found: dict[str, Any] = hint.model_json_schema()

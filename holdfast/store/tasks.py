@@ -50,6 +50,9 @@ class TaskBody(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
     form: str = ""
     """The type of the form in words."""
     form_schema: msgspec.Raw = msgspec.Raw(b"{}")
+    """The JSON Schema of the form, for people."""
+    form_check: msgspec.Raw = msgspec.Raw(b"{}")
+    """The JSON Schema that what completes the task must fit, which is never narrower than its type; all fit an empty one."""
     result: Payload | None = None
     """The form as it was filled in."""
 

@@ -5,9 +5,11 @@ from __future__ import annotations
 import asyncio
 import subprocess
 import sys
-from typing import Any
+from decimal import Decimal
+from typing import Annotated, Any
 
 import pytest
+from msgspec import Meta
 
 from holdfast import Client, Context, Engine, WorkflowHandle, workflow
 from holdfast.client.direct import DirectVerbs
@@ -31,6 +33,11 @@ BAD: list[tuple[str, tuple[Any, ...], dict[str, Any]]] = [
 @workflow(name="collect", version="2")
 async def collect_texts(ctx: Context, names: list[str]) -> None:
     await ctx.wait_for_signal("value")
+
+
+@workflow
+async def sell(ctx: Context, name: Annotated[str, Meta(pattern=r"^\w+$")], price: Decimal) -> str:
+    return f"{name} {price}"
 
 
 async def test_I4_a_client_refuses_what_the_code_would_refuse_and_stores_nothing(way: Way) -> None:
@@ -91,6 +98,15 @@ async def test_I4_a_client_knows_at_once_what_a_newer_node_takes(postgres_url: s
 
             assert (await handle.status()).workflow == "collect"
             assert (await client.start("collect", ["a"])).created
+
+
+@pytest.mark.parametrize(("name", "price"), [("Müller", "12.5"), ("x", 12.5)])
+async def test_U1_a_client_starts_what_an_engine_starts(postgres_url: str, name: str, price: Any) -> None:
+    async with Engine(postgres_url, workflows=[sell]) as engine, Client(postgres_url) as client:
+        by_engine: WorkflowHandle[Any] = await engine.start("sell", name, price)
+        by_client: WorkflowHandle[Any] = await client.start("sell", name, price)
+
+        assert await by_engine.result() == await by_client.result() == f"{name} 12.5"
 
 
 async def test_I4_without_a_node_arguments_by_position_are_accepted(postgres_url: str) -> None:

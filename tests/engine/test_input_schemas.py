@@ -5,17 +5,18 @@ from __future__ import annotations
 import asyncio
 import json
 from dataclasses import dataclass
-from typing import Any
+from decimal import Decimal
+from typing import Annotated, Any
 
 import pytest
-from msgspec import Raw
-from pydantic import BaseModel
+from msgspec import Meta, Raw
+from pydantic import BaseModel, Field
 
 from holdfast import Context, Engine, workflow
 from holdfast.core import codec
 from holdfast.core.envelopes import Start
 from holdfast.core.ids import make_execution_id
-from holdfast.core.input_schemas import InputSchema
+from holdfast.core.input_schemas import InputSchema, ParameterSchema
 from holdfast.core.payloads import Payload
 from holdfast.core.routes import find_start_route
 from holdfast.engine.nodes.input_schemas import InputChecker, KeptCheckers, encode_arguments, find_checkers
@@ -34,6 +35,10 @@ class Item:
 class Customer(BaseModel):
     name: str
     age: int
+
+
+class Guest(BaseModel):
+    first_name: str = Field(alias="firstName")
 
 
 @workflow
@@ -67,6 +72,34 @@ async def test_I4_arguments_are_placed_by_what_nodes_announce(engine: Engine) ->
     assert await check(engine, "buy", {"name": "x"}, 2) == [{"name": "x"}, 2, None, []]
     assert await check(engine, "buy", price=2.5, item=Item("y"), tags=["a"]) == [{"name": "y", "count": 1}, 2.5, None, ["a"]]
     assert await check(engine, "greet", {"name": "Ann", "age": 3}) == [{"name": "Ann", "age": 3}]
+
+
+@workflow
+async def call(
+    ctx: Context, name: Annotated[str, Meta(pattern=r"^\w+$")], price: Decimal, guest: Guest | None = None
+) -> str:
+    return name
+
+
+TAKEN: list[tuple[Any, ...]] = [("Müller", "12.5"), ("x", 12.5), ("x\n", 1), ("x", 1, {"first_name": "Ann"})]
+
+
+@pytest.mark.parametrize("args", TAKEN)
+async def test_I4_what_the_code_takes_is_taken_without_it(url: str, args: tuple[Any, ...]) -> None:
+    async with Engine(url, workflows=[call]) as engine:
+        assert await (await engine.start(call, *args)).result() == args[0]
+
+        assert (await check(engine, "call", *args))[: len(args)] == list(args)
+        with pytest.raises(InvalidArguments, match="does not match its pattern"):
+            await check(engine, "call", "two words", 1)
+
+
+async def test_I4_a_schema_of_a_node_from_before_refuses_nothing() -> None:
+    old = ParameterSchema(name="name", hint="str", schema={"type": "string", "pattern": r"^\w+$"})
+
+    encoded = InputChecker(InputSchema(what="it", parameters=[old])).encode(["Müller"], {}, 1000)
+
+    assert json.loads(bytes(encoded.data)) == ["Müller"]
 
 
 BAD: list[tuple[str, tuple[Any, ...], dict[str, Any]]] = [

@@ -11,6 +11,7 @@ from uuid import UUID
 
 import msgspec
 import pytest
+from pydantic import BaseModel, Field
 
 from holdfast import Context, workflow
 from holdfast.errors import AnswerTimedOut, TaskFormMismatch, status_code
@@ -32,7 +33,7 @@ class Order:
 
 class Code(msgspec.Struct):
     number: int
-    code: Annotated[str, msgspec.Meta(pattern=r"^\d{4}\Z")] = "2020"
+    code: Annotated[str, msgspec.Meta(pattern=r"^(?a:\d{4})\Z")] = "2020"
 
 
 @dataclass
@@ -42,6 +43,31 @@ class Even:
     def __post_init__(self) -> None:
         if self.number % 2:
             raise ValueError("an odd number")
+
+
+class Name(msgspec.Struct, tag="name"):
+    name: Annotated[str, msgspec.Meta(pattern=r"^\w+$")]
+
+
+class Guest(BaseModel):
+    first_name: str = Field(alias="firstName")
+    age: int = 0
+
+
+@workflow
+async def naming(ctx: Context) -> str:
+    return (await ctx.human_task("name", Name)).name
+
+
+@workflow
+async def inviting(ctx: Context) -> str:
+    guest = await ctx.human_task("guest", Guest)
+    return f"{guest.first_name} {guest.age}"
+
+
+@workflow
+async def pricing(ctx: Context) -> str:
+    return str(await ctx.human_task("price", Decimal))
 
 
 @workflow
@@ -59,7 +85,7 @@ async def halving(ctx: Context) -> int:
     return (await ctx.human_task("even", Even)).number // 2
 
 
-WORKFLOWS: list[Any] = [ordering, coding, halving]
+WORKFLOWS: list[Any] = [ordering, coding, halving, naming, inviting, pricing]
 
 
 async def begin(engine: TestEngine, workflow: Any) -> str:
@@ -116,6 +142,45 @@ async def test_H1_a_pattern_that_schemas_do_not_know_turns_no_other_check_off(wo
     await engine.complete_task(task_id, {"number": 1, "code": "2021"}, by="ann")
 
     assert await engine.wait_for_result("w") == "2021"
+
+
+READABLE: dict[str, tuple[Any, Any, Any]] = {
+    "letters of other scripts": (naming, {"name": "Müller"}, "Müller"),
+    "without the tag": (naming, {"name": "x"}, "x"),
+    "a newline where `$` is": (naming, {"name": "x\n"}, "x\n"),
+    "a field by its alias": (inviting, {"firstName": "Ann"}, "Ann 0"),
+    "a field by its name": (inviting, {"first_name": "Ann", "age": "12"}, "Ann 12"),
+    "a decimal that is a number": (pricing, 12.5, "12.5"),
+}
+
+
+@pytest.mark.parametrize("what", READABLE)
+async def test_H1_a_form_that_the_type_takes_completes_the_task(world: World, what: str) -> None:
+    definition, form, result = READABLE[what]
+    engine = await world.open(WORKFLOWS)
+    task_id = await begin(engine, definition)
+
+    await engine.complete_task(task_id, form, by="ann")
+
+    assert await engine.wait_for_result("w") == result
+
+
+async def test_H1_people_are_shown_the_whole_schema_of_a_form(world: World) -> None:
+    engine = await world.open(WORKFLOWS)
+    task_id = await begin(engine, naming)
+
+    shown = (await engine.task(task_id)).form_schema["$defs"]["Name"]
+
+    assert shown["properties"]["name"] == {"type": "string", "pattern": r"^\w+$"}
+    assert shown["required"] == ["type", "name"]
+
+
+async def test_H1_a_text_that_cannot_be_matched_in_time_is_refused_before_a_turn_sees_it(nodes: Nodes) -> None:
+    first, other = await nodes.open("a", WORKFLOWS), await nodes.open("b")
+    task_id = await begin(first, naming)
+    await first.pause("w")
+
+    await check_refused(other, task_id, {"name": "é" * 100 + "!"}, r"does not match its pattern at \['name'\]")
 
 
 async def test_H1_what_the_class_of_a_form_refuses_is_refused(world: World) -> None:

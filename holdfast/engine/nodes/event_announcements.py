@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING, Any, TypeAlias
 import msgspec
 
 from holdfast.code.event_types import EventType, find_event_type
+from holdfast.core.check_schemas import make_check_schema
 from holdfast.core.input_schemas import InputSchema, ParameterSchema, decode_input_schema, encode_input_schema, make_schema
 from holdfast.core.payloads import Payload
 from holdfast.core.publications import EventOptions
@@ -65,7 +66,9 @@ def describe_events(events: Mapping[str, EventType]) -> tuple[dict[str, tuple[Ev
     announced: dict[str, tuple[EventOptions, str]] = {}
     bodies: dict[str, bytes] = {}
     for name, one in sorted(events.items()):
-        parameter = ParameterSchema(name="value", hint=one.cls.__name__, schema=make_schema(one.cls))
+        parameter = ParameterSchema(
+            name="value", hint=one.cls.__name__, schema=make_schema(one.cls), check=make_check_schema(one.cls)
+        )
         digest, body = encode_input_schema(InputSchema(what=f"event '{name}'", parameters=[parameter]))
         announced[name] = one.options, digest
         bodies[digest] = body

@@ -3,7 +3,7 @@
 While versions of the code run side by side, nodes may announce different schemas: arguments that one of them takes are
 accepted. Where nobody announces one, everything is accepted, and the first turn fails the execution with the same message.
 On a database that one process owns, what the last owner announced counts: nobody is alive while others ask.
-Formats such as 'date-time' are not checked: types take more than they allow. That, too, the first turn tells.
+Whatever a type takes, its schema takes. What only the type refuses, such as a text that is no date, the first turn tells.
 
 A digest stands for one schema for good, so what is made of a schema is kept by its digest, for the whole process: a start
 reads and compiles only what none before it did.
@@ -16,16 +16,18 @@ from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING, Any, Final
 
 import msgspec
-from jsonschema_rs import Draft202012Validator, ValidationError
 
 from holdfast.core import payloads
 from holdfast.core.input_schemas import InputSchema, ParameterSchema, decode_input_schema
 from holdfast.core.payloads import Payload
 from holdfast.core.signatures import describe_extra, describe_missing
 from holdfast.engine.nodes.roster import NodeDetails, NodeState, read_details, to_node_info
+from holdfast.engine.schema_checks import find_misfit, make_validator
 from holdfast.errors import InvalidArguments
 
 if TYPE_CHECKING:
+    from jsonschema_rs import Draft202012Validator
+
     from holdfast.core.instants import Instant
     from holdfast.store.contract import Store
     from holdfast.store.rows import NodeRow
@@ -49,7 +51,7 @@ class InputChecker:
         schema = self.schema
         encoded = payloads.encode(_bind(schema, args, kwargs), schema.what, limit)
         if self._validators is None:
-            self._validators = [_make_validator(one) for one in schema.parameters]
+            self._validators = [make_validator(one.check) for one in schema.parameters]
         items = msgspec.json.decode(encoded.data)
         for parameter, validator, item in zip(schema.parameters, self._validators, items, strict=True):
             if validator is not None:
@@ -170,22 +172,13 @@ def _bind(schema: InputSchema, args: Sequence[Any], kwargs: Mapping[str, Any]) -
     return [given.get(one.name, one.default) for one in schema.parameters]
 
 
-def _make_validator(parameter: ParameterSchema) -> Draft202012Validator | None:
-    try:
-        return Draft202012Validator(parameter.schema)
-    except ValueError:
-        return None  # the schema itself cannot be used: the first turn tells
-
-
 def _check(validator: Draft202012Validator, parameter: ParameterSchema, item: Any, what: str) -> None:
-    try:
-        validator.validate(item)
-    except ValidationError as error:
-        text = msgspec.json.encode(item).decode()
-        shown = text if len(text) <= _LONGEST_SHOWN else text[:_LONGEST_SHOWN] + "…"
-        raise InvalidArguments(
-            f"Expected parameter '{parameter.name}' of {what} to be {parameter.hint}, but {error.message} in {shown}. "
-            "Send a value of that type, or change the type hint."
-        ) from None
-    except ValueError:
-        return  # the schema itself cannot be used: the first turn tells
+    misfit = find_misfit(validator, item)
+    if misfit is None:
+        return
+    text = msgspec.json.encode(item).decode()
+    shown = text if len(text) <= _LONGEST_SHOWN else text[:_LONGEST_SHOWN] + "…"
+    raise InvalidArguments(
+        f"Expected parameter '{parameter.name}' of {what} to be {parameter.hint}, but {misfit[0]} in {shown}. "
+        "Send a value of that type, or change the type hint."
+    )

@@ -48,6 +48,7 @@ def _make_row(execution: Execution, created: CreatedTask, now: Instant) -> TaskR
         description=event.description,
         form=event.form,
         form_schema=msgspec.Raw(created.schema),
+        form_check=msgspec.Raw(created.check),
     )
     return TaskRow(
         org=execution.org,
