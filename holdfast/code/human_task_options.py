@@ -64,6 +64,7 @@ def make_task_command(
             f"{', '.join(sorted(HumanTaskOptions.__optional_keys__))}."
         )
     check_identifier(name, "the name of a human task")
+    values.check_hint(form, "the form of human task", name)
     assignee, escalate_to = options.get("assignee"), _check_names(options, "escalate_to")
     escalate_at = _check_time(options, "escalate_after", now)
     if escalate_to and escalate_at is None:

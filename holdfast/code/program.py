@@ -30,7 +30,7 @@ from holdfast.code.wait_any import Sides, start_race
 from holdfast.code.wait_values import Winner
 from holdfast.code.waits import find_waits
 from holdfast.core import commands, events
-from holdfast.core.behaviours import KEPT_VIOLATIONS, TIMER_INSTANTS, TYPED_FAILURES, as_set
+from holdfast.core.behaviours import CHECKED_WAITS, KEPT_VIOLATIONS, TIMER_INSTANTS, TYPED_FAILURES, as_set
 from holdfast.core.effects import ACCEPTED, Checked
 from holdfast.core.envelopes import Update
 from holdfast.core.events import GIVEN, AnyEvent, Given, HistoryTurn
@@ -274,6 +274,7 @@ class CodeProgram:
         if event.behaviours:
             self.behaviours = as_set(event.behaviours)
             self.issuer.values.strictness = find_strictness(self.behaviours)
+            self.issuer.values.checks_hints = CHECKED_WAITS in self.behaviours
             self.issuer.has_typed_failures = TYPED_FAILURES in self.behaviours
             self.issuer.has_timer_instants = TIMER_INSTANTS in self.behaviours
         if event.cancelled:

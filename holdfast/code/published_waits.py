@@ -59,6 +59,7 @@ def subscribe(
     issuer: CommandIssuer, wait: PublicationWait[Any], timeout: Micros | None = None, race: Race | None = None
 ) -> SubscriptionFuture:
     """Begin a wait. With a timeout it raises TimeoutError; `race`: what it is one side of."""
+    issuer.values.check_hint(wait.type, wait.kind, wait.name)
     future = SubscriptionFuture(issuer, wait, race)
     future.begin()
     if timeout is not None:

@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple, TypeVar
 from holdfast.code.loop import WorkflowFuture
 from holdfast.core import payloads
 from holdfast.core.commands import RejectSignal, UntakenSignal
+from holdfast.core.decoders import is_known
 from holdfast.errors import DecodingError
 
 if TYPE_CHECKING:
@@ -105,6 +106,7 @@ class SignalQueues:
     def wait(self, name: str, hint: Any, timeout: Micros | None, race: Race | None = None) -> SignalFuture:
         """The next signal, at once if one is buffered. `race`: what it is one side of."""
         self._issuer.read_only.check("wait for a signal")
+        self._check_hint(name, hint)
         future = SignalFuture(self, self._issuer.loop, name, hint, race)
         value = self.take(name, hint)
         if value is not _NOTHING:
@@ -138,6 +140,7 @@ class SignalQueues:
     def drain(self, name: str, hint: Any) -> DrainedSignals[Any]:
         """Take every buffered signal of a name whose value fits the hint."""
         self._issuer.read_only.check("take signals")
+        self._check_hint(name, hint)
         taken: DrainedSignals[Any] = DrainedSignals()
         while (value := self.take(name, hint)) is not _NOTHING:
             taken.append(value)
@@ -179,6 +182,10 @@ class SignalQueues:
         del self._issuer
         self._buffers.clear()
         self._waiters.clear()
+
+    def _check_hint(self, name: str, hint: Any) -> None:
+        if not is_known(hint):
+            self._issuer.values.check_hint(hint, "signal", name)
 
     def _decode(self, signal: UntakenSignal, hint: Any) -> Any:
         name, value, headers = signal

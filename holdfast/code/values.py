@@ -11,6 +11,7 @@ from holdfast.core import payloads
 from holdfast.core.behaviours import CHECKED_PAYLOADS, STRICT_ARGUMENTS
 from holdfast.core.failures import Failure
 from holdfast.core.payloads import Strictness
+from holdfast.core.signatures import check_hint
 from holdfast.core.unused import NO_ENTRIES, put
 from holdfast.errors import InvalidArguments
 
@@ -37,6 +38,8 @@ class Values:
         self._limit = limit
         self.strictness = Strictness.UNCHECKED
         """How much of what would not come back as it was is refused: by the behaviours that the execution recorded."""
+        self.checks_hints = False
+        """Whether types are refused that no value can be read as: by the behaviours, too."""
 
     def encode(self, value: Any, what: str) -> Payload:
         """A value of the code's as a payload. Raises EncodingError or PayloadTooLarge."""
@@ -62,6 +65,11 @@ class Values:
         if self.strictness is not Strictness.UNCHECKED:
             return signature.encode_result(value, self._limit, strictness=self.strictness)
         return self.encode(value, f"the result of {signature.what}")
+
+    def check_hint(self, hint: Any, kind: str, name: str) -> None:
+        """Raises InvalidArguments if what the code waits for, such as a signal of a name, cannot be read as a type."""
+        if self.checks_hints:
+            check_hint(hint, kind, name)
 
     def note_headers(self, kind: str, name: str, headers: Mapping[str, str]) -> None:
         """Something was taken: the code may ask for its headers until the next of its kind and name is."""

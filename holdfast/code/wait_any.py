@@ -35,6 +35,11 @@ class RaceFuture(WorkflowFuture[Winner[Any]]):
 
 def start_race(issuer: CommandIssuer, signals: SignalQueues, waits: Sides) -> asyncio.Future[Winner[Any]]:
     """The first of several waits; those that were begun for this and lose are withdrawn."""
+    for wait in waits:
+        if isinstance(wait, SignalWait):
+            issuer.values.check_hint(wait.type, "signal", wait.name)
+        elif isinstance(wait, PublicationWait):
+            issuer.values.check_hint(wait.type, wait.kind, wait.name)
     winner = RaceFuture(issuer.loop)
     if _settle_at_once(signals, waits, winner):
         return winner

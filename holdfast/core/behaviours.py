@@ -32,6 +32,8 @@ WORK_KEYS: Final = "work-keys"
 CHECKED_PAYLOADS: Final = "checked-payloads"
 """Code is refused values that would not come back as they were, and results that do not fit their hint: see
 `core.type_checks`."""
+CHECKED_WAITS: Final = "checked-waits"
+"""Code is refused waits and forms of a type that no value can be read as: see `core.signatures.check_hint`."""
 CHILD_VALUES: Final = "child-values"
 """The end of a child without a result may be a value to the code that awaits it: `ChildStarted.failure_as_value`."""
 HEADERS: Final = "headers"
@@ -53,6 +55,7 @@ TYPED_FAILURES: Final = "typed-failures"
 
 PRESENT: tuple[str, ...] = (
     CHECKED_PAYLOADS,
+    CHECKED_WAITS,
     CHILD_VALUES,
     KEPT_VIOLATIONS,
     STRICT_ARGUMENTS,

@@ -48,6 +48,8 @@ def _make_stand(name: str, read: Callable[[Any], Any], record: RecordType | None
 
 _DECODERS: Final[dict[Any, msgspec.json.Decoder[Any]]] = {}
 _STANDS: Final[dict[Any, Any]] = {}
+_KNOWN: Final[set[Any]] = {Any}
+"""Hints by which values can be read, as far as that was found out: see `signatures.check_hint`."""
 
 
 def make_decoder(hint: Any) -> msgspec.json.Decoder[Any]:
@@ -59,6 +61,22 @@ def make_decoder(hint: Any) -> msgspec.json.Decoder[Any]:
     if decoder is None:
         decoder = _DECODERS[hint] = msgspec.json.Decoder(rewrite(hint), dec_hook=_decode_unknown)
     return decoder
+
+
+def is_known(hint: Any) -> bool:
+    """Whether a hint is known to be one by which values can be read."""
+    try:
+        return hint in _KNOWN
+    except TypeError:  # an unhashable hint
+        return False
+
+
+def note_known(hint: Any) -> None:
+    """Remember that values can be read by a hint."""
+    try:
+        _KNOWN.add(hint)
+    except TypeError:
+        pass  # it is looked at each time
 
 
 def read_as(hint: Any, value: Any) -> Any:

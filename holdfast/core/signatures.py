@@ -284,23 +284,42 @@ def _encode_default(value: Any, what: str) -> msgspec.Raw:
 
 def _checked_hint(hint: Any, what: str) -> Any:
     """A hint by which JSON can be read. Raises InvalidDefinition for one that would fail first when something runs."""
-    expected = f"Expected {what} to have a type that JSON can become, but "
+    fault, error = _find_fault(hint)
+    if fault:
+        raise InvalidDefinition(f"{_expect_type(what)}{fault}") from error
+    return hint
+
+
+def check_hint(hint: Any, kind: str, name: str) -> None:
+    """Raises InvalidArguments if something of a kind and a name cannot be read by a hint: found out once per hint."""
+    if decoders.is_known(hint):
+        return
+    fault, error = _find_fault(hint)
+    if fault:
+        raise InvalidArguments(_expect_type(f"{kind} '{name}'") + fault) from error
+    decoders.note_known(hint)
+
+
+def _expect_type(what: str) -> str:
+    return f"Expected {what} to have a type that JSON can become, but "
+
+
+def _find_fault(hint: Any) -> tuple[str, Exception | None]:
+    """Why values cannot be read by a hint, with the remedy, and the exception that says so; empty if they can."""
     try:
         strangers = list(decoders.find_strangers(hint))
         decoders.make_decoder(hint)
         bad = type_checks.find_bad_part(hint)
         type_checks.find_check(hint)
     except NameError as error:
-        raise InvalidDefinition(f"{expected}{error}. Define the type at module level, where hints are looked up.") from error
+        return f"{error}. Define the type at module level, where hints are looked up.", error
     except IndistinctUnion as error:
-        raise InvalidDefinition(f"{expected}{error}.") from error
+        return f"{error}.", error
     except (TypeError, ValueError, NotImplementedError) as error:
-        raise InvalidDefinition(f"{expected}{error}. Use dataclasses, structs, pydantic models or plain types.") from error
+        return f"{error}. Use dataclasses, structs, pydantic models or plain types.", error
     if bad:
-        raise InvalidDefinition(f"{expected}{bad}.")
+        return f"{bad}.", None
     for stranger in strangers:
-        raise InvalidDefinition(
-            f"{expected}{payloads.describe_hint(stranger)} is not one. "
-            "Use a dataclass, msgspec struct, pydantic model or plain type."
-        )
-    return hint
+        name = payloads.describe_hint(stranger)
+        return f"{name} is not one. Use a dataclass, msgspec struct, pydantic model or plain type.", None
+    return "", None

@@ -14,7 +14,7 @@ import pytest
 from pydantic import BaseModel, Field
 
 from holdfast import Context, workflow
-from holdfast.errors import AnswerTimedOut, TaskFormMismatch, status_code
+from holdfast.errors import AnswerTimedOut, TaskFormMismatch, WorkflowFailed, status_code
 from holdfast.testing import TestEngine
 from tests.eventually import eventually
 from tests.rules.world import Nodes, World
@@ -71,6 +71,12 @@ async def pricing(ctx: Context) -> str:
 
 
 @workflow
+async def mistaking(ctx: Context) -> Any:
+    loose: Any = 42
+    return await ctx.human_task("x", loose)
+
+
+@workflow
 async def ordering(ctx: Context) -> int:
     return (await ctx.human_task("order", Order)).count
 
@@ -85,7 +91,7 @@ async def halving(ctx: Context) -> int:
     return (await ctx.human_task("even", Even)).number // 2
 
 
-WORKFLOWS: list[Any] = [ordering, coding, halving, naming, inviting, pricing]
+WORKFLOWS: list[Any] = [ordering, coding, halving, naming, inviting, pricing, mistaking]
 
 
 async def begin(engine: TestEngine, workflow: Any) -> str:
@@ -181,6 +187,16 @@ async def test_H1_a_text_that_cannot_be_matched_in_time_is_refused_before_a_turn
     await first.pause("w")
 
     await check_refused(other, task_id, {"name": "é" * 100 + "!"}, r"does not match its pattern at \['name'\]")
+
+
+async def test_V2_a_task_whose_form_cannot_be_read_is_never_made(world: World) -> None:
+    engine = await world.open(WORKFLOWS)
+    await engine.start(mistaking, workflow_id="w")
+
+    with pytest.raises(WorkflowFailed, match="the form of human task 'x' to have a type that JSON can become"):
+        await engine.wait_for_result("w")
+
+    assert list(await engine.tasks()) == []
 
 
 async def test_H1_what_the_class_of_a_form_refuses_is_refused(world: World) -> None:
