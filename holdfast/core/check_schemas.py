@@ -34,16 +34,30 @@ _KINDS: Final[Mapping[type, Any]] = {
     inspect.UUIDType: "string",
     inspect.DecimalType: ["string", "number"],
 }
-_KINDS_IN_MODELS: Final[Mapping[str, Any]] = {
-    "str": "string",
-    "none": "null",
-    "uuid": "string",
-    **dict.fromkeys(("int", "float", "bool", "decimal"), ("string", "number", "boolean")),
-    **dict.fromkeys(("date", "datetime", "time", "timedelta"), ("string", "number")),
-    **dict.fromkeys(("list", "set", "frozenset", "tuple"), "array"),
-    "dict": "object",
+_NUMBER_TEXT: Final = r"\d|[iI][nN][fF]|[nN][aA][nN]"
+_BOOL_TEXT: Final = r"^(?:[01nNyYtTfF]|[oO][nN]|[oO][fF][fF]|[nN][oO]|[yY][eE][sS]|[tT][rR][uU][eE]|[fF][aA][lL][sS][eE])$"
+_NUMBER: Final = {"type": ["string", "number", "boolean"], "pattern": _NUMBER_TEXT}
+_TIME: Final = {"type": ["string", "number"], "pattern": r"\d"}
+_ARRAY: Final = {"type": "array"}
+_KINDS_IN_MODELS: Final[Mapping[str, Schema]] = {
+    "str": {"type": "string"},
+    "none": {"type": "null"},
+    "uuid": {"type": "string", "pattern": "[0-9a-fA-F]{8}"},
+    "int": {"type": ["string", "number", "boolean"], "pattern": r"\d"},
+    "bool": {"type": ["string", "number", "boolean"], "pattern": _BOOL_TEXT},
+    "float": _NUMBER,
+    "decimal": _NUMBER,
+    "date": _TIME,
+    "datetime": _TIME,
+    "time": _TIME,
+    "timedelta": _TIME,
+    "list": _ARRAY,
+    "set": _ARRAY,
+    "frozenset": _ARRAY,
+    "tuple": _ARRAY,
+    "dict": {"type": "object"},
 }
-"""What pydantic takes as JSON: it makes numbers of texts, and times of numbers."""
+"""What pydantic takes as JSON: it makes numbers of texts, and times of numbers. A pattern counts for texts alone."""
 _INSIDE: Final = frozenset({"model-field", "default", "function-after"})
 """Parts of pydantic's schemas whose value is read by the schema inside of them first."""
 
@@ -182,8 +196,7 @@ class _Describer:
                     self._described[self._names["ref", one["ref"]]] = self._describe_part(one)
                 return self._describe_part(part["schema"])
             case "definition-ref":
-                name = self._names.get(("ref", part["schema_ref"]))
-                return {} if name is None else {"$ref": f"#/$defs/{name}"}
+                return self._refer_to_definition(part["schema_ref"])
             case "model":
                 return {} if part.get("custom_init") else self._describe_model(part)
             case "model-fields":
@@ -196,10 +209,14 @@ class _Describer:
                 return {"type": "array", "items": self._describe_part(part.get("items_schema", {}))}
             case "dict":
                 return {"type": "object", "additionalProperties": self._describe_part(part.get("values_schema", {}))}
-            case _ if kind in _INSIDE:
-                return self._describe_part(part["schema"])
+            case "int" | "float":
+                return {**_KINDS_IN_MODELS[kind], **_describe_bounds(part.get, is_int=kind == "int")}
             case _:
-                return {"type": _KINDS_IN_MODELS[kind]} if kind in _KINDS_IN_MODELS else {}
+                return self._describe_part(part["schema"]) if kind in _INSIDE else _KINDS_IN_MODELS.get(kind, {})
+
+    def _refer_to_definition(self, ref: str) -> Schema:
+        name = self._names.get(("ref", ref))
+        return {} if name is None else {"$ref": f"#/$defs/{name}"}
 
     def _describe_model(self, model: Any) -> Schema:
         before = self._takes_numbers_as_text
@@ -244,9 +261,14 @@ def _describe_keys(properties: Schema, required: list[str]) -> Schema:
 
 def _describe_number(_: _Describer, info: Any) -> Schema:
     is_int = isinstance(info, inspect.IntType)
-    bounds = {"minimum": info.ge, "exclusiveMinimum": info.gt, "maximum": info.le, "exclusiveMaximum": info.lt}
-    kept = {name: one for name, one in _drop_missing(bounds).items() if is_int or abs(one) < _EXACT_FLOAT}
-    return {"type": "integer" if is_int else "number", **kept}
+    bounds = _describe_bounds(lambda name: getattr(info, name), is_int=is_int)
+    return {"type": "integer" if is_int else "number", **bounds}
+
+
+def _describe_bounds(get: Callable[[str], Any], *, is_int: bool) -> Schema:
+    """The bounds of numbers, as `ge`, `gt`, `le` and `lt` tell them."""
+    bounds = {"minimum": get("ge"), "exclusiveMinimum": get("gt"), "maximum": get("le"), "exclusiveMaximum": get("lt")}
+    return {name: one for name, one in _drop_missing(bounds).items() if is_int or abs(one) < _EXACT_FLOAT}
 
 
 def _describe_text(_: _Describer, info: inspect.StrType) -> Schema:

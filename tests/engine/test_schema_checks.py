@@ -131,10 +131,24 @@ class Made(BaseModel):
         super().__init__(**{"value": 1, **given})
 
 
+class Lax(BaseModel):
+    """Whatever pydantic makes of texts."""
+
+    count: Annotated[int, Field(ge=0, lt=10**31)] | None = None
+    share: Annotated[float, Field(gt=-1.0)] | None = None
+    price: Decimal | None = None
+    is_paid: bool | None = None
+    at: dt.datetime | None = None
+    day: dt.date | None = None
+    hour: dt.time | None = None
+    length: dt.timedelta | None = None
+    key: UUID | None = None
+
+
 HINTS: list[Any] = [
     int, float, bool, str, bytes, None, Any, dt.datetime, dt.date, dt.time, dt.timedelta, UUID, Decimal, Path,
     Colour, Level, Forgiving, Literal["a", 1], Tagged, Closed, Row, Tree, Point,
-    Options, Stored, Cat | Dog, Person, Number, Listed, Wrapped, Made,
+    Options, Stored, Cat | Dog, Person, Number, Listed, Wrapped, Made, Lax,
     RootModel[list[int]], Tagged | Closed, int | str | None,
     Annotated[int, Meta(ge=0, lt=10)], Annotated[float, Meta(gt=0.1, le=2.0**53)], Annotated[int, Meta(multiple_of=3)],
     Annotated[float, Meta(multiple_of=0.1)], Annotated[str, Meta(min_length=1, max_length=3)],
@@ -163,12 +177,15 @@ SCALARS: list[Any] = [
     "12", "1.5", "true", "red", "yes", "tagged", "Tagged", "Closed", "2020-02-29", "2020-02-29T12:00:00Z", "12:00:00", "P1D",
     "YQ==", "YWI=", "a,b",
     "00000000-0000-4000-8000-000000000000", "\u0301", "😀😀😀",
+    " 12 ", "1_000", "+7", "-0", "1e3", "Infinity", "-inf", "nan", "NaN", "TRUE", "oFF", "y", "No", "on", "t", "today",
+    "1582934400", "PT1H", "1 day", "00:30", "{00000000-0000-4000-8000-000000000000}", "00000000000040008000000000000000",
+    "urn:uuid:00000000-0000-4000-8000-000000000000",
 ]  # fmt: skip
 KEYS = [
     "a", "é", "1", "1.0", "name", "names", "size", "first_part", "firstPart", "secondPart", "type", "count", "items",
     "where", "sizes", "parent", "lives", "tricks", "firstName", "first_name", "age", "born", "price", "tags", "word", "code",
     "codes", "number", "friends",
-    "share", "person", "value",
+    "share", "person", "value", "is_paid", "at", "day", "hour", "length", "key",
 ]  # fmt: skip
 
 values = st.recursive(
@@ -183,6 +200,7 @@ FORMS: Mapping[Any, Mapping[str, Any]] = {
     Person: {"firstName": "a", "age": 1, "born": "2020-02-29", "tags": ["a", "a", "a"], "code": "x", "price": "1"},
     Number: {"number": "1", "friends": [{"number": 5}]}, Listed: {"names": ["a"], "share": 1, "person": {"first_name": "a"}},
     Wrapped: {"value": 1}, Made: {"value": 1},
+    Lax: dict.fromkeys(("count", "share", "price", "is_paid", "at", "day", "hour", "length", "key")),
 }  # fmt: skip
 
 
@@ -253,6 +271,12 @@ def test_H1_I4_what_schemas_for_people_are_too_narrow_for_fits(hint: Any, value:
 
 
 REFUSED: list[tuple[Any, Any]] = [
+    (Lax, {"count": "x"}),
+    (Lax, {"count": -1}),
+    (Lax, {"share": "half"}),
+    (Lax, {"is_paid": "maybe"}),
+    (Lax, {"day": "yesterday"}),
+    (Lax, {"key": "k-1"}),
     (int, "1"),
     (Annotated[int, Meta(ge=0)], -1),
     (Annotated[str, Meta(pattern=r"^\w+$")], "a b"),
