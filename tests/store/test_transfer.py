@@ -5,6 +5,7 @@ from __future__ import annotations
 import sqlite3
 from collections.abc import AsyncIterator
 from contextlib import closing
+from importlib.resources import files
 from pathlib import Path
 
 import pytest
@@ -12,6 +13,7 @@ from msgspec.structs import replace
 
 from holdfast.core.codec import decode_envelope
 from holdfast.core.envelopes import SubscriptionRefused
+from holdfast.core.request_keys import KEY_SCOPES, KeyScope, list_kinds
 from holdfast.errors import CorruptStore, NotOurDatabase, OlderDatabase
 from holdfast.store.contract import Claim, Store, UnroutedWrite
 from holdfast.store.postgres.store import PostgresStore
@@ -35,6 +37,7 @@ from tests.store.builders import (
     commit_unrouted,
     id_of,
     look,
+    make_closing,
     make_history,
     make_letter,
     make_offer,
@@ -350,6 +353,34 @@ async def test_answers_that_are_there_count_before_those_that_come(store: Store)
 
     (kept,) = await read_all(movable, RowKind.REQUESTS)
     assert getattr(kept, "execution_id", "") == id_of(1)
+
+
+async def test_keys_of_runs_before_come_with_the_open_run(store: Store) -> None:
+    """Of each kind whose calls name an execution, by either of its ids, and of those that start one."""
+    first, second = make_row(1), make_row(2, workflow_id="order-1")
+    keys = [f"{named}\nrequest" for named in ("order-1", id_of(2), "order-10", "order")]
+    requests = [make_request(key, kind=kind) for kind in KEY_SCOPES for key in keys]
+    await commit(store, make_start(first), loose=UnroutedWrite(requests=requests))
+    await commit(store, make_closing(first))
+    await commit(store, make_start(second))
+
+    (copy,) = await open_movable(store).read_copies([id_of(2)])
+
+    found = {(request.kind, request.key) for request in copy.requests}
+    assert found == {
+        *((kind, key) for kind in list_kinds(KeyScope.EXECUTION) for key in keys[:2]),
+        *((kind, key) for kind in list_kinds(KeyScope.START) for key in keys),
+    }
+    assert {request.execution_id for request in copy.requests} == {id_of(2)}
+    assert len(found) == len(copy.requests)
+
+
+@pytest.mark.parametrize("name", LASTING)
+def test_purges_hand_on_the_keys_of_every_kind_of_start(name: str) -> None:
+    text = files("holdfast.store").joinpath(name, "queries_writes.sql").read_text("utf-8")
+    listed = ", ".join(f"'{kind}'" for kind in list_kinds(KeyScope.START))
+
+    assert f"kind IN ({listed})" in text
 
 
 # --- opening what is there ------------------------------------------------------------------------------------------------

@@ -16,7 +16,7 @@ from holdfast.core.ids import DEFAULT_QUEUE, check_identifier, make_execution_id
 from holdfast.core.instants import SECOND, Duration, Instant, to_micros
 from holdfast.core.options import OnClosed, OnOpen, naming_options, separate_options
 from holdfast.core.references import check_reference
-from holdfast.core.request_keys import MADE_UP, RequestKey
+from holdfast.core.request_keys import KEY_SCOPES, MADE_UP, RequestKey
 from holdfast.core.signals import missing_error
 from holdfast.core.start_checks import CHAIN_OPTIONS, change_chain, check_chain, check_start_at, check_texts
 from holdfast.engine.encoded_store import show_encoded
@@ -341,6 +341,8 @@ class Delivery:
                     "Expected an idempotency key with its time-to-live, but there is none. Pass both or neither."
                 )
             return None
+        if kind not in KEY_SCOPES:
+            raise TypeError(f"expected a kind of call that KEY_SCOPES lists, but got {kind!r}")
         check_identifier(key, "the idempotency key" if kind == "start" else "the request id")
         length = (
             round(self._config.request_ttl * SECOND) if ttl is None else to_micros(ttl, "the idempotency key's time-to-live")

@@ -179,7 +179,8 @@ class PublicationCalls:
             event=None if options == DEFAULT_EVENT else options,
             target=target or "",
         )
-        key = self._deps.make_key("send_event", request_id, name if target is None else f"{name}\n{target}")
+        kind, scope = ("send_event", name) if target is None else ("send_event_to", f"{target}\n{name}")
+        key = self._deps.make_key(kind, request_id, scope)
         published = await self._publish(org, publication, key, canonical_fields(bytes(value.data)))
         return EventOutcome(published.delivered, published.kept)
 

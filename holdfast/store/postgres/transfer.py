@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING, Any, Final
 from asyncpg import UniqueViolationError
 from msgspec.structs import astuple, fields, replace
 
+from holdfast.core.request_keys import KeyScope, list_kinds
 from holdfast.errors import Conflict, CorruptStore
 from holdfast.store.columns import from_execution_row, list_columns, row_from_columns, to_execution_row, to_timer_row
 from holdfast.store.contract import TurnWrite
@@ -61,7 +62,7 @@ _STARTS: Final[Mapping[RowKind, Cursor]] = {
 }
 """Where the first page of each kind begins: before every key, none of which is empty."""
 _COPIED: Final = (
-    *("executions", "histories", "timers", "inbox", "activities", "requests", "tasks", "task_events"),
+    *("executions", "histories", "timers", "inbox", "activities", "tasks", "task_events"),
     *("subscriptions", "pending", "publications"),
 )
 _TABLES: Final[Mapping[RowKind, str]] = {
@@ -260,6 +261,8 @@ class PostgresTransfer:
         asked = list(execution_ids)
         async with self._transaction("export from", is_reading=True) as connection:
             found = {name: await connection.fetch(self._sql[f"copy_{name}"], asked, timeout=_AN_HOUR) for name in _COPIED}
+            kinds = list_kinds(KeyScope.EXECUTION), list_kinds(KeyScope.START)
+            answered = await connection.fetch(self._sql["copy_requests"], asked, *kinds, timeout=_AN_HOUR)
             spreads = await connection.fetch(self._sql["copy_spreads"], timeout=_AN_HOUR)
         rows = [to_execution_row(values) for values in found["executions"]]
         under_way = list_spread_rows(map(to_publication_row, spreads), rows)
@@ -267,7 +270,7 @@ class PostgresTransfer:
         timers = _group(found["timers"], 1, lambda *values: to_timer_row(values))
         inbox = _group([(first, *rest) for first, *rest in found["inbox"]], 0, lambda _key, *values: InboxRow(*values))
         activities = _group(found["activities"], 1, ActivityRow)
-        requests = _group(found["requests"], 3, RequestRow)
+        requests = _group(answered, 3, RequestRow)
         tasks = _group(found["tasks"], 2, lambda *values: to_task_row(values))
         told = _group(found["task_events"], 0, lambda _key, *values: to_event_row(values))
         waits = _group(found["subscriptions"], 3, lambda *values: to_subscription_row(values))

@@ -225,22 +225,33 @@ WHERE execution_id = ANY ($1::text[])
 ORDER BY id;
 
 -- name: copy_requests
--- Those that an execution answered; with an open one, also those that runs before it answered under the workflow id, whether
--- or not they are still there: repeated, they would reach it.
+-- Those that an execution answered. With an open one also those that runs before it answered, since repeated calls would reach
+-- it: of calls that name an execution ($2), by its ids, whether or not the run is still there; and the keys of the starts ($3) of
+-- runs.
 SELECT org, kind, key, execution_id, sequence, expires_at, answer
 FROM holdfast.requests
 WHERE execution_id = ANY ($1::text[])
 UNION ALL
 SELECT requests.org, requests.kind, requests.key, executions.execution_id, requests.sequence, requests.expires_at, requests.answer
 FROM holdfast.executions
+CROSS JOIN LATERAL (SELECT executions.workflow_id AS id UNION SELECT executions.execution_id) AS named
 JOIN holdfast.requests
     ON requests.org = executions.org
-    AND requests.kind IN ('signal', 'signal_with_start', 'cancel', 'terminate', 'retry_blocked', 'pause', 'resume')
-    AND requests.key > executions.workflow_id || chr(10)
-    AND requests.key < executions.workflow_id || chr(11)
+    AND requests.kind = ANY ($2::text[])
+    AND requests.key > named.id || chr(10)
+    AND requests.key < named.id || chr(11)
 WHERE executions.execution_id = ANY ($1::text[])
     AND executions.closed_at IS NULL
     AND requests.execution_id <> executions.execution_id
+UNION ALL
+SELECT requests.org, requests.kind, requests.key, executions.execution_id, requests.sequence, requests.expires_at, requests.answer
+FROM holdfast.executions
+JOIN holdfast.executions AS earlier
+    ON earlier.org = executions.org AND earlier.workflow_id = executions.workflow_id AND earlier.id < executions.id
+JOIN holdfast.requests ON requests.execution_id = earlier.execution_id
+WHERE executions.execution_id = ANY ($1::text[])
+    AND executions.closed_at IS NULL
+    AND requests.kind = ANY ($3::text[])
 ORDER BY 1, 2, 3;
 
 -- name: copy_tasks

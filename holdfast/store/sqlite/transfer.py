@@ -8,6 +8,7 @@ from typing import Any, Final, Protocol, TypeVar
 
 from msgspec.structs import astuple, replace
 
+from holdfast.core.request_keys import KeyScope, list_kinds
 from holdfast.errors import CorruptStore
 from holdfast.store.columns import from_execution_row, list_columns, row_from_columns, to_execution_row, to_timer_row
 from holdfast.store.contract import TurnWrite, UnroutedWrite
@@ -171,7 +172,12 @@ def _read_copies(connection: sqlite3.Connection, execution_ids: Collection[str])
     asked = (as_json(list(execution_ids)),)
     rows = [to_execution_row(values) for values in connection.execute(TRANSFER_STATEMENTS["copy_executions"], asked)]
     requests: dict[str, list[RequestRow]] = {row.execution_id: [] for row in rows}
-    for values in connection.execute(TRANSFER_STATEMENTS["copy_requests"], {"execution_ids": asked[0]}):
+    keys = {
+        "execution_ids": asked[0],
+        "kinds": as_json(list_kinds(KeyScope.EXECUTION)),
+        "starts": as_json(list_kinds(KeyScope.START)),
+    }
+    for values in connection.execute(TRANSFER_STATEMENTS["copy_requests"], keys):
         request = RequestRow(*values)
         requests[request.execution_id].append(request)
     spreads = map(to_publication_row, connection.execute(TRANSFER_STATEMENTS["copy_spreads"]))

@@ -179,8 +179,8 @@ WHERE execution_id = ?
 ORDER BY id;
 
 -- name: copy_requests
--- Those that an execution answered; with an open one, also those that runs before it answered under the workflow id, whether
--- or not they are still there: repeated, they would reach it.
+-- Those that an execution answered. With an open one also those that runs before it answered, since repeated calls would reach
+-- it: of calls that name an execution, by its ids, whether or not the run is still there; and the keys of the starts of runs.
 SELECT org, kind, key, execution_id, sequence, expires_at, answer
 FROM requests
 WHERE execution_id IN (SELECT value FROM json_each(:execution_ids))
@@ -188,12 +188,23 @@ UNION ALL
 SELECT requests.org, requests.kind, requests.key, executions.execution_id, requests.sequence, requests.expires_at, requests.answer
 FROM json_each(:execution_ids) AS asked
 CROSS JOIN executions ON executions.execution_id = asked.value AND executions.closed_at IS NULL
+CROSS JOIN json_each(json_array(executions.workflow_id, executions.execution_id)) AS named
+CROSS JOIN json_each(:kinds) AS addressed
 CROSS JOIN requests
     ON requests.org = executions.org
-    AND requests.kind IN ('signal', 'signal_with_start', 'cancel', 'terminate', 'retry_blocked', 'pause', 'resume')
-    AND requests.key > executions.workflow_id || char(10)
-    AND requests.key < executions.workflow_id || char(11)
+    AND requests.kind = addressed.value
+    AND requests.key > named.value || char(10)
+    AND requests.key < named.value || char(11)
 WHERE requests.execution_id <> executions.execution_id
+    AND (named.key = 0 OR executions.workflow_id <> executions.execution_id)
+UNION ALL
+SELECT requests.org, requests.kind, requests.key, executions.execution_id, requests.sequence, requests.expires_at, requests.answer
+FROM json_each(:execution_ids) AS asked
+CROSS JOIN executions ON executions.execution_id = asked.value AND executions.closed_at IS NULL
+CROSS JOIN executions AS earlier
+    ON earlier.org = executions.org AND earlier.workflow_id = executions.workflow_id AND earlier.id < executions.id
+CROSS JOIN requests ON requests.execution_id = earlier.execution_id
+WHERE requests.kind IN (SELECT value FROM json_each(:starts))
 ORDER BY 1, 2, 3;
 
 -- name: copy_tasks
