@@ -297,7 +297,7 @@ JOIN holdfast.activities
 -- name: purge
 -- Only what nobody is at; a closed execution is never opened again. While another is open under the workflow id, a repeated
 -- call would reach that one: then request ids stay until they expire, and the keys of starts, which stand for an execution,
--- go on to it.
+-- go on to it. Attributes, human tasks and waits go by triggers, whichever version removes an execution.
 WITH gone AS (
     DELETE FROM holdfast.executions
     WHERE id = ANY (ARRAY(
@@ -306,14 +306,6 @@ WITH gone AS (
     RETURNING id, execution_id, org, workflow_id
 ), histories AS (
     DELETE FROM holdfast.events USING gone WHERE events.execution = gone.id
-), tasks_gone AS (
-    DELETE FROM holdfast.tasks WHERE execution_id = ANY (ARRAY(SELECT execution_id FROM gone)) RETURNING task_id
-), task_keys_gone AS (
-    DELETE FROM holdfast.task_keys WHERE task_id = ANY (ARRAY(SELECT task_id FROM tasks_gone))
-), task_events_gone AS (
-    DELETE FROM holdfast.task_events WHERE task_id = ANY (ARRAY(SELECT task_id FROM tasks_gone))
-), unsubscribed AS (
-    DELETE FROM holdfast.subscriptions USING gone WHERE subscriptions.execution_id = gone.execution_id
 ), followed AS (
     SELECT gone.execution_id, (
         SELECT open.execution_id

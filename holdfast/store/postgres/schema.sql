@@ -384,6 +384,79 @@ CREATE TABLE holdfast.task_events (
     body     bytea NOT NULL,
     PRIMARY KEY (task_id, sequence)
 );
+
+-- What is kept for an execution when it ends, or starts something under its workflow id, is settled in the commit that ends it. Nodes
+-- of the version before do not: what is left at the end of a commit is published again by the nodes that can.
+CREATE FUNCTION holdfast.return_kept() RETURNS trigger LANGUAGE plpgsql AS $$
+BEGIN
+    IF NOT EXISTS (SELECT 1 FROM holdfast.pending WHERE target = NEW.execution_id AND target <> '')
+        AND NOT EXISTS (SELECT 1 FROM holdfast.pending WHERE org = NEW.org AND start_id = NEW.workflow_id AND start_id <> '')
+    THEN
+        RETURN NULL;
+    END IF;
+    WITH gone AS (
+        DELETE FROM holdfast.pending
+        WHERE id = ANY (
+            ARRAY(SELECT id FROM holdfast.pending WHERE target = NEW.execution_id AND target <> '' FOR UPDATE SKIP LOCKED)
+            || ARRAY(
+                SELECT id
+                FROM holdfast.pending
+                WHERE org = NEW.org AND start_id = NEW.workflow_id AND start_id <> '' AND (expires_at > NEW.closed_at) IS TRUE
+                    AND NOT EXISTS (
+                        SELECT 1
+                        FROM holdfast.executions
+                        WHERE executions.org = NEW.org AND executions.workflow_id = NEW.workflow_id
+                            AND executions.closed_at IS NULL
+                    )
+                    AND NOT EXISTS (
+                        SELECT 1
+                        FROM holdfast.inbox
+                        WHERE inbox.execution_id = '' AND inbox.workflow_id = NEW.workflow_id AND inbox.org = NEW.org
+                            AND substring(inbox.body FROM 1 FOR 15) = '{"type":"start"'::bytea
+                    )
+                ORDER BY place, id
+                LIMIT 1
+                FOR UPDATE SKIP LOCKED
+            )
+        )
+        RETURNING id, org, body, fields, kind, name, lookup, place, expires_at
+    ), forgotten AS (
+        DELETE FROM holdfast.pending_fields USING gone WHERE pending_fields.pending = gone.id
+    )
+    INSERT INTO holdfast.publications (org, body, fields, origin, number, is_returned, kind, name, lookup)
+    SELECT org, body, fields, '', 0, true, kind, name, lookup
+    FROM gone
+    WHERE expires_at > NEW.closed_at
+    ORDER BY place, id;
+    RETURN NULL;
+END
+$$;
+
+CREATE CONSTRAINT TRIGGER executions_return_kept AFTER INSERT OR UPDATE OF closed_at ON holdfast.executions
+DEFERRABLE INITIALLY DEFERRED
+FOR EACH ROW WHEN (NEW.closed_at IS NOT NULL) EXECUTE FUNCTION holdfast.return_kept();
+
+-- What belongs to executions goes with them, whichever version removes them.
+CREATE FUNCTION holdfast.remove_belongings() RETURNS trigger LANGUAGE plpgsql AS $$
+BEGIN
+    WITH tasks_gone AS (
+        DELETE FROM holdfast.tasks WHERE execution_id = ANY (ARRAY(SELECT execution_id FROM gone)) RETURNING task_id
+    ), keys_gone AS (
+        DELETE FROM holdfast.task_keys WHERE task_id = ANY (ARRAY(SELECT task_id FROM tasks_gone))
+    )
+    DELETE FROM holdfast.task_events WHERE task_id = ANY (ARRAY(SELECT task_id FROM tasks_gone));
+    DELETE FROM holdfast.subscriptions WHERE execution_id = ANY (ARRAY(SELECT execution_id FROM gone));
+    WITH kept AS (
+        DELETE FROM holdfast.pending WHERE target = ANY (ARRAY(SELECT execution_id FROM gone)) AND target <> '' RETURNING id
+    )
+    DELETE FROM holdfast.pending_fields WHERE pending = ANY (ARRAY(SELECT id FROM kept));
+    RETURN NULL;
+END
+$$;
+
+CREATE TRIGGER executions_remove_belongings AFTER DELETE ON holdfast.executions
+REFERENCING OLD TABLE AS gone FOR EACH STATEMENT EXECUTE FUNCTION holdfast.remove_belongings();
+
 -- What starts executions at given times, one row each. `due` is when it fires next, NULL if it does not; `details` is JSON that
 -- only the engine reads. Whoever fires it locks the row, and puts the starts into the inbox in the same transaction.
 CREATE TABLE holdfast.schedules (

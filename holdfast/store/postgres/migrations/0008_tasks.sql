@@ -56,3 +56,24 @@ CREATE TABLE holdfast.task_events (
     body     bytea NOT NULL,
     PRIMARY KEY (task_id, sequence)
 );
+
+-- What belongs to executions goes with them, whichever version removes them.
+CREATE FUNCTION holdfast.remove_belongings() RETURNS trigger LANGUAGE plpgsql AS $$
+BEGIN
+    WITH tasks_gone AS (
+        DELETE FROM holdfast.tasks WHERE execution_id = ANY (ARRAY(SELECT execution_id FROM gone)) RETURNING task_id
+    ), keys_gone AS (
+        DELETE FROM holdfast.task_keys WHERE task_id = ANY (ARRAY(SELECT task_id FROM tasks_gone))
+    )
+    DELETE FROM holdfast.task_events WHERE task_id = ANY (ARRAY(SELECT task_id FROM tasks_gone));
+    DELETE FROM holdfast.subscriptions WHERE execution_id = ANY (ARRAY(SELECT execution_id FROM gone));
+    WITH kept AS (
+        DELETE FROM holdfast.pending WHERE target = ANY (ARRAY(SELECT execution_id FROM gone)) AND target <> '' RETURNING id
+    )
+    DELETE FROM holdfast.pending_fields WHERE pending = ANY (ARRAY(SELECT id FROM kept));
+    RETURN NULL;
+END
+$$;
+
+CREATE TRIGGER executions_remove_belongings AFTER DELETE ON holdfast.executions
+REFERENCING OLD TABLE AS gone FOR EACH STATEMENT EXECUTE FUNCTION holdfast.remove_belongings();
