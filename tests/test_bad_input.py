@@ -236,6 +236,11 @@ CALLS: dict[str, tuple[Call, type[HoldfastError], str]] = {
         "Expected to cancel 'nobody', but org 'default' has no",
     ),
     "cancel reason": (lambda e: e.cancel("open", surrogate()), InvalidArguments, "Expected the reason to be text"),
+    "cancel reason with NUL": (
+        lambda e: e.cancel("open", "a\0b"),
+        InvalidArguments,
+        "Expected the reason to be text of at most",
+    ),
     "terminate nobody": (
         lambda e: e.terminate("nobody"),
         ExecutionNotFound,

@@ -27,6 +27,24 @@ def show(value: object, describe: Callable[[object], str] = str, most: int | Non
         return f"<{name_type(value)} that cannot be shown: {name_type(error)}>"
 
 
+def is_plain_text(value: object) -> bool:
+    """Whether a value is text that every database can hold: PostgreSQL has no NUL, and UTF-8 no lone surrogates."""
+    if not isinstance(value, str) or "\0" in value:
+        return False
+    try:
+        value.encode()
+    except UnicodeEncodeError:
+        return False
+    return True
+
+
+def make_plain_text(text: str) -> str:
+    """The text with U+FFFD in the place of what `is_plain_text` refuses."""
+    if is_plain_text(text):
+        return text
+    return text.replace("\0", "\ufffd").encode("utf-16", "surrogatepass").decode("utf-16", "replace")
+
+
 def count_noun(number: int, noun: str) -> str:
     """A number with a noun whose plural ends in s: '1 failure', '2 failures'."""
     return f"{number} {noun}" if number == 1 else f"{number} {noun}s"

@@ -9,6 +9,8 @@ from typing import Final
 import msgspec
 from msgspec.structs import astuple, replace
 
+from holdfast.core.safe_texts import is_plain_text, make_plain_text
+from holdfast.store.pauses import PauseRow
 from holdfast.store.rows import DeadLetterRow
 from holdfast.store.transfer import ORDERED_KINDS, AnyRow, RowKind
 
@@ -36,10 +38,15 @@ class Tally(msgspec.Struct, frozen=True):
 
 
 def make_portable(rows: Iterable[AnyRow]) -> list[AnyRow]:
-    """Rows as every database can hold them: NUL, which PostgreSQL refuses, is replaced in the reasons of dead letters."""
-    return [
-        replace(row, reason=row.reason.replace("\0", "\ufffd"))
-        if isinstance(row, DeadLetterRow) and "\0" in row.reason
-        else row
-        for row in rows
-    ]
+    """Rows as every database can hold them: NUL, which PostgreSQL refuses, is replaced in texts for people."""
+    return [_make_portable(row) for row in rows]
+
+
+def _make_portable(row: AnyRow) -> AnyRow:
+    match row:
+        case DeadLetterRow():
+            return row if is_plain_text(row.reason) else replace(row, reason=make_plain_text(row.reason))
+        case PauseRow() if not (is_plain_text(row.reason) and is_plain_text(row.by)):
+            return replace(row, reason=make_plain_text(row.reason), by=make_plain_text(row.by))
+        case _:
+            return row

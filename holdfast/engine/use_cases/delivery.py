@@ -17,6 +17,7 @@ from holdfast.core.instants import SECOND, Duration, Instant, to_micros
 from holdfast.core.options import OnClosed, OnOpen, naming_options, separate_options
 from holdfast.core.references import check_reference
 from holdfast.core.request_keys import KEY_SCOPES, MADE_UP, RequestKey
+from holdfast.core.safe_texts import LONGEST_SHOWN, is_plain_text, show
 from holdfast.core.signals import missing_error
 from holdfast.core.start_checks import CHAIN_OPTIONS, change_chain, check_chain, check_start_at, check_texts
 from holdfast.engine.encoded_store import show_encoded
@@ -399,11 +400,11 @@ def _choose(kind: type[E], value: E | str, name: str) -> E:
 
 
 def check_reason(reason: str) -> str:
-    """The reason if it is text of a length that can be kept. Raises InvalidArguments."""
-    try:
-        if len(reason.encode()) <= LONGEST_REASON:
-            return reason
-        found = f"it has {len(reason)} characters"
-    except (AttributeError, UnicodeEncodeError):
-        found = f"it is {reason!r}"
-    raise InvalidArguments(f"Expected the reason to be text of at most {LONGEST_REASON} bytes, but {found}. Say it shorter.")
+    """The reason if it is text that every database can keep. Raises InvalidArguments."""
+    if not is_plain_text(reason):
+        found = f"it is {show(reason, repr, LONGEST_SHOWN)}. Leave out NUL and lone surrogates."
+    elif len(reason.encode()) > LONGEST_REASON:
+        found = f"it has {len(reason)} characters. Say it shorter."
+    else:
+        return reason
+    raise InvalidArguments(f"Expected the reason to be text of at most {LONGEST_REASON} bytes, without NUL, but {found}")

@@ -14,7 +14,7 @@ from holdfast.core import codec, payloads
 from holdfast.core.ids import LONGEST_ID, check_identifier
 from holdfast.core.instants import Instant, from_datetime, to_datetime, to_micros
 from holdfast.core.options import naming_options, separate_options
-from holdfast.core.safe_texts import LONGEST_SHOWN, show
+from holdfast.core.safe_texts import LONGEST_SHOWN, is_plain_text, show
 from holdfast.core.schedules import (
     MOST_WAITING,
     TEMPLATE,
@@ -555,10 +555,10 @@ def _check_count(value: Any) -> int | None:
 
 
 def _check_notes(value: Any) -> str:
-    if isinstance(value, str) and len(value) <= LONGEST_NOTES:
-        return value
+    if is_plain_text(value) and len(value) <= LONGEST_NOTES:
+        return str(value)
     raise InvalidSchedule(
-        f"Expected notes to be text of at most {LONGEST_NOTES} characters, but they are not. Shorten them."
+        f"Expected notes to be text of at most {LONGEST_NOTES} characters, without NUL, but they are not. Shorten them."
     )
 
 

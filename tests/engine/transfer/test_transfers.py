@@ -19,6 +19,7 @@ from holdfast.engine.transfer.marks import MOVED_FROM, MOVED_TO, MOVING_FROM
 from holdfast.engine.transfer.transfers import TransferProgress, transfer
 from holdfast.errors import StoreMoved
 from holdfast.store.contract import UnroutedWrite
+from holdfast.store.pauses import PauseRow
 from holdfast.store.transfer import MarkChange, RowKind
 from tests.engine.transfer.databases import copy_all, fill_at, interrupt, opened, read_at, read_marks
 from tests.eventually import eventually
@@ -94,6 +95,18 @@ async def test_a_reason_that_not_every_database_can_hold_does_not_stop_a_transfe
 
     async with opened(postgres_url) as store:
         assert [letter.reason for letter in await store.list_dead_letters(ORG)] == ["a\ufffdb"]
+
+
+async def test_a_pause_that_not_every_database_can_hold_does_not_stop_a_transfer(tmp_path: Path, postgres_url: str) -> None:
+    source = f"sqlite:///{tmp_path / 'source.db'}"
+    async with opened(source) as store:
+        await store.put_pause(PauseRow(ORG, "workflow", "w", 5, "a\0nn", "a\0b"))
+
+    await transfer(source, postgres_url)
+
+    async with opened(postgres_url) as store:
+        [pause] = (await store.read_settings()).pauses
+        assert (pause.by, pause.reason) == ("a\ufffdnn", "a\ufffdb")
 
 
 async def test_a_transfer_needs_no_session(tmp_path: Path, postgres_url: str) -> None:
