@@ -32,7 +32,9 @@ nobody is open there then.
 
 The decisions are in `holdfast.store.matching`, for all stores.
 
-Matching counts only subscriptions of open executions: an older node may leave some behind.
+Nodes of the version before settle nothing when they close an execution. On PostgreSQL a trigger at the end of the commit
+puts what nobody has settled into the outbox, as something that came too late: so it is published again. Matching counts
+only subscriptions of open executions: an older node may leave some behind.
 """
 
 from __future__ import annotations

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+from itertools import pairwise
 from pathlib import Path
 from typing import Final
 
@@ -16,6 +17,7 @@ from tests.store.builders import commit, make_row, make_start, make_timer, make_
 from tests.store.postgres.watching import Watch
 
 PAGE: Final = Path(__file__).parents[3] / "docs" / "upgrades.md"
+CHANGELOG: Final = PAGE.parents[1] / "CHANGELOG.md"
 TABLES: Final = [
     "executions",
     "events",
@@ -48,6 +50,15 @@ def test_document_names_each_migration_that_stops_all_nodes() -> None:
 
     for number in STOPS_ALL:
         assert f"schema version {number}" in text
+
+
+def test_documents_name_each_migration_and_the_changelog_the_newest() -> None:
+    text = PAGE.read_text()
+    numbers = [number for number, _ in read_migrations("holdfast")]
+
+    for before, number in pairwise(numbers):
+        assert f"| schema version {before} | schema version {number} |" in text
+    assert re.search(rf"Tables: schema versions? (\d+ to )?{numbers[-1]}\b", CHANGELOG.read_text())
 
 
 def _without_comments(sql: str) -> str:
