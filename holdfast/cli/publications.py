@@ -170,7 +170,13 @@ def list_events(database: Database, name: str, org: str, as_json: bool) -> None:
         click.echo("There are none.")
         return
     rows = [
-        (one.id, show_time(one.timestamp), show_time(one.expires_at), one.target or "", shorten(show_json(one.value)))
+        (
+            one.id,
+            show_time(one.timestamp),
+            show_time(one.expires_at),
+            one.target or "",
+            shorten(show_json(one.value) if one.damage is None else f"(damaged) {one.damage}"),
+        )
         for one in kept
     ]
     show_rows(("id", "sent", "expires", "only for", "value"), rows)

@@ -75,7 +75,8 @@ def _list_cells(one: TaskInfo) -> tuple[str, ...]:
     candidates = ", ".join([*one.candidate_users, *one.candidate_groups])
     due = "" if one.due is None else f"{one.due:%Y-%m-%d %H:%M:%S}"
     people = (one.assignee or "", one.claimer or "", candidates)
-    return (one.task_id, one.name, one.state, *people, due, one.workflow, one.workflow_id)
+    state = one.state if one.damage is None else f"{one.state} (damaged)"
+    return (one.task_id, one.name, state, *people, due, one.workflow, one.workflow_id)
 
 
 @click.group("task")

@@ -13,7 +13,7 @@ from __future__ import annotations
 import re
 from collections.abc import Callable, Mapping
 from datetime import datetime
-from typing import Any, Final
+from typing import Any, Final, TypeVar
 
 import msgspec
 
@@ -29,6 +29,7 @@ from holdfast.errors import CorruptStore, NewerFormat, StoreError
 SCHEMA: Final = 1
 """The version in which this code writes events and envelopes."""
 
+T = TypeVar("T")
 Upcaster = Callable[[dict[str, Any]], dict[str, Any]]
 
 EVENT_UPCASTERS: Final[Mapping[int, Mapping[str, Upcaster]]] = {}
@@ -96,6 +97,14 @@ def decode_publication(body: bytes) -> Publication:
         raise _explain(body, error, "a publication", _SEE_CHECK) from error
 
 
+def decode_with(decoder: msgspec.json.Decoder[T], body: bytes | str, what: str) -> T:
+    """What a decoder makes of something stored. Raises CorruptStore or NewerFormat that names it."""
+    try:
+        return decoder.decode(body)
+    except _DAMAGE as error:
+        raise _explain(body, error, what, _SEE_CHECK) from error
+
+
 def encode_task(task: ActivityTask) -> bytes:
     """An activity as it is offered, with the schema of the event in it."""
     return _ENCODER.encode((SCHEMA, task))
@@ -132,7 +141,7 @@ def decode_schedule(body: bytes) -> ScheduleDetails:
         raise _explain(body, error, "a schedule's details", _SEE_CHECK) from error
 
 
-def _explain(body: bytes, error: Exception, what: str, advice: str) -> StoreError:
+def _explain(body: bytes | str, error: Exception, what: str, advice: str) -> StoreError:
     """The error to raise for bytes that could not be decoded: they are newer, or damaged."""
     if isinstance(error, msgspec.ValidationError) and _UNKNOWN.match(str(error)) and _is_json(body):
         return _newer(what, str(error))
@@ -140,7 +149,7 @@ def _explain(body: bytes, error: Exception, what: str, advice: str) -> StoreErro
     return CorruptStore(f"Expected to decode {what}, but {said}. {advice}")
 
 
-def _is_json(body: bytes) -> bool:
+def _is_json(body: bytes | str) -> bool:
     """Whether bytes are well-formed JSON: msgspec may have complained before it came to the end."""
     try:
         msgspec.json.decode(body)

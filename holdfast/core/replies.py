@@ -21,7 +21,8 @@ class Replied(msgspec.Struct, frozen=True, gc=False, omit_defaults=True, tag="re
     """Whether the execution was started with it."""
 
 
-_REPLIED: Final[msgspec.json.Decoder[Replied]] = msgspec.json.Decoder(Replied)
+REPLIED: Final[msgspec.json.Decoder[Replied]] = msgspec.json.Decoder(Replied)
+"""Reads a reply as it is remembered."""
 
 
 def read_replied(answer: bytes | None) -> Replied | None:
@@ -29,6 +30,6 @@ def read_replied(answer: bytes | None) -> Replied | None:
     if answer is None or b'"replied"' not in answer:
         return None
     try:
-        return _REPLIED.decode(answer)
+        return REPLIED.decode(answer)
     except msgspec.MsgspecError:
         return None

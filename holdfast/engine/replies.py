@@ -14,10 +14,10 @@ from typing import TYPE_CHECKING, Any, Final
 import msgspec
 
 from holdfast import errors
-from holdfast.core import payloads
+from holdfast.core import codec, payloads
 from holdfast.core.replies import Replied
 from holdfast.engine.requests import Success
-from holdfast.errors import HoldfastError, NewerFormat, StoreError, UpdateFailed
+from holdfast.errors import CorruptStore, HoldfastError, NewerFormat, StoreError, UpdateFailed
 
 if TYPE_CHECKING:
     from holdfast.engine.clock import Clock
@@ -98,11 +98,9 @@ class ReplyWaiters:
             if future.done():
                 continue
             try:
-                reply = _DECODER.decode(row.answer or b"")
-            except msgspec.MsgspecError:
-                future.set_exception(
-                    NewerFormat("Expected to read a reply, but only a newer Holdfast can. Upgrade this node.")
-                )
+                reply = codec.decode_with(_DECODER, row.answer or b"", "a reply")
+            except (CorruptStore, NewerFormat) as error:
+                future.set_exception(error)
                 continue
             if type(reply) is Replied:
                 future.set_result(reply)

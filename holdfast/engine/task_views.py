@@ -10,7 +10,17 @@ import msgspec
 from holdfast.core.instants import Instant, to_datetime
 from holdfast.core.shown_values import ShownPage, ShownValue
 from holdfast.engine.pending import show_payload
-from holdfast.store.tasks import TaskEventRow, TaskRow, TaskState, decode_body, decode_event_body
+from holdfast.errors import CorruptStore
+from holdfast.store.tasks import (
+    TaskBody,
+    TaskEventBody,
+    TaskEventRow,
+    TaskRow,
+    TaskState,
+    decode_body,
+    decode_event_body,
+    describe_damage,
+)
 
 TASK_TIMEOUT: Final = 30.0
 """For how many seconds who completes or cancels a task waits, unless told otherwise, while its workflow takes no turn."""
@@ -54,6 +64,8 @@ class TaskInfo(ShownValue, frozen=True, kw_only=True):
     created_at: datetime
     updated_at: datetime
     ended_at: datetime | None
+    damage: str | None = None
+    """What of the task cannot be read, if its row is damaged: that is shown as empty. Its execution can be terminated."""
 
 
 class TaskEvent(ShownValue, frozen=True, kw_only=True):
@@ -74,6 +86,8 @@ class TaskEvent(ShownValue, frozen=True, kw_only=True):
     before: dict[str, Any]
     """What was changed, as it was."""
     after: dict[str, Any]
+    damage: str | None = None
+    """What of the step cannot be read, if its row is damaged: that is shown as empty."""
 
 
 class TaskList(ShownPage[TaskInfo]):
@@ -83,14 +97,19 @@ class TaskList(ShownPage[TaskInfo]):
 
 
 def to_task_info(row: TaskRow) -> TaskInfo:
-    """A task as it is shown."""
-    body = decode_body(row)
+    """A task as it is shown; one damaged row does not hide the others."""
+    damage = describe_damage(row)
+    try:
+        body = decode_body(row)
+    except CorruptStore as error:
+        body, damage = TaskBody(), damage or error.message
+    state, unknown = _read_state(row)
     return TaskInfo(
         org=row.org,
         task_id=row.task_id,
         name=row.name,
         description=body.description,
-        state=TaskState(row.state),
+        state=state,
         version=row.version,
         workflow=row.workflow,
         workflow_id=row.workflow_id,
@@ -113,12 +132,28 @@ def to_task_info(row: TaskRow) -> TaskInfo:
         created_at=to_datetime(row.created_at),
         updated_at=to_datetime(row.updated_at),
         ended_at=_show_time(row.ended_at),
+        damage=damage or unknown or None,
     )
 
 
+def _read_state(row: TaskRow) -> tuple[TaskState, str]:
+    """The state of a task; if that is none that is known here, the one that its other columns tell, and what is wrong."""
+    try:
+        return TaskState(row.state), ""
+    except ValueError:
+        told = f"Expected task {row.task_id} to be in a known state, but it is '{row.state}'. Run `holdfast check`."
+    if not row.is_open:
+        return TaskState.CANCELLED, told
+    return TaskState.CLAIMED if row.claimer else TaskState.OPEN, told
+
+
 def to_task_event(row: TaskEventRow) -> TaskEvent:
-    """A step of a task as it is shown."""
-    body = decode_event_body(row)
+    """A step of a task as it is shown; one that is damaged does not hide the others."""
+    damage = row.damage
+    try:
+        body = decode_event_body(row)
+    except CorruptStore as error:
+        body, damage = TaskEventBody(), damage or error.message
     return TaskEvent(
         task_id=row.task_id,
         sequence=row.sequence,
@@ -130,6 +165,7 @@ def to_task_event(row: TaskEventRow) -> TaskEvent:
         reason=body.reason,
         before=body.before,
         after=body.after,
+        damage=damage or None,
     )
 
 

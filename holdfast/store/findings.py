@@ -2,17 +2,30 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator
-from typing import NamedTuple, TypeAlias
+from collections.abc import Callable, Iterable, Iterator
+from typing import Final, NamedTuple, TypeAlias
 
 import msgspec
 
-from holdfast.core.codec import decode_publication, decode_schedule
+from holdfast.core.codec import decode_publication, decode_schedule, decode_with
+from holdfast.core.replies import REPLIED
 from holdfast.core.schedules import ScheduleState
 from holdfast.errors import CorruptStore, NewerFormat
 from holdfast.store.attributes import read_attributes
+from holdfast.store.matching import make_lookup, name_fields
 from holdfast.store.pauses import PauseKind, Settings
-from holdfast.store.publication_columns import read_mapping
+from holdfast.store.publication_columns import find_conditions, read_mapping, read_start, read_subscribers
+from holdfast.store.publications import SubscriptionRow
+from holdfast.store.tasks import (
+    OPEN_STATES,
+    TaskEventRow,
+    TaskRow,
+    TaskState,
+    decode_body,
+    decode_event_body,
+    describe_damage,
+    list_keys,
+)
 
 
 class Newer(msgspec.Struct, frozen=True, gc=False):
@@ -20,6 +33,8 @@ class Newer(msgspec.Struct, frozen=True, gc=False):
 
     sentence: str
 
+
+_JSON: Final = msgspec.json.Decoder()
 
 Finding: TypeAlias = str | Newer
 """A sentence about what is wrong, or about what is newer."""
@@ -86,6 +101,8 @@ class KeptRow(NamedTuple):
     """By which waits select it, as JSON: a mapping."""
     found_by: str | None
     """By which it is found, as JSON: a list of pairs."""
+    start: bytes | None = None
+    """Of a message: what it starts, as JSON."""
 
 
 def check_kept(row: KeptRow) -> Iterator[Finding]:
@@ -97,17 +114,102 @@ def check_kept(row: KeptRow) -> Iterator[Finding]:
         yield f"{name}: it is kept for execution {row.target}, which is {row.status}"
     if row.is_overdue:
         yield f"{name}: it expired more than a day ago, and no node has removed it"
-    if read_mapping(row.fields) != dict(msgspec.json.decode(row.found_by or "[]", type=list[tuple[str, str]])):
+    fields = dict(msgspec.json.decode(row.found_by or "[]", type=list[tuple[str, str]]))
+    yield from _check_readable(name, lambda: read_mapping(row.fields))
+    if find_conditions(row.fields) not in (None, fields):
         yield f"{name}: waits do not find it by its fields"
-    yield from check_publication(name, row.body)
+    yield from _check_readable(name, lambda: read_start(row.start))
+    yield from _check_readable(name, lambda: decode_publication(row.body))
 
 
-def check_publication(name: str, body: bytes) -> Iterator[Finding]:
-    """What is wrong with the content of a publication."""
+def check_publication(row_id: int, body: bytes, fields: str, subscribers: str | None) -> Iterator[Finding]:
+    """What is wrong with something that is to be published."""
+    name = f"publication {row_id}"
+    yield from _check_readable(name, lambda: decode_publication(body))
+    yield from _check_readable(name, lambda: read_mapping(fields))
+    if subscribers is not None:
+        yield from _check_readable(name, lambda: read_subscribers(subscribers))
+
+
+def _check_readable(name: str, read: Callable[[], object]) -> Iterator[Finding]:
     try:
-        decode_publication(body)
+        read()
     except (CorruptStore, NewerFormat) as error:
         yield describe_unreadable(name, error)
+
+
+class WaitRow(NamedTuple):
+    """What a check reads of a subscription."""
+
+    execution_id: str
+    number: int
+    status: str | None
+    """Of its execution; None if there is none."""
+    closed_at: int | None
+    conditions: str
+    """The fields that it selects by, as JSON: a mapping."""
+    key: str
+    fields: str
+    """The names of the fields, by which it is found."""
+    lookup: str
+
+
+def check_subscription(row: WaitRow) -> Iterator[Finding]:
+    """What is wrong with a subscription."""
+    name = f"subscription {row.number} of execution {row.execution_id}"
+    if row.status is None:
+        yield f"{name}: there is no such execution"
+    elif row.closed_at is not None:
+        yield f"{name}: the execution is {row.status}"
+    yield from _check_readable(name, lambda: read_mapping(row.conditions))
+    where = find_conditions(row.conditions)
+    if where is None:
+        return
+    wait = SubscriptionRow("", "", "", row.execution_id, row.number, row.key, where)
+    if (row.fields, row.lookup) != (name_fields(where), make_lookup(wait)):
+        yield f"{name}: what is published does not find it by its fields or its key"
+
+
+def check_task(row: TaskRow, status: str | None, closed_at: int | None, found_by: str | None) -> Iterator[Finding]:
+    """What is wrong with a human task. `found_by`: the keys by which lists find it, as JSON: a list of pairs."""
+    name = f"human task {row.task_id}"
+    if status is None:
+        yield f"{name}: there is no such execution"
+    elif closed_at is not None and row.is_open:
+        yield f"{name}: the execution is {status}"
+    try:
+        is_open = TaskState(row.state) in OPEN_STATES
+    except ValueError:
+        yield Newer(f"{name}: its state is '{row.state}', which is not known here")
+    else:
+        if is_open != row.is_open:
+            yield f"{name}: it is {row.state}, and its time of ending is {row.ended_at}"
+    if row.damaged:
+        yield f"{name}: {describe_damage(row)}"
+    elif set(list_keys(row)) != set(msgspec.json.decode(found_by or "[]", type=list[tuple[str, str]])):
+        yield f"{name}: lists do not find it by its people, its business key or its execution"
+    yield from _check_readable(name, lambda: decode_body(row))
+
+
+def check_task_event(row: TaskEventRow) -> Iterator[Finding]:
+    """What is wrong with a step of a human task."""
+    name = f"event {row.sequence} of human task {row.task_id}"
+    if row.damage:
+        yield f"{name}: {row.damage}"
+    yield from _check_readable(name, lambda: decode_event_body(row))
+
+
+def check_request(org: str, kind: str, key: str, answer: bytes | None) -> Iterator[Finding]:
+    """What is wrong with what is remembered of a call: the answer that a repeated one gets."""
+    if answer is not None:
+        name = f"answer to '{kind}' with the key {key!r} of org '{org}'"
+        yield from _check_readable(name, lambda: _read_answer(answer))
+
+
+def _read_answer(answer: bytes) -> None:
+    found = decode_with(_JSON, answer, "an answer")
+    if isinstance(found, dict) and found.get("type") == "replied":
+        decode_with(REPLIED, answer, "an answer")
 
 
 def check_pauses(settings: Settings) -> Iterator[Finding]:

@@ -93,7 +93,10 @@ def find_lookup(fields: str, values: Mapping[str, str]) -> str | None:
     """The lookup of waits that select by these fields, for an event with these values; None if it lacks one of them."""
     if not fields:
         return ""
-    names = msgspec.json.decode(fields, type=list[str])
+    try:
+        names = msgspec.json.decode(fields, type=list[str])
+    except msgspec.MsgspecError:
+        return None  # damaged: only that wait is not found
     if any(name not in values for name in names):
         return None
     return shorten(encode([values[name] for name in names]).decode())

@@ -3,12 +3,16 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
+from typing import Final
 
 import msgspec
 
+from holdfast.core.codec import decode_with
 from holdfast.core.instants import Instant
 from holdfast.errors import AlreadyDone
 from holdfast.store.rows import HistoryRow, RequestRow
+
+_NUMBER: Final = msgspec.json.Decoder(int)
 
 
 class Once(msgspec.Struct, frozen=True, gc=False):
@@ -50,8 +54,8 @@ class NothingDone(Exception):
 
 
 def read_answer(remembered: RequestRow) -> int:
-    """What was returned to a call that is remembered."""
-    return 0 if remembered.answer is None else int(remembered.answer)
+    """What was returned to a call that is remembered. Raises CorruptStore."""
+    return 0 if remembered.answer is None else decode_with(_NUMBER, remembered.answer, "the answer to a call")
 
 
 def done_before(once: Once) -> AlreadyDone:

@@ -7,7 +7,7 @@ from typing import Any, Final
 
 import msgspec
 
-from holdfast.core.codec import decode_publication, encode
+from holdfast.core.codec import decode_publication, decode_with, encode
 from holdfast.core.publications import DeliveryMode
 from holdfast.errors import CorruptStore, NewerFormat
 from holdfast.store.matching import find_mode, make_lookup, name_fields, shorten
@@ -36,8 +36,16 @@ def write_mapping(mapping: Mapping[str, str]) -> str:
 
 
 def read_mapping(text: str) -> dict[str, str]:
-    """A mapping from its JSON text."""
-    return {} if text == "{}" else _MAPPING.decode(text)
+    """A mapping from its JSON text. Raises CorruptStore."""
+    return {} if text == "{}" else decode_with(_MAPPING, text, "fields with their values")
+
+
+def find_conditions(text: str) -> dict[str, str] | None:
+    """The fields that a wait selects by, from their JSON text; None if they cannot be read: nothing is sent to it then."""
+    try:
+        return read_mapping(text)
+    except (CorruptStore, NewerFormat):
+        return None
 
 
 def from_subscription_row(row: SubscriptionRow) -> tuple[Any, ...]:
@@ -59,7 +67,7 @@ def from_subscription_row(row: SubscriptionRow) -> tuple[Any, ...]:
 
 
 def to_subscription_row(values: Iterable[Any]) -> SubscriptionRow:
-    """A subscription from its columns, those by which it is found left out."""
+    """A subscription from its columns, those by which it is found left out. Raises CorruptStore."""
     org, kind, name, execution_id, number, key, conditions, standing, since, created_at = values
     where = read_mapping(conditions)
     return SubscriptionRow(org, kind, name, execution_id, number, key, where, bool(standing), since, created_at)
@@ -95,13 +103,33 @@ def _find_mode(body: bytes) -> str:
 
 
 def to_pending_row(values: Iterable[Any]) -> PendingRow:
-    """What is kept from its columns: those of the row, its place and its id last."""
+    """What is kept from its columns: those of the row, its place and its id last. Raises CorruptStore."""
+    row = read_pending_row(values)
+    if row.damage:
+        raise CorruptStore(row.damage)
+    return row
+
+
+def read_pending_row(values: Iterable[Any]) -> PendingRow:
+    """As `to_pending_row`; if columns cannot be read, the row without them, and with its damage."""
     org, kind, name, key, body, item, sent_at, expires_at, target, fields, start, place, row_id = values
-    inbox_row = None if start is None else _INBOX_ROW.decode(start)
-    where = read_mapping(fields)
-    return PendingRow(
-        org, kind, name, key, body, item, sent_at, expires_at, target, where, inbox_row, id=row_id, place=place
-    )
+    where, inbox_row, damage = dict[str, str](), None, ""
+    try:
+        where = read_mapping(fields)
+        inbox_row = read_start(start)
+    except (CorruptStore, NewerFormat) as error:
+        damage = error.message
+    return PendingRow(org, kind, name, key, body, item, sent_at, expires_at, target, where, inbox_row, row_id, place, damage)
+
+
+def read_start(start: bytes | None) -> InboxRow | None:
+    """What a kept message starts, from its JSON; None if it starts nothing. Raises CorruptStore."""
+    return None if start is None else decode_with(_INBOX_ROW, start, "what a message starts")
+
+
+def read_subscribers(text: str) -> list[tuple[str, int]]:
+    """Whom a publication has yet to reach, from its JSON. Raises CorruptStore."""
+    return decode_with(_SUBSCRIBERS, text, "the subscribers of a publication")
 
 
 def list_pending_fields(row: PendingRow, row_id: int) -> list[tuple[str, str, str, str, int]]:
@@ -128,9 +156,9 @@ def list_topic(row: PublicationRow) -> tuple[str, str, str]:
 
 
 def to_publication_row(values: Iterable[Any]) -> PublicationRow:
-    """What is to be published from its columns, its id last."""
+    """What is to be published from its columns, its id last. Raises CorruptStore."""
     org, body, fields, origin, number, is_returned, subscribers, row_id = values
-    listed = () if subscribers is None else _SUBSCRIBERS.decode(subscribers)
+    listed = () if subscribers is None else read_subscribers(subscribers)
     return PublicationRow(org, body, read_mapping(fields), origin, number, bool(is_returned), row_id, listed)
 
 

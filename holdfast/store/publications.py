@@ -164,6 +164,8 @@ class PendingRow(msgspec.Struct, frozen=True, gc=False):
     """Given by the store, in the order of publishing."""
     place: int = 0
     """What is smaller comes first: what was delivered and came back, the oldest first, then all else by `id`."""
+    damage: str = ""
+    """What is wrong with its columns, where a store could not read them; never stored. Nobody gets such a row."""
 
 
 class StartSubscriptionRow(msgspec.Struct, frozen=True, gc=False):
@@ -218,7 +220,10 @@ class Publications(Protocol):
     async def list_pending(
         self, org: str, kind: str, name: str, now: Instant, limit: int = 100, after: int = 0
     ) -> list[PendingRow]:
-        """What is kept under a name and has not expired, behind the id `after`, in the order of publishing."""
+        """What is kept under a name and has not expired, behind the id `after`, in the order of publishing.
+
+        A row that cannot be read is listed with its `damage`.
+        """
         ...
 
     async def remove_pending(self, org: str, kind: str, name: str, item: str) -> bool:

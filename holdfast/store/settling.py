@@ -32,6 +32,7 @@ def plan_settling(closed: Sequence[ExecutionRow], kept: Iterable[PendingRow], be
     """What becomes of what is kept for executions that end, or is to start what follows on them.
 
     `kept`: rows whose target ends, and rows whose start has a workflow id under which nobody is open, by place and age.
+    One whose start cannot be read starts nothing, and is left aside.
     """
     now = find_end(closed)
     ends = {row.execution_id: row for row in closed}

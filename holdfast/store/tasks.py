@@ -14,7 +14,7 @@ moved on.
 
 from __future__ import annotations
 
-from collections.abc import Collection, Sequence
+from collections.abc import Collection, Mapping, Sequence
 from enum import Enum, StrEnum, auto
 from typing import Any, Final, Protocol, TypeAlias
 
@@ -98,6 +98,8 @@ class TaskRow(msgspec.Struct, frozen=True, gc=False):
     updated_at: Instant
     ended_at: Instant | None
     body: bytes
+    damaged: Mapping[str, str] = {}
+    """The columns of lists that cannot be read, as they are stored: the lists are empty then, and stay as they are."""
 
     @property
     def is_open(self) -> bool:
@@ -117,6 +119,8 @@ class TaskEventRow(msgspec.Struct, frozen=True, gc=False):
     groups: tuple[str, ...]
     """The groups of whoever did it, as they were told."""
     body: bytes
+    damage: str = ""
+    """What is wrong with its columns, where a store could not read them; never stored."""
 
 
 class TurnTaskChange(msgspec.Struct, frozen=True, gc=False):
@@ -191,11 +195,11 @@ class Tasks(Protocol):
     """What can be asked and done about human tasks outside of batches."""
 
     async def find(self, org: str, task_id: str) -> TaskRow | None:
-        """A task by its id, open or ended."""
+        """A task by its id, open or ended; a damaged one says so."""
         ...
 
     async def search(self, query: TaskFilter) -> list[TaskRow]:
-        """The tasks that a filter selects, in its order."""
+        """The tasks that a filter selects, in its order; a damaged one says so."""
         ...
 
     async def list_events(self, org: str, task_id: str) -> list[TaskEventRow]:
@@ -247,20 +251,55 @@ def choose_key(query: TaskFilter) -> tuple[str, str] | None:
 
 _NAMES: Final = msgspec.json.Decoder(tuple[str, ...])
 _LISTS: Final = ("users", "groups", "roles")
+TASK_COLUMNS: Final = tuple(name for name in TaskRow.__struct_fields__ if name != "damaged")
+EVENT_COLUMNS: Final = ("task_id", "sequence", "kind", "at", "actor", "groups", "body")
 
 
 def from_task_row(row: TaskRow) -> list[Any]:
     """The columns of a task, in the order of the row's fields; names as JSON."""
-    values = msgspec.structs.asdict(row)
+    values = {name: getattr(row, name) for name in TASK_COLUMNS}
     values |= {name: msgspec.json.encode(values[name]).decode() for name in _LISTS}
+    values |= row.damaged
     values["state"] = str(row.state)
     return list(values.values())
 
 
 def to_task_row(columns: Any) -> TaskRow:
-    """The row of a task from its columns."""
-    values = dict(zip(TaskRow.__struct_fields__, columns, strict=True))
-    return TaskRow(**{**values, **{name: _NAMES.decode(values[name]) for name in _LISTS}})
+    """The row of a task from its columns. Raises CorruptStore."""
+    row = read_task_row(columns)
+    require_readable(row)
+    return row
+
+
+def read_task_row(columns: Any) -> TaskRow:
+    """As `to_task_row`; if lists of names cannot be read, the row without them, and with their damage."""
+    values = dict(zip(TASK_COLUMNS, columns, strict=True))
+    try:
+        return TaskRow(**values | {name: _NAMES.decode(values[name]) for name in _LISTS})
+    except (msgspec.MsgspecError, ValueError):
+        found = {name: _read_names(values[name]) for name in _LISTS}
+        damaged = {name: values[name] for name in _LISTS if found[name] is None}
+        return TaskRow(**values | {name: found[name] or () for name in _LISTS}, damaged=damaged)
+
+
+def _read_names(text: str) -> tuple[str, ...] | None:
+    try:
+        return _NAMES.decode(text)
+    except (msgspec.MsgspecError, ValueError):
+        return None
+
+
+def require_readable(row: TaskRow) -> None:
+    """Raises CorruptStore if lists of a task cannot be read: who may claim it is not known then."""
+    if row.damaged:
+        raise CorruptStore(f"{describe_damage(row)} Run `holdfast check`, and end its execution: terminate still works.")
+
+
+def describe_damage(row: TaskRow) -> str:
+    """What is wrong with the columns of a task, as a sentence; empty if nothing is."""
+    if not row.damaged:
+        return ""
+    return f"Expected task {row.task_id} to be readable, but its {' and '.join(row.damaged)} are damaged."
 
 
 def from_event_row(row: TaskEventRow) -> tuple[Any, ...]:
@@ -270,9 +309,19 @@ def from_event_row(row: TaskEventRow) -> tuple[Any, ...]:
 
 
 def to_event_row(columns: Any) -> TaskEventRow:
-    """A task event from its columns."""
+    """A task event from its columns. Raises CorruptStore."""
+    row = read_event_row(columns)
+    if row.damage:
+        raise CorruptStore(f"{row.damage} Run `holdfast check`.")
+    return row
+
+
+def read_event_row(columns: Any) -> TaskEventRow:
+    """As `to_event_row`; if its groups cannot be read, the event without them, and with its damage."""
     task_id, sequence, kind, at, by, groups, body = columns
-    return TaskEventRow(task_id, sequence, kind, at, by, _NAMES.decode(groups), body)
+    names = _read_names(groups)
+    damage = f"Expected event {sequence} of task {task_id} to be readable, but its groups are damaged."
+    return TaskEventRow(task_id, sequence, kind, at, by, names or (), body, damage if names is None else "")
 
 
 _BODY: Final = msgspec.json.Decoder(TaskBody)

@@ -7,7 +7,7 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Collection, Iterable, Mapping, Sequence
-from typing import NamedTuple
+from typing import Final, NamedTuple
 
 import msgspec
 
@@ -21,13 +21,23 @@ from holdfast.store.matching import EVER, LockKey, NumberKey, Pair, find_options
 from holdfast.store.publications import PendingRow, SubscriptionRow
 from holdfast.store.rows import ExecutionRow, InboxRow
 
+WIDER: Final = 8
+"""How many times as much is looked at if something of what was found cannot be read."""
+
 
 def read_kept(row: PendingRow) -> Publication | None:
-    """What is kept; None if it cannot be read here: it waits for a node that can, or expires."""
+    """What is kept; None if it cannot be read here: it is left aside for a node that can, or until it expires."""
+    if row.damage:
+        return None
     try:
         return decode_publication(row.body)
     except (CorruptStore, NewerFormat):
         return None
+
+
+def select_readable(rows: Iterable[PendingRow], wait: Wait) -> list[PendingRow]:
+    """What a wait may get of what was found for it: what cannot be read is left aside, and takes nobody's place."""
+    return [row for row in rows if read_kept(row) is not None][: wait.limit]
 
 
 def may_begin_under(now: Instant, kept: PendingRow, subscription: SubscriptionRow, targets: Collection[str]) -> bool:
@@ -91,6 +101,11 @@ def list_waits(turns: Sequence[TurnWrite]) -> list[Wait]:
         )
         for turn, row in kept
     ]
+
+
+def widen(wait: Wait) -> Wait:
+    """A wait that looks further: of what it looked at, something cannot be read, and hides what is behind it."""
+    return wait._replace(limit=min(EVER, WIDER * wait.limit))
 
 
 class SubscribingFacts(msgspec.Struct):

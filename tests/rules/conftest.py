@@ -34,6 +34,14 @@ async def alone(request: pytest.FixtureRequest, tmp_path: Path) -> AsyncIterator
     await world.close()
 
 
+@pytest.fixture(params=["sqlite", "postgres"])
+async def stored(request: pytest.FixtureRequest, tmp_path: Path) -> AsyncIterator[World]:
+    """Each store that lasts in turn, empty: its columns can be changed behind its back."""
+    world = World(make_url(request, tmp_path))
+    yield world
+    await world.close()
+
+
 @pytest.fixture
 async def on_file(tmp_path: Path) -> AsyncIterator[World]:
     """A store that keeps a file to look into, empty."""

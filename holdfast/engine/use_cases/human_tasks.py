@@ -42,6 +42,7 @@ from holdfast.store.tasks import (
     TaskOrder,
     TaskRow,
     TaskState,
+    require_readable,
 )
 
 if TYPE_CHECKING:
@@ -140,12 +141,16 @@ class HumanTasks:
         *,
         request_id: str | None = None,
     ) -> TaskInfo:
-        """Take a step; the task after it. Raises TaskNotFound, or a TaskConflict by which nothing was changed."""
+        """Take a step; the task after it. Raises TaskNotFound, or a TaskConflict by which nothing was changed.
+
+        Raises CorruptStore if it cannot be read who may claim the task.
+        """
         check_identifier(by, "who does it (by=…)")
         checked = check_groups(groups)
         call: KeyedCall | None = None
         while True:
             row = await self._find(self._store, org, task_id)
+            require_readable(row)
             actor = Actor(by, checked, self._delivery.now)
             if request_id is not None and call is None:
                 call = self._delivery.make_call(org, f"task_{verb}", request_id, task_id, row.execution_id)

@@ -31,7 +31,7 @@ from holdfast.core.start_checks import check_texts
 from holdfast.engine.encoded_store import show_encoded
 from holdfast.engine.nodes.event_announcements import AnnouncedEvents, EventLike
 from holdfast.engine.publishing.publish_requests import PublishRequest
-from holdfast.errors import DecodingError, InvalidArguments
+from holdfast.errors import CorruptStore, DecodingError, InvalidArguments, NewerFormat
 from holdfast.store.once import KeyedCall
 from holdfast.store.publications import PublicationRow, Published
 from holdfast.store.rows import RequestRow
@@ -61,6 +61,8 @@ class PendingEvent(ShownValue, frozen=True, kw_only=True):
     """The execution id of the only one that gets it; None: everybody may."""
     position: int = 0
     """Its place in the order of sending: the `after` of the page that follows it."""
+    damage: str | None = None
+    """Why it cannot be read, if it is damaged, or a newer Holdfast wrote it: then nobody gets it here. It can be removed."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -282,13 +284,11 @@ def _encode_as(kind: EventType, value: Any, limit: int) -> Payload:
 
 
 def _show(row: PendingRow, kind: EventLike) -> PendingEvent:
-    publication = codec.decode_publication(row.body)
-    value: Any = payloads.show_value(publication.value)
-    if isinstance(kind, EventType) and publication.value.encoding == "json":
-        try:
-            value = payloads.decode(publication.value, kind.cls, f"event '{kind.name}'")
-        except DecodingError:
-            pass  # sent by another version of the class: it is shown as it is
+    value, damage = None, row.damage
+    try:
+        value = _show_value(codec.decode_publication(row.body), kind)
+    except (CorruptStore, NewerFormat) as error:  # it must not hide the others
+        damage = damage or error.message
     return PendingEvent(
         id=row.item,
         name=row.name,
@@ -297,7 +297,17 @@ def _show(row: PendingRow, kind: EventLike) -> PendingEvent:
         expires_at=to_datetime(row.expires_at),
         target=row.target or None,
         position=row.id,
+        damage=damage or None,
     )
+
+
+def _show_value(publication: Publication, kind: EventLike) -> Any:
+    if isinstance(kind, EventType) and publication.value.encoding == "json":
+        try:
+            return payloads.decode(publication.value, kind.cls, f"event '{kind.name}'")
+        except DecodingError:
+            pass  # sent by another version of the class: it is shown as it is
+    return payloads.show_value(publication.value)
 
 
 def read_pending(rows: Sequence[PendingEvent], event: Any) -> list[PendingEvent]:
@@ -305,5 +315,9 @@ def read_pending(rows: Sequence[PendingEvent], event: Any) -> list[PendingEvent]
     if isinstance(event, str):
         return list(rows)
     cls, what = find_event_type(event).cls, "a kept event"
-    decoded = [payloads.decode(payloads.encode(row.value, what), cls, what) for row in rows]
-    return [msgspec.structs.replace(row, value=value) for row, value in zip(rows, decoded, strict=True)]
+    return [
+        row
+        if row.value is None and row.damage is not None
+        else msgspec.structs.replace(row, value=payloads.decode(payloads.encode(row.value, what), cls, what))
+        for row in rows
+    ]

@@ -5,6 +5,8 @@ from __future__ import annotations
 from collections.abc import Iterable, Iterator, Sequence
 from typing import Final
 
+import msgspec
+
 from holdfast.core.codec import decode_details, decode_envelope, decode_events
 from holdfast.core.instants import SECOND
 from holdfast.core.safe_texts import count_noun
@@ -13,17 +15,25 @@ from holdfast.store.findings import (
     Finding,
     Findings,
     KeptRow,
+    WaitRow,
     check_kept,
     check_pauses,
     check_publication,
+    check_request,
     check_schedule,
+    check_subscription,
+    check_task,
+    check_task_event,
     describe_unreadable,
     split_findings,
 )
+from holdfast.store.matching import make_lookup, name_fields
 from holdfast.store.memory.pauses import read_settings
 from holdfast.store.memory.tables import Pair, Tables, is_closed
+from holdfast.store.publication_columns import write_mapping
 from holdfast.store.publications import PendingRow, SubscriptionRow
 from holdfast.store.rows import ActivityRow, ExecutionRow, HistoryRow, InboxRow, TimerRow
+from holdfast.store.tasks import list_keys
 
 DAY: Final = 24 * 3600 * SECOND
 
@@ -40,6 +50,8 @@ def check_tables(tables: Tables) -> Findings:
     problems.extend(check_timers(timers, tables))
     problems.extend(check_offers(tables.offers.values(), tables))
     problems.extend(check_tasks(tables))
+    for request in tables.requests.values():
+        problems.extend(check_request(request.org, request.kind, request.key, request.answer))
     problems.extend(check_inbox(tables.inbox.values()))
     for one in tables.schedules.values():
         problems.extend(check_schedule(one.org, one.schedule_id, one.state, one.due, one.details))
@@ -48,7 +60,7 @@ def check_tables(tables: Tables) -> Findings:
     for kept in tables.pending.values():
         problems.extend(check_kept(describe_kept(kept, tables)))
     for waiting in tables.publications.values():
-        problems.extend(check_publication(f"publication {waiting.id}", waiting.body))
+        problems.extend(check_publication(waiting.id, waiting.body, write_mapping(waiting.fields), None))
     return split_findings(problems)
 
 
@@ -105,12 +117,19 @@ def check_offers(offers: Iterable[ActivityRow], tables: Tables) -> Iterator[Find
 
 
 def check_tasks(tables: Tables) -> Iterator[Finding]:
+    """Here tasks are found by their rows themselves."""
     for task in tables.tasks.values():
-        row = tables.executions.get(task.execution_id)
-        if row is None:
-            yield f"human task {task.task_id}: there is no such execution"
-        elif is_closed(row) and task.is_open:
-            yield f"human task {task.task_id}: the execution is {row.status}"
+        status, closed_at = _find_end(tables, task.execution_id)
+        yield from check_task(task, status, closed_at, msgspec.json.encode(list_keys(task)).decode())
+    for events in tables.task_events.values():
+        for event in events:
+            yield from check_task_event(event)
+
+
+def _find_end(tables: Tables, execution_id: str) -> tuple[str | None, int | None]:
+    """The status of an execution and when it ended; None for both if there is none."""
+    row = tables.executions.get(execution_id)
+    return (None, None) if row is None else (str(row.status), row.closed_at)
 
 
 def check_inbox(rows: Iterable[InboxRow]) -> Iterator[Finding]:
@@ -122,18 +141,18 @@ def check_inbox(rows: Iterable[InboxRow]) -> Iterator[Finding]:
 
 
 def check_subscriptions(subscriptions: Iterable[SubscriptionRow], tables: Tables) -> Iterator[Finding]:
+    """Here they are found by their rows themselves."""
     for one in subscriptions:
-        row = tables.executions.get(one.execution_id)
-        if row is None:
-            yield f"subscription {one.number} of execution {one.execution_id}: there is no such execution"
-        elif is_closed(row):
-            yield f"subscription {one.number} of execution {one.execution_id}: the execution is {row.status}"
+        status, closed_at = _find_end(tables, one.execution_id)
+        found_by = (name_fields(one.where), make_lookup(one))
+        yield from check_subscription(
+            WaitRow(one.execution_id, one.number, status, closed_at, write_mapping(one.where), one.key, *found_by)
+        )
 
 
 def describe_kept(kept: PendingRow, tables: Tables) -> KeptRow:
     """What a check reads of it; here its fields are found in the row itself."""
-    row = tables.executions.get(kept.target)
-    status, closed_at = (None, None) if row is None else (str(row.status), row.closed_at)
+    status, closed_at = _find_end(tables, kept.target)
     is_overdue = any(
         one.started_at < one.seen_at - DAY and kept.expires_at < one.seen_at - DAY for one in tables.nodes.values()
     )

@@ -13,15 +13,21 @@ from holdfast.store.findings import (
     Finding,
     Findings,
     KeptRow,
+    WaitRow,
     check_attributes,
     check_kept,
     check_pauses,
     check_publication,
+    check_request,
     check_schedule,
+    check_subscription,
+    check_task,
+    check_task_event,
     describe_unreadable,
     split_findings,
 )
 from holdfast.store.pauses import PauseRow, Settings
+from holdfast.store.tasks import read_event_row, read_task_row
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
@@ -49,8 +55,12 @@ async def check_database(connection: Connection, sql: Mapping[str, str]) -> Find
             problems.append(_misplaced(f"timer {number} of execution {execution_id}", status))
         async for execution_id, number, status in _walk(connection, sql, "check_offers"):
             problems.append(_misplaced(f"offered activity {number} of execution {execution_id}", status))
-        async for task_id, status in _walk(connection, sql, "check_tasks"):
-            problems.append(_misplaced(f"human task {task_id}", status))
+        async for *columns, status, closed_at, keys in _walk(connection, sql, "check_tasks"):
+            problems.extend(check_task(read_task_row(columns), status, closed_at, keys))
+        async for event in _walk(connection, sql, "check_task_events"):
+            problems.extend(check_task_event(read_event_row(event)))
+        async for values in _walk(connection, sql, "check_requests"):
+            problems.extend(check_request(*values))
         async for row_id, body in _walk(connection, sql, "check_envelopes"):
             try:
                 decode_envelope(body)
@@ -61,12 +71,12 @@ async def check_database(connection: Connection, sql: Mapping[str, str]) -> Find
         [(settings,)] = await connection.fetch(sql["read_settings"])
         pauses = [PauseRow(*row) for row in await connection.fetch(sql["read_pauses"])]
         problems.extend(check_pauses(Settings(int(settings), pauses)))
-        async for execution_id, number, status in _walk(connection, sql, "check_subscriptions"):
-            problems.append(_misplaced(f"subscription {number} of execution {execution_id}", status))
+        async for values in _walk(connection, sql, "check_subscriptions"):
+            problems.extend(check_subscription(WaitRow(*values)))
         async for values in _walk(connection, sql, "check_pending"):
             problems.extend(check_kept(KeptRow(*values)))
-        async for row_id, body in _walk(connection, sql, "check_publications"):
-            problems.extend(check_publication(f"publication {row_id}", body))
+        async for values in _walk(connection, sql, "check_publications"):
+            problems.extend(check_publication(*values))
         async for what, of in _walk(connection, sql, "check_leftovers"):
             problems.append(f"{what} {of}: there is no such row")
     return split_findings(problems)

@@ -20,10 +20,10 @@ from holdfast.store.postgres.presence import hold_workflow_ids, share_executions
 from holdfast.store.postgres.queues import put_inbox
 from holdfast.store.postgres.subscribing import lock_topics, name_topic, put_publications
 from holdfast.store.publication_columns import (
+    find_conditions,
     from_pending_row,
     from_start_row,
-    read_mapping,
-    to_pending_row,
+    read_pending_row,
     to_publication_row,
     to_subscription_row,
 )
@@ -169,8 +169,9 @@ class _FactReader:
         asked = [execution_id for _, execution_id in targets]
         rows = await self._connection.fetch(self._sql["find_waits_of"], asked)
         return [
-            (Waiter(*waiter), name, read_mapping(conditions), since, created_at)
+            (Waiter(*waiter), name, where, since, created_at)
             for *waiter, name, conditions, since, created_at in rows
+            if (where := find_conditions(conditions)) is not None
         ]
 
 
@@ -187,7 +188,7 @@ class PostgresPublications:
         self, org: str, kind: str, name: str, now: Instant, limit: int = 100, after: int = 0
     ) -> list[PendingRow]:
         rows = await self._connections.fetch("read", "list_pending", org, str(kind), name, now, after, limit)
-        return [to_pending_row(row) for row in rows]
+        return [read_pending_row(row) for row in rows]
 
     async def remove_pending(self, org: str, kind: str, name: str, item: str) -> bool:
         """Under the lock of whoever publishes, so that nobody who begins to wait has been given it meanwhile."""

@@ -45,11 +45,29 @@ WHERE executions.closed_at IS NOT NULL OR executions.execution_id IS NULL
 ORDER BY activities.execution_id, activities.number;
 
 -- name: check_tasks
-SELECT tasks.task_id, executions.status
+SELECT
+    tasks.org, tasks.task_id, tasks.execution_id, tasks.number, tasks.workflow, tasks.workflow_id, tasks.name, tasks.queue,
+    tasks.state, tasks.version, tasks.assignee, tasks.claimer, tasks.users, tasks.groups, tasks.roles, tasks.priority,
+    tasks.due, tasks.follow_up, tasks.business_key, tasks.created_at, tasks.updated_at, tasks.ended_at, tasks.body,
+    executions.status, executions.closed_at, (
+        SELECT json_agg(json_build_array(kind, value))::text
+        FROM holdfast.task_keys
+        WHERE task_keys.task_id = tasks.task_id
+    )
 FROM holdfast.tasks
 LEFT JOIN holdfast.executions ON executions.execution_id = tasks.execution_id
-WHERE executions.execution_id IS NULL OR (executions.closed_at IS NOT NULL AND tasks.ended_at IS NULL)
 ORDER BY tasks.task_id;
+
+-- name: check_task_events
+SELECT task_id, sequence, kind, at, actor, groups, body
+FROM holdfast.task_events
+ORDER BY task_id, sequence;
+
+-- name: check_requests
+SELECT org, kind, key, answer
+FROM holdfast.requests
+WHERE answer IS NOT NULL
+ORDER BY org, kind, key;
 
 -- name: check_envelopes
 SELECT id, body FROM holdfast.inbox ORDER BY id;

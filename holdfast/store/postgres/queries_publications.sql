@@ -118,7 +118,7 @@ ORDER BY pending.place, pending.id
 FOR UPDATE SKIP LOCKED;
 
 -- name: read_ended_starts
--- The first of what is to start under each workflow id that is free now.
+-- The first, or as many as asked for, of what is to start under each workflow id that is free now.
 SELECT found.*
 FROM unnest($1::text[], $2::text[]) AS ended (org, workflow_id)
 CROSS JOIN LATERAL (
@@ -128,7 +128,7 @@ CROSS JOIN LATERAL (
     WHERE pending.org = ended.org AND pending.start_id = ended.workflow_id AND pending.start_id <> ''
         AND (pending.expires_at > $3::bigint) IS TRUE
     ORDER BY pending.place, pending.id
-    LIMIT 1
+    LIMIT $4
     FOR UPDATE SKIP LOCKED
 ) AS found
 WHERE (
@@ -423,10 +423,10 @@ WHERE node = ANY ($1::text[]);
 -- === checking ===========================================================================================================
 
 -- name: check_subscriptions
-SELECT subscriptions.execution_id, subscriptions.number, executions.status
+SELECT subscriptions.execution_id, subscriptions.number, executions.status, executions.closed_at,
+       subscriptions.conditions, subscriptions.key, subscriptions.fields, subscriptions.lookup
 FROM holdfast.subscriptions
 LEFT JOIN holdfast.executions ON executions.execution_id = subscriptions.execution_id
-WHERE executions.closed_at IS NOT NULL OR executions.execution_id IS NULL
 ORDER BY subscriptions.execution_id, subscriptions.number;
 
 -- name: check_pending
@@ -439,7 +439,7 @@ SELECT pending.id, pending.body, pending.target, executions.status, executions.c
     SELECT json_agg(json_build_array(field, value))::text
     FROM holdfast.pending_fields
     WHERE pending_fields.pending = pending.id
-)
+), pending.start
 FROM holdfast.pending
 LEFT JOIN holdfast.executions ON executions.execution_id = pending.target
 ORDER BY pending.id;
@@ -459,4 +459,4 @@ FROM holdfast.task_events
 WHERE NOT EXISTS (SELECT 1 FROM holdfast.tasks WHERE tasks.task_id = task_events.task_id);
 
 -- name: check_publications
-SELECT id, body FROM holdfast.publications ORDER BY id;
+SELECT id, body, fields, subscribers FROM holdfast.publications ORDER BY id;

@@ -21,10 +21,11 @@ from holdfast.store.publication_columns import (
     from_publication_row,
     from_subscription_row,
     list_topic,
-    to_pending_row,
+    read_pending_row,
     write_mapping,
 )
-from holdfast.store.publications import PublicationRow
+from holdfast.store.publications import PendingRow, PublicationRow
+from holdfast.store.rows import ExecutionRow
 from holdfast.store.settling import find_end, plan_settling
 from holdfast.store.wait_matching import SubscribingFacts, Wait
 
@@ -89,17 +90,23 @@ class Subscriber:
 
     async def _read_kept(self, waits: Sequence[Wait], ask: Any) -> None:
         """For its own execution first, then for everybody."""
-        asked = [(wait, target) for wait in waits for target in (*wait.targets, "")]
-        if not asked:
-            return
-        for place, *values in await ask(asked):
-            wait, target = asked[place - 1]
-            kept = self._facts.kept.setdefault((wait.row.execution_id, wait.row.number), [])
-            if len(kept) < wait.limit or target:
-                kept.append(to_pending_row(values))
+        asked = [(wait, wait, target) for wait in waits for target in (*wait.targets, "")]
+        while asked:
+            rows: list[list[PendingRow]] = [[] for _ in asked]
+            for place, *values in await ask([(wider, target) for _, wider, target in asked]):
+                rows[place - 1].append(read_pending_row(values))
+            hidden = []
+            for (wait, wider, target), found in zip(asked, rows, strict=True):
+                readable = wait_matching.select_readable(found, wait)
+                if len(readable) < wait.limit and len(found) == wider.limit:
+                    hidden.append((wait, wait_matching.widen(wider), target))
+                else:
+                    self._facts.kept.setdefault((wait.row.execution_id, wait.row.number), []).extend(readable)
+            asked = hidden
         for wait in waits:
             kept = self._facts.kept.get((wait.row.execution_id, wait.row.number), [])
             kept.sort(key=lambda row: (not row.target, row.place, row.id))
+            del kept[wait.limit :]
 
     async def _ask_plain(self, asked: Sequence[tuple[Wait, str]]) -> Sequence[Any]:
         values = [
@@ -197,15 +204,25 @@ async def settle(connection: Connection, sql: Sql, turns: Sequence[TurnWrite], b
         await connection.fetch(sql["take_over_pending"], *zip(*followed, strict=True))
     closed = [turn.row for turn in turns if turn.row.closed_at is not None]
     found = await connection.fetch(sql["read_ended_kept"], [row.execution_id for row in closed])
-    pairs = sorted({(row.org, row.workflow_id) for row in closed})
-    found = [*found, *await connection.fetch(sql["read_ended_starts"], *zip(*pairs, strict=True), find_end(closed))]
-    plan = plan_settling(closed, map(to_pending_row, found), beside)
+    plan = plan_settling(closed, [*map(read_pending_row, found), *await _read_starts(connection, sql, closed)], beside)
     if plan.removed:
         await connection.fetch(sql["take_pending"], plan.removed)
     if plan.inbox:
         await put_inbox(connection, sql, plan.inbox)
     if plan.dead_letters:
         await put_dead_letters(connection, sql, plan.dead_letters)
+
+
+async def _read_starts(connection: Connection, sql: Sql, closed: Sequence[ExecutionRow]) -> list[PendingRow]:
+    """The first of what is to start under each workflow id; behind those that cannot be read, if there are such."""
+    pairs = sorted({(row.org, row.workflow_id) for row in closed})
+    limit = 1
+    while True:
+        values = (*zip(*pairs, strict=True), find_end(closed), limit)
+        rows = list(map(read_pending_row, await connection.fetch(sql["read_ended_starts"], *values)))
+        if not any(row.damage for row in rows) or len(rows) < limit:
+            return rows
+        limit *= wait_matching.WIDER
 
 
 async def write_publications(connection: Connection, sql: Sql, writes: Iterable[TurnWrite | UnroutedWrite]) -> bool:

@@ -22,8 +22,8 @@ from holdfast.store.tasks import (
     from_event_row,
     from_task_row,
     list_keys,
-    to_event_row,
-    to_task_row,
+    read_event_row,
+    read_task_row,
 )
 
 if TYPE_CHECKING:
@@ -39,7 +39,7 @@ Write = Callable[[str, Callable[["Connection"], Awaitable[Any]]], Awaitable[Any]
 
 async def lock_tasks(connection: Connection, sql: Sql, keys: Collection[TaskKey]) -> dict[TaskKey, TaskRow | None]:
     """Those of these tasks that are open, locked; None for one that somebody is changing."""
-    rows = map(to_task_row, await connection.fetch(sql["lock_open_tasks"], *zip(*keys, strict=True)))
+    rows = map(read_task_row, await connection.fetch(sql["lock_open_tasks"], *zip(*keys, strict=True)))
     locked: dict[TaskKey, TaskRow | None] = {(row.execution_id, row.number): row for row in rows}
     missing = [key for key in keys if key not in locked]
     if missing:
@@ -73,7 +73,7 @@ async def write_tasks(connection: Connection, sql: Sql, turns: Sequence[TurnWrit
     if changes:
         completed = {turn.row.execution_id: turn.completed_tasks for turn in turns}
         for columns in await connection.fetch(sql["lock_open_tasks"], *zip(*changes, strict=True)):
-            row = to_task_row(columns)
+            row = read_task_row(columns)
             for change in changes[row.execution_id, row.number]:
                 row, event = apply_turn_change(row, change, completed[row.execution_id])
                 await _replace_task(connection, sql, row, event)
@@ -103,16 +103,16 @@ class PostgresTasks:
     async def find(self, org: str, task_id: str) -> TaskRow | None:
         """A task by its id, open or ended."""
         rows = await self._connections.fetch("read", "find_task", org, task_id)
-        return to_task_row(rows[0]) if rows else None
+        return read_task_row(rows[0]) if rows else None
 
     async def search(self, query: TaskFilter) -> list[TaskRow]:
         """The tasks that a filter selects, in its order."""
         name, values = prepare_list(query)
-        return [to_task_row(row) for row in await self._connections.fetch("read", name, *values)]
+        return [read_task_row(row) for row in await self._connections.fetch("read", name, *values)]
 
     async def list_events(self, org: str, task_id: str) -> list[TaskEventRow]:
         """What happened to a task, in order."""
-        return [to_event_row(row) for row in await self._connections.fetch("read", "list_task_events", org, task_id)]
+        return [read_event_row(row) for row in await self._connections.fetch("read", "list_task_events", org, task_id)]
 
     async def change(self, change: TaskChange, call: KeyedCall | None = None) -> ChangeOutcome:
         """Replace a task's row, and append its event; see `Tasks.change`."""

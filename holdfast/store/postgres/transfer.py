@@ -22,7 +22,7 @@ from holdfast.store.postgres.subscribing import Subscriber, name_topic, put_publ
 from holdfast.store.publication_columns import list_topic, to_pending_row, to_publication_row, to_subscription_row
 from holdfast.store.queries import load_queries
 from holdfast.store.rows import ActivityRow, HistoryRow, InboxRow, NodeRow, RequestRow
-from holdfast.store.tasks import TaskEventRow, TaskRow, list_keys, to_event_row, to_task_row
+from holdfast.store.tasks import EVENT_COLUMNS, TASK_COLUMNS, TaskRow, list_keys, to_event_row, to_task_row
 from holdfast.store.transfer import (
     PAGE_BYTES,
     ROW_TYPES,
@@ -71,9 +71,10 @@ _TABLES: Final[Mapping[RowKind, str]] = {
 }
 _SMALL: Final = frozenset({RowKind.TIMERS, RowKind.REQUESTS, RowKind.PAUSES, RowKind.SUBSCRIPTIONS, RowKind.STARTS})
 """Kinds whose rows hold no bytes that would have to be measured."""
-_COLUMNS: Final = {
+_COLUMNS: Final[Mapping[RowKind, Sequence[str]]] = {
     **{kind: [field.name for field in fields(row)] for kind, row in ROW_TYPES.items()},
-    RowKind.TASK_EVENTS: ["actor" if field.name == "by" else field.name for field in fields(TaskEventRow)],
+    RowKind.TASKS: TASK_COLUMNS,
+    RowKind.TASK_EVENTS: EVENT_COLUMNS,
     RowKind.SUBSCRIPTIONS: [
         *("org", "kind", "name", "execution_id", "number", "key", "conditions", "standing", "since", "created_at"),
         *("fields", "lookup"),

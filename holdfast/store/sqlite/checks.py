@@ -16,17 +16,23 @@ from holdfast.store.findings import (
     Finding,
     Findings,
     KeptRow,
+    WaitRow,
     check_attributes,
     check_kept,
     check_pauses,
     check_publication,
+    check_request,
     check_schedule,
+    check_subscription,
+    check_task,
+    check_task_event,
     describe_unreadable,
     split_findings,
 )
 from holdfast.store.sqlite.failures import primary_code
 from holdfast.store.sqlite.pauses import read_settings
 from holdfast.store.sqlite.statements import SQL
+from holdfast.store.tasks import read_event_row, read_task_row
 
 
 def check_database(connection: sqlite3.Connection) -> Findings:
@@ -42,6 +48,7 @@ def check_database(connection: sqlite3.Connection) -> Findings:
             _check_timers(connection),
             _check_offers(connection),
             _check_tasks(connection),
+            _check_requests(connection),
             _check_envelopes(connection),
             _check_schedules(connection),
             check_pauses(read_settings(connection)),
@@ -141,9 +148,15 @@ def _check_offers(connection: sqlite3.Connection) -> Iterator[Finding]:
 
 
 def _check_tasks(connection: sqlite3.Connection) -> Iterator[Finding]:
-    for task_id, status in connection.execute(SQL["check_tasks"]):
-        found = "there is no such execution" if status is None else f"the execution is {status}"
-        yield f"human task {task_id}: {found}"
+    for *columns, status, closed_at, keys in connection.execute(SQL["check_tasks"]):
+        yield from check_task(read_task_row(columns), status, closed_at, keys)
+    for event in connection.execute(SQL["check_task_events"]):
+        yield from check_task_event(read_event_row(event))
+
+
+def _check_requests(connection: sqlite3.Connection) -> Iterator[Finding]:
+    for values in connection.execute(SQL["check_requests"]):
+        yield from check_request(*values)
 
 
 def _check_envelopes(connection: sqlite3.Connection) -> Iterator[Finding]:
@@ -160,15 +173,14 @@ def _check_schedules(connection: sqlite3.Connection) -> Iterator[Finding]:
 
 
 def _check_subscriptions(connection: sqlite3.Connection) -> Iterator[Finding]:
-    for execution_id, number, status in connection.execute(SQL["check_subscriptions"]):
-        name = f"subscription {number} of execution {execution_id}"
-        yield f"{name}: there is no such execution" if status is None else f"{name}: the execution is {status}"
+    for values in connection.execute(SQL["check_subscriptions"]):
+        yield from check_subscription(WaitRow(*values))
 
 
 def _check_publications(connection: sqlite3.Connection) -> Iterator[Finding]:
     for row in connection.execute(SQL["check_pending"]):
         yield from check_kept(KeptRow(*row))
-    for row_id, body in connection.execute(SQL["check_publications"]):
-        yield from check_publication(f"publication {row_id}", body)
+    for values in connection.execute(SQL["check_publications"]):
+        yield from check_publication(*values)
     for what, of in connection.execute(SQL["check_leftovers"]):
         yield f"{what} {of}: there is no such row"

@@ -18,14 +18,14 @@ from holdfast.store import matching, wait_matching
 from holdfast.store.contract import TurnWrite, UnroutedWrite
 from holdfast.store.matching import Parsed, Presence, PublishingFacts, Waiter
 from holdfast.store.publication_columns import (
+    find_conditions,
     from_pending_row,
     from_publication_row,
     from_start_row,
     from_subscription_row,
     list_pending_fields,
     list_topic,
-    read_mapping,
-    to_pending_row,
+    read_pending_row,
     to_publication_row,
     to_subscription_row,
     write_mapping,
@@ -151,17 +151,27 @@ def _find_kept(connection: sqlite3.Connection, wait: Wait) -> list[PendingRow]:
         "now": row.since,
         "created_at": row.created_at,
         "seen": as_json(list(row.seen)),
-        "limit": wait.limit,
     }
     statement = SQL["read_kept"]
     if row.where:
         field, value = min(row.where.items())
         values |= {"field": field, "value": value, "conditions": write_mapping(row.where)}
         statement = SQL["read_kept_by_field"]
-    own = [one for target in wait.targets for one in connection.execute(statement, {**values, "target": target})]
-    found = sorted(map(to_pending_row, own), key=lambda one: (one.place, one.id))
-    found += map(to_pending_row, connection.execute(statement, {**values, "target": ""}))
+    found = [one for target in wait.targets for one in _read_kept(connection, statement, {**values, "target": target}, wait)]
+    found.sort(key=lambda one: (one.place, one.id))
+    found += _read_kept(connection, statement, {**values, "target": ""}, wait)
     return found[: wait.limit]
+
+
+def _read_kept(connection: sqlite3.Connection, statement: str, values: dict[str, Any], wait: Wait) -> list[PendingRow]:
+    """What a wait may get, those that cannot be read left out."""
+    wider = wait
+    while True:
+        rows = [read_pending_row(one) for one in connection.execute(statement, {**values, "limit": wider.limit})]
+        found = wait_matching.select_readable(rows, wait)
+        if len(found) == wait.limit or len(rows) < wider.limit:
+            return found
+        wider = wait_matching.widen(wider)
 
 
 def _take_pending(connection: sqlite3.Connection, changes: Changes, ids: Sequence[int]) -> None:
@@ -180,7 +190,7 @@ def _settle(connection: sqlite3.Connection, changes: Changes, turns: Sequence[Tu
     ended = as_json([row.execution_id for row in closed])
     freed = as_json(list({(row.org, row.workflow_id) for row in closed}))
     found = [*connection.execute(SQL["read_ended_kept"], (ended,)), *connection.execute(SQL["read_ended_starts"], (freed,))]
-    plan = plan_settling(closed, map(to_pending_row, found), beside)
+    plan = plan_settling(closed, map(read_pending_row, found), beside)
     if plan.removed:
         _take_pending(connection, changes, plan.removed)
     put_inbox(connection, changes, plan.inbox)
@@ -276,7 +286,9 @@ def _find_waits_of(
 ) -> Iterable[tuple[Waiter, str, Mapping[str, str], Instant, Instant]]:
     for _, execution_id in targets:
         for *waiter, name, conditions, since, created_at in connection.execute(SQL["find_waits_of"], (execution_id,)):
-            yield _make_waiter(waiter), name, read_mapping(conditions), since, created_at
+            where = find_conditions(conditions)
+            if where is not None:
+                yield _make_waiter(waiter), name, where, since, created_at
 
 
 def _find_target(connection: sqlite3.Connection, pair: matching.Pair) -> Presence:
@@ -319,7 +331,7 @@ def _make_triggered(waiter: Waiter, row: PublicationRow, at: Instant) -> InboxRo
 
 def list_pending(connection: sqlite3.Connection, values: tuple[Any, ...]) -> list[PendingRow]:
     """What is kept, by (org, kind, name, now, after, limit)."""
-    return [to_pending_row(row) for row in connection.execute(SQL["list_pending"], values)]
+    return [read_pending_row(row) for row in connection.execute(SQL["list_pending"], values)]
 
 
 def remove_pending(connection: sqlite3.Connection, changes: Changes, values: tuple[str, str, str, str]) -> bool:

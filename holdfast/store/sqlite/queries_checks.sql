@@ -70,10 +70,26 @@ LEFT JOIN executions ON executions.execution_id = activities.execution_id
 WHERE executions.id IS NULL OR executions.closed_at IS NOT NULL;
 
 -- name: check_tasks
-SELECT tasks.task_id, executions.status
+SELECT
+    tasks.org, tasks.task_id, tasks.execution_id, tasks.number, tasks.workflow, tasks.workflow_id, tasks.name, tasks.queue,
+    tasks.state, tasks.version, tasks.assignee, tasks.claimer, tasks.users, tasks.groups, tasks.roles, tasks.priority,
+    tasks.due, tasks.follow_up, tasks.business_key, tasks.created_at, tasks.updated_at, tasks.ended_at, tasks.body,
+    executions.status, executions.closed_at, (
+        SELECT json_group_array(json_array(kind, value))
+        FROM task_keys
+        WHERE task_keys.task_id = tasks.task_id
+    )
 FROM tasks
-LEFT JOIN executions ON executions.execution_id = tasks.execution_id
-WHERE executions.id IS NULL OR (executions.closed_at IS NOT NULL AND tasks.ended_at IS NULL);
+LEFT JOIN executions ON executions.execution_id = tasks.execution_id;
+
+-- name: check_task_events
+SELECT task_id, sequence, kind, at, actor, groups, body
+FROM task_events;
+
+-- name: check_requests
+SELECT org, kind, key, answer
+FROM requests
+WHERE answer IS NOT NULL;
 
 -- name: check_inbox
 SELECT id, body

@@ -303,10 +303,10 @@ SELECT EXISTS (SELECT 1 FROM publications WHERE id = ?);
 SELECT EXISTS (SELECT 1 FROM pending WHERE id = ?);
 
 -- name: check_subscriptions
-SELECT subscriptions.execution_id, subscriptions.number, executions.status
+SELECT subscriptions.execution_id, subscriptions.number, executions.status, executions.closed_at,
+       subscriptions.conditions, subscriptions.key, subscriptions.fields, subscriptions.lookup
 FROM subscriptions
 LEFT JOIN executions ON executions.execution_id = subscriptions.execution_id
-WHERE executions.id IS NULL OR executions.closed_at IS NOT NULL
 ORDER BY subscriptions.execution_id, subscriptions.number;
 
 -- name: check_pending
@@ -319,7 +319,7 @@ SELECT pending.id, pending.body, pending.target, executions.status, executions.c
     SELECT json_group_array(json_array(field, value))
     FROM pending_fields
     WHERE pending_fields.pending = pending.id
-)
+), pending.start
 FROM pending
 LEFT JOIN executions ON executions.execution_id = pending.target
 ORDER BY pending.id;
@@ -339,4 +339,4 @@ FROM task_events
 WHERE NOT EXISTS (SELECT 1 FROM tasks WHERE tasks.task_id = task_events.task_id);
 
 -- name: check_publications
-SELECT id, body FROM publications ORDER BY id;
+SELECT id, body, fields, subscribers FROM publications ORDER BY id;

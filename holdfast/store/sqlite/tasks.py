@@ -25,8 +25,8 @@ from holdfast.store.tasks import (
     from_event_row,
     from_task_row,
     list_keys,
-    to_event_row,
-    to_task_row,
+    read_event_row,
+    read_task_row,
 )
 
 T = TypeVar("T")
@@ -60,7 +60,7 @@ class Read(Protocol):
 def read_open_tasks(connection: sqlite3.Connection, keys: Collection[TaskKey]) -> dict[TaskKey, TaskRow | None]:
     """Those of these tasks that are open. There is one writer: nobody is changing them."""
     found = ((key, connection.execute(SQL["read_open_task"], key).fetchone()) for key in keys)
-    return {key: to_task_row(columns) for key, columns in found if columns is not None}
+    return {key: read_task_row(columns) for key, columns in found if columns is not None}
 
 
 def write_tasks(connection: sqlite3.Connection, turns: Sequence[TurnWrite]) -> None:
@@ -74,7 +74,7 @@ def write_tasks(connection: sqlite3.Connection, turns: Sequence[TurnWrite]) -> N
         for change in turn.task_changes:
             found = connection.execute(SQL["read_open_task"], (turn.row.execution_id, change.number)).fetchone()
             if found is not None:
-                _replace_task(connection, *apply_turn_change(to_task_row(found), change, turn.completed_tasks))
+                _replace_task(connection, *apply_turn_change(read_task_row(found), change, turn.completed_tasks))
 
 
 def put_task_keys(connection: sqlite3.Connection, row: TaskRow) -> None:
@@ -115,17 +115,17 @@ class SqliteTasks:
     async def find(self, org: str, task_id: str) -> TaskRow | None:
         """A task by its id, open or ended."""
         found = await self._read(lambda db: db.execute(SQL["find_task"], (org, task_id)).fetchone())
-        return None if found is None else to_task_row(found)
+        return None if found is None else read_task_row(found)
 
     async def search(self, query: TaskFilter) -> list[TaskRow]:
         """The tasks that a filter selects, in its order."""
         statement, values = prepare_list(query)
-        return [to_task_row(row) for row in await self._read(lambda db: db.execute(statement, values).fetchall())]
+        return [read_task_row(row) for row in await self._read(lambda db: db.execute(statement, values).fetchall())]
 
     async def list_events(self, org: str, task_id: str) -> list[TaskEventRow]:
         """What happened to a task, in order."""
         rows = await self._read(lambda db: db.execute(SQL["list_task_events"], (org, task_id)).fetchall())
-        return [to_event_row(row) for row in rows]
+        return [read_event_row(row) for row in rows]
 
     async def change(self, change: TaskChange, call: KeyedCall | None = None) -> ChangeOutcome:
         """Replace a task's row, and append its event; see `Tasks.change`."""

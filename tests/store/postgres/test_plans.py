@@ -206,7 +206,7 @@ TOPICS: Final[dict[str, tuple[Any, ...]]] = {
     "take_pending": (NUMBERS,),
     "take_over_pending": (["new"] * SIZE, [f"e{number}" for number in NUMBERS]),
     "read_ended_kept": ([f"e{number}" for number in NUMBERS],),
-    "read_ended_starts": (ORGS, [f"s{number}" for number in NUMBERS], 0),
+    "read_ended_starts": (ORGS, [f"s{number}" for number in NUMBERS], 0, 1),
     "put_publications": (
         ORGS, BODIES, ["{}"] * SIZE, EMPTY, NUMBERS, [False] * SIZE, [None] * SIZE, ["event"] * SIZE, ["new"] * SIZE, EMPTY,
     ),

@@ -25,6 +25,8 @@ MAY_SCAN = {
     "check_publications": "publications",
     "check_schedules": "schedules",
     "check_subscriptions": "subscriptions",
+    "check_requests": "requests",
+    "check_task_events": "task_events",
     "check_tasks": "tasks",
     "check_timers": "timers",
     "count_open": "executions",  # its index of what is open
