@@ -38,7 +38,7 @@ def check_reference(reference: Any) -> BusinessReference | None:
             "Expected the parts of a business reference to map text to text, "
             f"but they are {show(parts, repr, LONGEST_SHOWN)}. Pass for instance {{'policy': 'P-1'}}."
         )
-    _check_text(reference.key, "the key of a business reference")
+    check_key(reference.key)
     for name, value in parts.items():
         if not isinstance(name, str) or not _is_unicode(name) or not is_storable_name(name):
             raise InvalidArguments(
@@ -47,6 +47,12 @@ def check_reference(reference: Any) -> BusinessReference | None:
             )
         _check_text(value, f"part '{name}' of a business reference")
     return BusinessReference(reference.key, dict(parts))
+
+
+def check_key(key: Any) -> str:
+    """The key of a business reference. Raises InvalidArguments."""
+    _check_text(key, "the key of a business reference")
+    return str(key)
 
 
 def _check_text(text: Any, what: str) -> None:

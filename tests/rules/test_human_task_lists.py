@@ -7,7 +7,7 @@ from typing import Any
 
 import pytest
 
-from holdfast import Context, WorkflowFailed, workflow
+from holdfast import BusinessReference, Context, InvalidArguments, WorkflowFailed, workflow
 from holdfast.errors import InvalidRequest
 from tests.rules.test_human_tasks import WORKFLOWS, approving, begin, escalating, find_task, twice
 from tests.rules.world import World
@@ -110,3 +110,14 @@ async def test_bad_options_of_a_task_fail_the_workflow_and_leave_no_task(alone: 
     with pytest.raises(WorkflowFailed, match="Expected"):
         await handle.result()
     assert await engine.tasks(state="all") == []
+
+
+@pytest.mark.parametrize("key", ["k" * 300, "two\nlines", "§ 1"])
+async def test_tasks_are_found_by_every_key_that_a_business_reference_may_have(world: World, key: str) -> None:
+    engine = await world.open(WORKFLOWS)
+    handle = await engine.start(approving, 1, ["managers"], [], None, business_reference=BusinessReference(key))
+    await engine.settle()
+
+    assert [one.execution_id for one in await engine.tasks(business_key=key)] == [handle.execution_id]
+    with pytest.raises(InvalidArguments, match="the key of a business reference"):
+        await engine.tasks(business_key="\0")

@@ -18,6 +18,7 @@ from holdfast.core import payloads
 from holdfast.core.envelopes import TaskCompleted
 from holdfast.core.ids import DEFAULT_ORG, check_identifier
 from holdfast.core.instants import from_datetime
+from holdfast.core.references import check_key
 from holdfast.core.task_standings import check_step, make_gone_error
 from holdfast.engine import task_rules
 from holdfast.engine.encoded_store import show_encoded
@@ -286,7 +287,7 @@ def make_filter(conditions: TaskConditions) -> TaskFilter:
             "pass order='created'."
         )
     after_due, after_id = _read_cursor(conditions.get("cursor"), order)
-    workflow = conditions.get("workflow")
+    workflow, business_key = conditions.get("workflow"), conditions.get("business_key")
     return TaskFilter(
         check_identifier(conditions.get("org", DEFAULT_ORG), "the org"),
         states,
@@ -299,7 +300,7 @@ def make_filter(conditions: TaskConditions) -> TaskFilter:
         workflow=workflow.name if isinstance(workflow, Workflow) else _read_name(conditions, "workflow"),
         execution_id=_read_name(conditions, "execution_id"),
         queue=_read_name(conditions, "queue"),
-        business_key=_read_name(conditions, "business_key"),
+        business_key=None if business_key is None else check_key(business_key),
         order=order,
         after_id=after_id,
         after_due=after_due,
