@@ -17,6 +17,10 @@ from holdfast import (
     Workflow,
     workflow,
 )
+from holdfast.core.request_keys import RequestKey
+from holdfast.engine.requests import Answer, Opened, Request
+from holdfast.engine.use_cases.open_limits import OpenLimits
+from holdfast.store.rows import RequestRow
 from tests.eventually import eventually
 from tests.rules.world import Nodes, World
 
@@ -73,6 +77,45 @@ async def count_open(engine: Any, org: str = "default") -> int:
 
 
 # --- open executions ---
+
+
+async def test_G1_a_start_of_an_open_id_that_closes_meanwhile_takes_its_place(world: World) -> None:
+    engine = await world.open(WORKFLOWS, org_limits=TWO_OPEN)
+    for name in "ab":
+        await engine.start(waiting, workflow_id=name)
+    delivery = engine._delivery
+    reached, goes_on = asyncio.Event(), asyncio.Event()
+
+    async def send(request: Request) -> Answer:
+        if request.workflow_id == "a":
+            reached.set()
+            await goes_on.wait()
+        return await delivery.send(request)
+
+    async def recall(_org: str, _key: RequestKey) -> RequestRow | None:
+        return None
+
+    limits = OpenLimits(engine.store, engine.config, send, recall)
+
+    async def start(workflow_id: str) -> Answer:
+        prepared = delivery.make_start("default", waiting, [], {"workflow_id": workflow_id})
+        return await limits.send(Request("default", prepared.start, workflow_id=workflow_id))
+
+    again = asyncio.create_task(start("a"))
+    await reached.wait()
+    await engine.signal_workflow("a", "go", "on")
+    await engine.handle("a").result()
+    others = [asyncio.create_task(start(name)) for name in "cd"]
+    await engine.settle()
+    goes_on.set()
+
+    opened = await again
+    assert isinstance(opened, Opened)
+    assert opened.created
+    found = await asyncio.gather(*others, return_exceptions=True)
+
+    assert [type(one) for one in found] == [LimitReached, LimitReached]
+    assert await count_open(engine) == 2
 
 
 async def test_G1_what_would_be_one_too_many_is_refused_and_leaves_nothing(world: World) -> None:

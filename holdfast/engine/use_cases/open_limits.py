@@ -8,6 +8,10 @@ open. So nobody is refused by an old count, and all who ask while one is under w
 starts are waited for that are under way: whether the store counts them cannot be told. Other nodes' starts are counted once
 they are older than the count; so nodes that start at the same moment may go beyond the limit by what they start within
 `FRESH`.
+
+A start that needs no place, since an execution is open under its id, is sent beyond the limit. That execution may close
+before the start is taken, which then opens a new one. So such a start is under way like the others, from before it is
+looked whether the id is open: whoever counts meanwhile waits for it, and nobody is given the place of the one that closed.
 """
 
 from __future__ import annotations
@@ -111,8 +115,12 @@ class OpenLimits:
         org = request.org
         count = self._orgs.setdefault(org, _OrgCount())
         place = Place()
-        if not await self._find_room(count, org, limit):
-            if not await self._opens_none(request):
+        has_room = await self._find_room(count, org, limit)
+        if not has_room:
+            count.begin()
+        place.is_used = False
+        try:
+            if not has_room and not await self._opens_none(request):
                 raise LimitReached(
                     f"Expected org '{org}' to have fewer than {limit} open executions, but it has as many, which is its "
                     "limit. Wait until some have ended, end some, or raise OrgLimits(open_executions=…).",
@@ -120,10 +128,6 @@ class OpenLimits:
                     what="open_executions",
                     limit=limit,
                 )
-            yield place
-            return
-        place.is_used = False
-        try:
             yield place
         finally:
             count.end(is_used=place.is_used)
