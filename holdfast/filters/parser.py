@@ -52,7 +52,7 @@ def parse_order(text: str) -> Order:
     """The order that a text such as `state.amount desc` states; without a direction it ascends. Raises FilterError."""
     parser = _Parser(text, "order_by")
     place = parser.token
-    field = parser.read_field()
+    field = parser.read_field(ORDERS)
     if isinstance(field, Column) and field not in (Column.CREATED, Column.CLOSED):
         parser.refuse(place, ORDERS)
     direction = "DESC" if parser.take_word("DESC") else "ASC"
@@ -125,12 +125,12 @@ class _Parser:
 
     # --- fields and values ---
 
-    def read_field(self) -> Field:
-        """A column, or an attribute by its key."""
+    def read_field(self, expected: str = FIELDS) -> Field:
+        """A column, or an attribute by its key. `expected`: those that are possible here, in words."""
         place = self.token
         name = place.text.lower()
         if place.kind is not Kind.WORD or not (name in COLUMNS or name in KEYED):
-            self.refuse(place, FIELDS, "A key of a state is written state.key." if place.kind is Kind.WORD else "")
+            self.refuse(place, expected, "A key of a state is written state.key." if place.kind is Kind.WORD else "")
         self._advance()
         if name in COLUMNS:
             return COLUMNS[name]

@@ -116,6 +116,15 @@ def test_order_has_a_field_and_a_direction() -> None:
     assert parse_order("closed asc") == Order(Column.CLOSED, is_descending=False)
 
 
+@pytest.mark.parametrize("text", ["foo", "workflow", "", "status desc"])
+def test_order_by_another_field_is_refused_with_those_that_it_takes(text: str) -> None:
+    with pytest.raises(FilterError) as refused:
+        parse_order(text)
+
+    assert "created, closed, state.<key>, metadata.<key>, reference or reference.<part>" in refused.value.message
+    assert "workflow_id" not in refused.value.message
+
+
 @pytest.mark.parametrize("text", ["", "workflow", "state", "state.a up", "state.a desc, created", "metadata."])
 def test_order_that_is_none_is_refused(text: str) -> None:
     with pytest.raises(FilterError, match="Expected order_by"):
