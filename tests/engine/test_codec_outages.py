@@ -91,6 +91,32 @@ async def _has_status(engine: Any, workflow_id: str, status: Status) -> bool:
     return (await engine.query_status(workflow_id)).status is status
 
 
+@workflow
+async def asking(ctx: Context, question: str) -> str:
+    answer: str = await ctx.human_task("ask", str, payload=question)
+    return answer
+
+
+@pytest.mark.parametrize("encodes", [True, False])
+async def test_H1_steps_of_a_task_that_need_no_value_are_taken_in_an_outage_of_the_codec(url: str, encodes: bool) -> None:
+    codec = Fragile()
+    async with Engine(url, workflows=[asking], codec=codec) as engine:
+        handle = await engine.start(asking, "why?")
+        [task] = await eventually(engine.tasks)
+        codec.is_down, codec.encodes = True, encodes
+
+        assigned = await engine.assign_task(task.task_id, "ann", by="boss", request_id="r")
+        claimed = await engine.claim_task(task.task_id, by="ann")
+        again = await engine.assign_task(task.task_id, "ann", by="boss", request_id="r")
+
+        assert (assigned.assignee, claimed.claimer, again.claimer) == ("ann", "ann", "ann")
+        assert claimed.payload == SHOWN
+        codec.is_down, codec.encodes = False, True
+        assert (await engine.task(task.task_id)).payload == "why?"
+        await engine.complete_task(task.task_id, "therefore", by="ann")
+        assert await handle.result() == "therefore"
+
+
 async def test_execution_that_rests_in_an_outage_is_cancelled_and_terminated_at_once(url: str) -> None:
     codec = Fragile()
     async with begin(url, codec, "cancelled", "terminated") as engine:

@@ -21,7 +21,7 @@ from holdfast.core.instants import from_datetime
 from holdfast.core.references import check_key
 from holdfast.core.task_standings import check_step, make_gone_error
 from holdfast.engine import task_rules
-from holdfast.engine.encoded_store import show_encoded
+from holdfast.engine.encoded_store import find_bare_store, show_encoded
 from holdfast.engine.replies import read_reply
 from holdfast.engine.task_rules import Actor
 from holdfast.engine.task_views import TaskEvent, TaskInfo, TaskList, to_task_event, to_task_info
@@ -149,8 +149,9 @@ class HumanTasks:
         check_identifier(by, "who does it (by=…)")
         checked = check_groups(groups)
         call: KeyedCall | None = None
+        bare = find_bare_store(self._store)  # who may do what needs no value, and no codec that is in order
         while True:
-            row = await self._find(self._store, org, task_id)
+            row = await self._find(bare, org, task_id)
             require_readable(row)
             actor = Actor(by, checked, self._delivery.now)
             if request_id is not None and call is None:
@@ -159,10 +160,11 @@ class HumanTasks:
                 change = rule(row, actor)
             except TaskConflict:
                 if call is not None and await self._is_remembered(call):
-                    return to_task_info(row)
+                    return await self.find(org, task_id)
                 raise
             if await self._make(change, call) is ChangeOutcome.DONE:
-                return to_task_info(change.row if call is None else await self._find(self._store, org, task_id))
+                is_known = call is None and bare is self._store
+                return to_task_info(change.row) if is_known else await self.find(org, task_id)
 
     async def send(
         self,
