@@ -15,7 +15,14 @@ from typing import TYPE_CHECKING, Any, TypeVar
 import click
 
 from holdfast.cli.codecs import find_codec
-from holdfast.errors import ExecutionNotFound, HoldfastError, InvalidConfiguration
+from holdfast.errors import (
+    AnswerTimedOut,
+    ConnectionRefused,
+    ExecutionNotFound,
+    HoldfastError,
+    InvalidConfiguration,
+    OutcomeUnknown,
+)
 
 if TYPE_CHECKING:
     from holdfast.client.client import Client
@@ -27,6 +34,7 @@ T = TypeVar("T")
 Function = TypeVar("Function", bound=Callable[..., Any])
 
 SQLITE = "sqlite:///"
+_REQUEST_ID = "holdfast.request_id"
 PATIENCE = 60.0
 """Seconds within which a verb has to be answered. Owners that begin or end take some of it."""
 
@@ -178,10 +186,22 @@ async def find_execution(store: Store, org: str, target: str) -> ExecutionRow:
     return row
 
 
+def make_request_id() -> str:
+    """A request id for a call that was given none. Whoever is not told what became of the call is told the id."""
+    from uuid import uuid4
+
+    made = f"cli-{uuid4()}"
+    click.get_current_context().meta[_REQUEST_ID] = made
+    return made
+
+
 def use_client(
     database: Database, work: Callable[[Client], Coroutine[Any, Any, T]], *, patience: float | None = PATIENCE
 ) -> T:
-    """Await `work` with a client of a database, in which nothing is created. Raises what the verbs raise."""
+    """Await `work` with a client of a database, in which nothing is created. Raises what the verbs raise.
+
+    If it is not known what became of it, the request id that was made for it is told: with it the call can be repeated.
+    """
 
     async def run() -> T:
         from holdfast.client.client import Client
@@ -192,14 +212,20 @@ def use_client(
         async with Client(database.client_url, codec=find_codec()) as client, asyncio.timeout(patience):
             return await work(client)
 
+    request_id = click.get_current_context().meta.get(_REQUEST_ID)
     try:
         return asyncio.run(run())
+    except (AnswerTimedOut, OutcomeUnknown, ConnectionRefused) as error:
+        if request_id is None:
+            raise
+        raise click.ClickException(f"{error.message} Its id was made up: --request-id {request_id}") from error
     except TimeoutError as error:
         if isinstance(error, HoldfastError):
             raise
         raise click.ClickException(
             f"Expected an answer within {patience:.0f} seconds, but whoever has {database} gave none. Look whether it "
-            "happened, and whether that process is frozen or overloaded; then try again, with the same --request-id."
+            "happened, and whether that process is frozen or overloaded; then try again, with "
+            f"{'the same --request-id' if request_id is None else f'--request-id {request_id}'}"
         ) from None
 
 

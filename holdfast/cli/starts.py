@@ -10,7 +10,7 @@ import click
 
 from holdfast.cli.answers import ExitCode, answer, fail, json_option, print_json
 from holdfast.cli.codecs import codec_option
-from holdfast.cli.databases import Database, database_argument, org_option, use_client
+from holdfast.cli.databases import Database, database_argument, make_request_id, org_option, use_client
 from holdfast.cli.inputs import read_delay, read_input, read_inputs, read_length, read_pairs
 
 if TYPE_CHECKING:
@@ -143,10 +143,9 @@ def read_reference(options: dict[str, Any]) -> dict[str, Any]:
 
 def choose_given(options: dict[str, Any]) -> dict[str, Any]:
     """The options that were given: for the others, the engine has defaults. Calls without a request id get one."""
-    from uuid import uuid4
-
     given = {name: value for name, value in options.items() if value not in (None, {}, ())}
-    return {"request_id": f"cli-{uuid4()}", **given}  # so that a call can be repeated while owners change
+    # So that a call can be repeated while owners change.
+    return given if "request_id" in given else {"request_id": make_request_id(), **given}
 
 
 def describe_start(workflow: str, handle: WorkflowHandle[Any]) -> str:

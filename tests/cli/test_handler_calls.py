@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import re
 from collections.abc import Iterator
 from pathlib import Path
 
@@ -104,4 +105,5 @@ def test_answer_that_does_not_come_in_time_is_told(invoke: Invoke, app: App) -> 
 
     assert result.exit_code == 1, result.output
     assert "to be answered within 0.2 seconds" in result.stderr
+    assert re.search(r"--request-id cli-[0-9a-f-]{36}\n", result.stderr)
     assert json.loads(invoke("query", app.database, "b", "items", "--json").stdout)["answer"] == []
