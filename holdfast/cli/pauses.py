@@ -7,8 +7,9 @@ from typing import TYPE_CHECKING
 import click
 
 from holdfast.cli.answers import answer, json_option, print_json
-from holdfast.cli.databases import Database, database_argument, org_option, use_client
+from holdfast.cli.databases import Database, database_argument, org_option
 from holdfast.cli.interventions import intervene, request_id_option
+from holdfast.cli.owners import read_verbs
 from holdfast.cli.starts import choose_given
 
 if TYPE_CHECKING:
@@ -131,7 +132,7 @@ def pauses(*, database: Database, org: str, as_json: bool) -> None:
     async def work(client: Client) -> list[Pause]:
         return await client.pauses(org=org)
 
-    found = use_client(database, work)
+    found = read_verbs(database, work)
     if as_json:
         print_json([one.to_dict() for one in found])
         return

@@ -11,6 +11,7 @@ from holdfast.cli.codecs import codec_option
 from holdfast.cli.databases import Database, database_argument, org_option, use_client
 from holdfast.cli.inputs import read_input, read_pairs
 from holdfast.cli.interventions import request_id_option
+from holdfast.cli.owners import read_verbs
 from holdfast.cli.starts import TAKES_NEGATIVE_NUMBERS, choose_given
 
 if TYPE_CHECKING:
@@ -162,7 +163,7 @@ def list_events(database: Database, name: str, org: str, as_json: bool) -> None:
             if len(page) < PAGE:
                 return found
 
-    kept = use_client(database, work)
+    kept = read_verbs(database, work)
     if as_json:
         print_json({"events": kept})
         return

@@ -13,6 +13,7 @@ from holdfast.cli.codecs import codec_option
 from holdfast.cli.databases import Database, database_argument, org_option, use_client
 from holdfast.cli.inputs import read_input, read_inputs, read_length, read_moment, read_pairs
 from holdfast.cli.interventions import intervene, request_id_option
+from holdfast.cli.owners import read_verbs
 from holdfast.cli.starts import TAKES_NEGATIVE_NUMBERS, choose_given, read_reference, reference_options
 
 if TYPE_CHECKING:
@@ -162,7 +163,7 @@ def list_schedules(database: Database, limit: int, after: str, org: str, as_json
     async def work(client: Client) -> list[ScheduleInfo]:
         return await client.schedules(org=org, limit=limit, after=after)
 
-    found = use_client(database, work)
+    found = read_verbs(database, work)
     if as_json:
         print_json({"schedules": found})
         return
@@ -201,7 +202,7 @@ def show(database: Database, schedule_id: str, org: str, as_json: bool) -> None:
     async def work(client: Client) -> ScheduleInfo:
         return await client.describe_schedule(schedule_id, org=org)
 
-    info = use_client(database, work)
+    info = read_verbs(database, work)
     if as_json:
         print_json(info)
         return

@@ -11,6 +11,7 @@ import click
 from holdfast.cli.answers import json_option, print_json
 from holdfast.cli.databases import Database, database_argument, org_option, use_client
 from holdfast.cli.inputs import read_length
+from holdfast.cli.owners import read_verbs
 
 if TYPE_CHECKING:
     from holdfast.client.client import Client
@@ -60,7 +61,7 @@ def stale(
             )
         return await collect(lambda at, most: client.stale(older_than, org=org, limit=most, cursor=at), limit, cursor)
 
-    page = use_client(database, work)
+    page = use_client(database, work) if terminate else read_verbs(database, work)
     if as_json:
         print_json(page.to_dict())
         return

@@ -13,6 +13,7 @@ from holdfast.cli.codecs import codec_option
 from holdfast.cli.databases import PATIENCE, Database, database_argument, org_option, use_client
 from holdfast.cli.inputs import read_input, read_moment
 from holdfast.cli.interventions import request_id_option
+from holdfast.cli.owners import read_verbs
 from holdfast.cli.starts import TAKES_NEGATIVE_NUMBERS, choose_given
 
 if TYPE_CHECKING:
@@ -54,10 +55,13 @@ def tasks(*, database: Database, as_json: bool, state: tuple[str, ...], **option
     if state:
         given["state"] = "all" if "all" in state else list(state)
 
+    from holdfast.engine.use_cases.human_tasks import make_filter
+
     async def work(client: Client) -> TaskList:
         return await client.tasks(**given)
 
-    page = use_client(database, work)
+    make_filter(given)  # type: ignore[arg-type]  # what is wrong is told here, before anybody is asked
+    page = read_verbs(database, work)
     if as_json:
         print_json(page.to_dict())
         return
@@ -135,7 +139,7 @@ def show(database: Database, /, *, task_id: str, org: str, as_json: bool) -> Non
     async def work(client: Client) -> tuple[TaskInfo, list[TaskEvent]]:
         return await client.task(task_id, org=org), await client.task_events(task_id, org=org)
 
-    found, events = use_client(database, work)
+    found, events = read_verbs(database, work)
     told = found.to_dict()
     if as_json:
         print_json({**told, "events": [one.to_dict() for one in events]})

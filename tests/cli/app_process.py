@@ -4,11 +4,18 @@ from __future__ import annotations
 
 import asyncio
 import sys
+from dataclasses import dataclass
 from typing import Any
 
-from holdfast import Context, Engine, Retry, Workflow, activity, workflow
+from holdfast import Context, Engine, Retry, Workflow, activity, event, workflow
 
 IS_CHANGED = sys.argv[2:] == ["changed"]
+
+
+@event
+@dataclass
+class Paid:
+    amount: int
 
 
 @activity(retry=Retry(initial=3600, maximum=3600))
@@ -132,7 +139,8 @@ WORKFLOWS: list[Workflow[..., Any]] = [
 
 
 async def main(url: str) -> None:
-    engine = Engine(url, workflows=WORKFLOWS, activities=[charge], queues=["default"], node="app", shutdown_grace=0.5)
+    options: dict[str, Any] = {"queues": ["default"], "node": "app", "shutdown_grace": 0.5}
+    engine = Engine(url, workflows=WORKFLOWS, activities=[charge], events=[Paid], **options)
     async with engine:
         print("ready", flush=True)
         await engine.run_until_stopped()

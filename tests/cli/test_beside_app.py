@@ -204,6 +204,11 @@ def test_frozen_owner_does_not_keep_commands_from_reading(invoke: Invoke, tmp_pa
         os.kill(app.process.pid, signal.SIGSTOP)
         try:
             listed, shown = invoke("list", app.database), invoke("show", app.database, "a")
+            others = [
+                invoke(group, app.database, *rest)
+                for group, *rest in [("tasks",), ("schedules", "list"), ("pauses",), ("stale",), ("events", "list", "Paid")]
+            ]
+            refused = invoke("tasks", app.database, "--cursor", "none")
         finally:
             os.kill(app.process.pid, signal.SIGCONT)
 
@@ -211,6 +216,10 @@ def test_frozen_owner_does_not_keep_commands_from_reading(invoke: Invoke, tmp_pa
     assert "signal approve" in listed.stdout
     assert "no living node" not in listed.stdout + shown.stdout
     assert "does not answer; this is what the file says" in shown.stderr
+    assert [one.exit_code for one in others] == [0] * len(others), [one.output for one in others]
+    assert all("does not answer; this is what the file says" in one.stderr for one in others)
+    assert "does not answer" not in refused.stderr
+    assert "Expected a cursor" in refused.stderr
 
 
 def test_blocked_execution_is_shown_and_retried_after_a_fix(invoke: Invoke, tmp_path: Path) -> None:
