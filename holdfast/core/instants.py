@@ -25,7 +25,7 @@ _MICROSECOND: Final = timedelta(microseconds=1)
 
 
 def from_datetime(value: datetime, what: str = "the time") -> Instant:
-    """The instant of an aware date-time. Raises InvalidTime for a naive one."""
+    """The instant of an aware date-time. Raises InvalidTime for a naive one, and beyond the years 1 to 9999 in UTC."""
     if not isinstance(value, datetime):
         raise InvalidTime(
             f"Expected {what} to be a datetime with a time zone, but it is {type(value).__name__} "
@@ -36,7 +36,12 @@ def from_datetime(value: datetime, what: str = "the time") -> Instant:
             f"Expected {what} to have a time zone, but {value.isoformat()} has none. "
             "Add one: datetime(..., tzinfo=UTC) or datetime(..., tzinfo=ZoneInfo('Europe/Sofia'))."
         )
-    return (value - _EPOCH) // _MICROSECOND
+    try:
+        return (value - _EPOCH) // _MICROSECOND
+    except OverflowError:
+        raise InvalidTime(
+            f"Expected {what} to be in the years 1 to 9999 of UTC, but {value.isoformat()} is not. Choose another."
+        ) from None
 
 
 def to_datetime(instant: Instant) -> datetime:

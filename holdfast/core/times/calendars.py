@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
+from bisect import bisect_right
 from calendar import monthrange
-from collections.abc import Iterable, Mapping, Sequence
-from datetime import date, time, timedelta
+from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
+from datetime import date, time
 from typing import Any, Final
 
 import msgspec
@@ -12,14 +13,15 @@ from whenever import PlainDateTime
 
 from holdfast.core.instants import Instant
 from holdfast.core.safe_texts import LONGEST_SHOWN, show
+from holdfast.core.times.dates import FIRST_YEAR, LAST_YEAR, LATEST
 from holdfast.core.times.zones import to_instant, to_local
 from holdfast.errors import InvalidSchedule
 
 WEEKDAYS: Final = ("mon", "tue", "wed", "thu", "fri", "sat", "sun")
 _FULL_NAMES: Final = ("monday", "tuesday", "wednesday", "thursday", "friday", "saturday", "sunday")
 MOST_ITEMS: Final = 1_000
-_FAR: Final = 366 * 41
-"""For how many days a calendar is searched: 29 February on a given weekday comes every 28 years, or after 40."""
+_FAR: Final = 41
+"""For how many years a calendar is searched: 29 February on a given weekday comes every 28 years, or after 40."""
 
 
 class Calendar(msgspec.Struct, frozen=True, omit_defaults=True, forbid_unknown_fields=True):
@@ -65,41 +67,55 @@ def check_calendar(given: Calendar | Mapping[str, Any]) -> Calendar:
     )
 
 
-def find_next(calendar: Calendar, zone: str, after: Instant) -> Instant | None:
-    """When the calendar is due next, later than `after`; None if it never is again."""
+def list_times(calendar: Calendar, zone: str, after: Instant) -> Iterator[Instant]:
+    """When the calendar is due, later than `after`, in order; ends if it never is again, or beyond the years that count.
+
+    A local time up to the one that a clock shows at `after` is never later than that: so the search begins there.
+    """
+    if after >= LATEST:
+        return
     times = [time.fromisoformat(one) for one in calendar.times]
-    first = to_local(after, zone).to_stdlib().date() - timedelta(days=1)
-    for day in _list_days(calendar, first):
-        for one in times:
+    local = to_local(after, zone).to_stdlib()
+    begin = bisect_right(times, local.time())
+    for day in _list_days(calendar, local.date()):
+        for one in times[begin:] if day == local.date() else times:
             instant = to_instant(PlainDateTime(day.year, day.month, day.day, one.hour, one.minute, one.second), zone)
             if instant > after:
-                return instant
-    return None
+                yield instant
+                after = instant
 
 
-def _list_days(calendar: Calendar, first: date) -> Iterable[date]:
-    except_dates, weekdays = frozenset(calendar.except_dates), frozenset(map(WEEKDAYS.index, calendar.weekdays))
-    days, months = frozenset(calendar.days), frozenset(calendar.months)
-    has_rules = bool(weekdays or days or months)
-    dates = frozenset(calendar.dates)
-    if dates and not has_rules:
-        yield from (
-            date.fromisoformat(one) for one in calendar.dates if one >= first.isoformat() and one not in except_dates
-        )
+def _list_days(calendar: Calendar, first: date) -> Iterator[date]:
+    """The days that count, from `first` on. Months of which none can count are passed over."""
+    has_rules = bool(calendar.weekdays or calendar.days or calendar.months)
+    except_dates = frozenset(calendar.except_dates)
+    dates = [date.fromisoformat(one) for one in calendar.dates if one >= first.isoformat() and one not in except_dates]
+    if calendar.dates and not has_rules:
+        yield from (day for day in dates if day.year <= LAST_YEAR)
         return
-    for offset in range(_FAR):
-        day = first + timedelta(days=offset)
-        text = day.isoformat()
-        if text in except_dates:
-            continue
-        from_end = day.day - monthrange(day.year, day.month)[1] - 1
-        is_ruled = (
-            (not weekdays or day.weekday() in weekdays)
-            and (not months or day.month in months)
-            and (not days or day.day in days or from_end in days)
-        )
-        if is_ruled or text in dates:
-            yield day
+    singles: dict[tuple[int, int], set[int]] = {}
+    for day in dates:
+        singles.setdefault((day.year, day.month), set()).add(day.day)
+    months, weekdays = frozenset(calendar.months), frozenset(map(WEEKDAYS.index, calendar.weekdays))
+    year, last_year = first.year, max([first.year + _FAR, *(year for year, _ in singles)])
+    while year <= min(last_year, LAST_YEAR):
+        for month in range(first.month if year == first.year else 1, 13):
+            found = set(singles.get((year, month), ()))
+            if not months or month in months:
+                found |= _list_ruled(calendar.days, weekdays, year, month)
+            for number in sorted(found):
+                day = date(year, month, number)
+                if day >= first and day.isoformat() not in except_dates:
+                    yield day
+                    last_year = max(last_year, year + _FAR)
+        year += 1
+
+
+def _list_ruled(days: Sequence[int], weekdays: Collection[int], year: int, month: int) -> set[int]:
+    """The days of a month that the lists of days and weekdays hold."""
+    begins_with, length = monthrange(year, month)
+    numbers = (one if one > 0 else length + 1 + one for one in days) if days else range(1, length + 1)
+    return {one for one in numbers if 1 <= one <= length and (not weekdays or (begins_with + one - 1) % 7 in weekdays)}
 
 
 def _limit(items: Sequence[str], name: str) -> Sequence[str]:
@@ -124,11 +140,17 @@ def _check_time(text: str) -> str:
 
 def _check_date(text: str) -> str:
     try:
-        return date.fromisoformat(text).isoformat()
+        found = date.fromisoformat(text)
     except ValueError:
         raise InvalidSchedule(
             f"Expected a date in a calendar, but it is {show(text, repr, LONGEST_SHOWN)}. Write for instance '2030-12-24'."
         ) from None
+    if FIRST_YEAR <= found.year <= LAST_YEAR:
+        return found.isoformat()
+    raise InvalidSchedule(
+        f"Expected a date in a calendar between {FIRST_YEAR} and {LAST_YEAR}, but it is "
+        f"{show(text, repr, LONGEST_SHOWN)}. Correct the year."
+    )
 
 
 def _check_weekday(text: str) -> str:

@@ -6,7 +6,10 @@ clock skips, right behind the gap, together with whatever else falls there.
 
 from __future__ import annotations
 
+from collections.abc import Iterator
+from copy import copy
 from datetime import datetime
+from functools import lru_cache
 from typing import Final
 
 from cronsim import CronSim, CronSimError
@@ -55,17 +58,23 @@ def _refused(line: str, why: str) -> InvalidSchedule:
     )
 
 
-def find_next(line: str, zone: str, after: Instant) -> Instant | None:
-    """When the line fires next, later than `after`; None if it never does again."""
-    local = to_local(after, zone).to_stdlib()
-    times = CronSim(NAMES.get(line, line), local)
+def list_times(line: str, zone: str, after: Instant) -> Iterator[Instant]:
+    """When the line fires, later than `after`, in order; ends if it never does again."""
+    times = copy(_parse(line))
+    times.dt = to_local(after, zone).to_stdlib().replace(microsecond=0)
     try:
         for found in times:
             if found.year > _LAST_YEAR:
-                return None
+                return
             instant = to_instant(PlainDateTime(found), zone)
             if instant > after:
-                return instant
-    except (StopIteration, ValueError, OverflowError):
-        return None
-    return None
+                yield instant
+                after = instant
+    except (ValueError, OverflowError):  # beyond the calendar
+        return
+
+
+@lru_cache(maxsize=1024)
+def _parse(line: str) -> CronSim:
+    """A line that was checked, at some local time: to be copied, and given another."""
+    return CronSim(NAMES.get(line, line), datetime.fromisoformat("2000-01-01"))

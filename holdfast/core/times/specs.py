@@ -17,7 +17,7 @@ from holdfast.core.instants import SECOND, Instant, from_datetime, to_datetime
 from holdfast.core.safe_texts import LONGEST_SHOWN, show
 from holdfast.core.times import calendars, cron_lines
 from holdfast.core.times.calendars import Calendar, check_calendar
-from holdfast.core.times.dates import parse_date
+from holdfast.core.times.dates import check_date, parse_date
 from holdfast.core.times.durations import Span, parse_duration
 from holdfast.core.times.zones import UTC, check_zone
 from holdfast.errors import InvalidSchedule
@@ -37,6 +37,13 @@ class Spec(msgspec.Struct, frozen=True, kw_only=True, tag_field="kind", omit_def
     def first(self, armed_at: Instant) -> Instant | None:
         """The first fire of a spec that is armed at an instant; None: it never fires."""
         return self.next_after(armed_at, armed_at)
+
+    def list_after(self, armed_at: Instant, after: Instant) -> Iterator[Instant]:
+        """The fires later than `after`, in order, without end where there is none; cheaper than to ask for one at a time."""
+        found = self.next_after(armed_at, after)
+        while found is not None:
+            yield found
+            found = self.next_after(armed_at, found)
 
     def next_after(self, armed_at: Instant, after: Instant) -> Instant | None:
         """The first fire later than `after` of a spec that was armed at `armed_at`; None: there is none."""
@@ -58,8 +65,12 @@ class Cron(Spec, frozen=True, kw_only=True, tag="cron"):
 
     def next_after(self, armed_at: Instant, after: Instant) -> Instant | None:
         """The next local time of the line that comes later than `after`."""
+        return next(self.list_after(armed_at, after), None)
+
+    def list_after(self, armed_at: Instant, after: Instant) -> Iterator[Instant]:
+        """The local times of the line that come later than `after`."""
         del armed_at
-        return cron_lines.find_next(self.text, self.zone, after)
+        return cron_lines.list_times(self.text, self.zone, after)
 
 
 class OnCalendar(Spec, frozen=True, kw_only=True, tag="calendar"):
@@ -69,8 +80,12 @@ class OnCalendar(Spec, frozen=True, kw_only=True, tag="calendar"):
 
     def next_after(self, armed_at: Instant, after: Instant) -> Instant | None:
         """The next local time of the calendar that comes later than `after`."""
+        return next(self.list_after(armed_at, after), None)
+
+    def list_after(self, armed_at: Instant, after: Instant) -> Iterator[Instant]:
+        """The local times of the calendar that come later than `after`."""
         del armed_at
-        return calendars.find_next(self.calendar, self.zone, after)
+        return calendars.list_times(self.calendar, self.zone, after)
 
 
 class AtDate(Spec, frozen=True, kw_only=True, tag="date"):
@@ -167,7 +182,7 @@ def make_spec(given: Any, zone: object = UTC) -> AnySpec:
     """The spec that a user wrote: a text, a datetime or a calendar. Raises InvalidSchedule, which says what is allowed."""
     known = check_zone(zone)
     if isinstance(given, datetime):
-        at = from_datetime(given, "the date of a schedule")
+        at = check_date(from_datetime(given, "the date of a schedule"), given.isoformat())
         return AtDate(text=to_datetime(at).isoformat(), zone=known, at=at)
     if isinstance(given, Calendar | Mapping):
         calendar = check_calendar(given)
@@ -207,10 +222,7 @@ def parse_cycle(text: str, zone: str = UTC) -> Cycle:
 
 def list_fires(spec: AnySpec, armed_at: Instant, after: Instant) -> Iterator[Instant]:
     """The fires later than `after`, in order, without end where there is none."""
-    found = spec.next_after(armed_at, after)
-    while found is not None:
-        yield found
-        found = spec.next_after(armed_at, found)
+    return spec.list_after(armed_at, after)
 
 
 def _check_interval(text: str, span: Span) -> Span:

@@ -9,7 +9,7 @@ from __future__ import annotations
 from typing import Final
 
 from whenever import Instant as Moment
-from whenever import PlainDateTime, RepeatedTime, SkippedTime, ZonedDateTime
+from whenever import PlainDateTime, RepeatedTime, SkippedTime, TimeZoneNotFoundError, ZonedDateTime
 
 from holdfast.core.instants import Instant
 from holdfast.core.safe_texts import LONGEST_SHOWN, show
@@ -34,12 +34,18 @@ def check_zone(zone: object) -> str:
 
 
 def to_local(instant: Instant, zone: str) -> PlainDateTime:
-    """What a clock in the zone shows at an instant."""
-    return _to_zoned(instant, zone).to_plain()
+    """What a clock in the zone shows at an instant. Raises InvalidSchedule if the zone is not known here."""
+    try:
+        return Moment.from_timestamp(instant, unit="microsecond").to_tz(zone).to_plain()
+    except TimeZoneNotFoundError:
+        raise _refuse_missing(zone) from None
 
 
 def to_instant(local: PlainDateTime, zone: str) -> Instant:
-    """When a clock in the zone shows a local time; see the module for those that it skips or shows twice."""
+    """When a clock in the zone shows a local time; see the module for those that it skips or shows twice.
+
+    Raises InvalidSchedule if the zone is not known here.
+    """
     try:
         found = local.assume_tz(zone, disambiguation="raise")
     except RepeatedTime:
@@ -47,11 +53,16 @@ def to_instant(local: PlainDateTime, zone: str) -> Instant:
     except SkippedTime:
         behind = local.assume_tz(zone, disambiguation="earlier").next_transition()
         found = local.assume_tz(zone, disambiguation="later") if behind is None else behind
+    except TimeZoneNotFoundError:  # a ValueError, which must not be taken for a time beyond the calendar
+        raise _refuse_missing(zone) from None
     return _to_micros(found)
 
 
-def _to_zoned(instant: Instant, zone: str) -> ZonedDateTime:
-    return Moment.from_timestamp(instant, unit="microsecond").to_tz(zone)
+def _refuse_missing(zone: str) -> InvalidSchedule:
+    return InvalidSchedule(
+        f"Expected to compute times in time zone {show(zone, repr, LONGEST_SHOWN)}, but this machine does not know it. "
+        "Update its time zone data (the system's, or the package tzdata), or give the schedule another zone."
+    )
 
 
 def _to_micros(found: ZonedDateTime) -> Instant:
