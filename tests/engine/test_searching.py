@@ -3,10 +3,12 @@
 from __future__ import annotations
 
 import asyncio
+from base64 import urlsafe_b64encode
 from collections.abc import AsyncIterator
 from datetime import UTC, datetime, timedelta
 from typing import Any
 
+import msgspec
 import pytest
 
 from holdfast import Context, Engine, activity, workflow
@@ -195,3 +197,22 @@ async def test_a_backlog_leaves_out_what_waits_for_blocked_executions() -> None:
         (queue,) = await engine.backlog()
 
     assert (queue.open, queue.due, queue.inbox, queue.oldest) == ({"blocked": 1}, 0, 0, None)
+
+
+@pytest.mark.parametrize("order_by", ["closed", "closed desc", "state.n", "state.n desc", "created asc"])
+async def test_a_cursor_whose_position_was_changed_is_refused(engine: Engine, order_by: str) -> None:
+    await fill(engine)
+    cursor = (await engine.list(order_by=order_by, limit=2)).cursor
+    assert cursor is not None
+    head = cursor.rpartition(".")[0]
+    texts, numbers = ("text", "", "n6"), (5, 2**63, -(2**63) - 1, 2**70)
+    refused: dict[str, tuple[str | int, ...]] = {
+        "closed": (*texts, *numbers[1:]),
+        "state.n": numbers,
+        "created": (*texts, *numbers),
+    }
+
+    for value in (*refused[order_by.split(maxsplit=1)[0]], 1.5, True, "a\0b"):
+        position = urlsafe_b64encode(msgspec.json.encode(["x", value])).decode()
+        with pytest.raises(InvalidArguments, match="Expected a cursor that a list returned"):
+            await engine.list(order_by=order_by, limit=2, cursor=f"{head}.{position}")

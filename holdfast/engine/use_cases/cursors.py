@@ -16,7 +16,7 @@ from typing import Final
 import msgspec
 
 from holdfast.errors import InvalidArguments
-from holdfast.filters.syntax import NEWEST_FIRST
+from holdfast.filters.syntax import NEWEST_FIRST, Attribute, Column, Field, Value
 from holdfast.store.contract import ExecutionFilter
 from holdfast.store.rows import ExecutionPage
 
@@ -62,9 +62,18 @@ def _read_bound(cursor: str, bound: re.Match[str], query: ExecutionFilter) -> Ex
         position = _DECODER.decode(urlsafe_b64decode(bound[2]))
     except (ValueError, msgspec.MsgspecError):
         raise _refuse(cursor) from None
-    if "\0" in position.before or "\0" in str(position.value):
+    if "\0" in position.before or not _may_end_with(position.value, query.order.field):
         raise _refuse(cursor)
     return msgspec.structs.replace(query, before=position.before, before_value=position.value)
+
+
+def _may_end_with(value: Value | None, field: Field) -> bool:
+    """Whether a page in the order of a field may end with a value, so that stores can compare it with theirs."""
+    if value is None:
+        return True
+    if isinstance(field, Attribute):
+        return isinstance(value, str) and "\0" not in value
+    return field is Column.CLOSED and isinstance(value, int) and -(2**63) <= value < 2**63
 
 
 def _is_plain(query: ExecutionFilter) -> bool:
