@@ -4,9 +4,11 @@ Theory of operation
 -------------------
 A schedule knows its next *nominal* time (`next_at`), which depends on its spec alone, and is *due* then, or up to `jitter`
 later: by how much depends on the schedule and on that time, so that every node computes the same. `fire` goes through all
-nominal times that are due:
+nominal times that are due, in their order (`find_due_times`):
 
 - One that is due for longer than the catch-up window is *missed*: nobody was there to fire it in time. It is only counted.
+  Where the jitter is longer than the interval, a time may be due before an earlier one, and waits for that: then it is late
+  since the earlier one was due (`latest_due`).
 - Any other starts an execution, unless somebody else's is open under its workflow id: then it is *refused*, and counted.
 - If one that the schedule started before is still open, the overlap policy decides: `skip` counts the fire; `queue` lets it
   wait, in order; `cancel_running` and `terminate_running` end what is open, and the newest fire waits until that has
@@ -21,7 +23,9 @@ backfill begin. What was due within the pause is left out afterwards, and does n
 been fired is fired then, like everything that is late. Since that may come first, a pause is remembered (`pauses`) until the
 next nominal time lies behind it.
 
-What a schedule started is known by its execution id (`OpenRun`), not by its workflow id, which anybody may use again.
+What a schedule started is known by its execution id (`OpenRun`), not by its workflow id, which anybody may use again. Under
+`allow`, nobody has to know which of them are open, until the policy changes or a backfill waits: so the newest are kept, and
+looked at only when there are many (`needs_open_runs`).
 """
 
 from __future__ import annotations
@@ -44,6 +48,10 @@ SHORTEST_CATCH_UP: Final = 10 * SECOND
 MOST_WAITING: Final = 1_000
 MOST_AT_ONCE: Final = 100
 """How many starts one schedule makes in one transaction."""
+MOST_UNCHECKED: Final = 50
+"""How many runs a schedule that allows overlaps keeps until it is looked at which of them are open."""
+MOST_ALLOWED: Final = MOST_UNCHECKED // 2
+"""How many of those that are open it keeps then, the newest."""
 MOST_TIMES: Final = 1_000
 """How many nominal times one look goes through; the next look goes on."""
 MOST_MISSED_LOOKS: Final = 100
@@ -146,12 +154,14 @@ class ScheduleDetails(msgspec.Struct, frozen=True, omit_defaults=True, forbid_un
     recent: tuple[ScheduledRun, ...] = ()
     """The newest runs, the newest first."""
     open_runs: tuple[OpenRun, ...] = ()
-    """What it started and was open when it was last looked at."""
+    """What it started and was open when it was last looked at; if it allows overlaps, only the newest."""
     waiting: tuple[PlannedRun, ...] = ()
     paused_at: Instant | None = None
     """Since when it is paused; None: it is not."""
     pauses: tuple[Pause, ...] = ()
     """The pauses within which its next nominal times may be due."""
+    latest_due: Instant = 0
+    """When the latest of the times gone through was due, if that is later than the next one is; else 0."""
 
     @property
     def is_over(self) -> bool:
@@ -161,6 +171,27 @@ class ScheduleDetails(msgspec.Struct, frozen=True, omit_defaults=True, forbid_un
     def awaits_ends(self, *, is_paused: bool) -> bool:
         """Whether fires wait that may begin as soon as nothing is open: those at nominal times not during a pause."""
         return any(not is_paused or one.kind is not RunKind.TIME for one in self.waiting)
+
+    @property
+    def has_timed_waiting(self) -> bool:
+        """Whether fires at nominal times wait, which a pause holds back."""
+        return any(one.kind is RunKind.TIME for one in self.waiting)
+
+    @property
+    def needs_open_runs(self) -> bool:
+        """Whether it depends on its open executions what it does, or it keeps too many of which nobody knows."""
+        return self.overlap is not Overlap.ALLOW or bool(self.waiting) or len(self.open_runs) >= MOST_UNCHECKED
+
+
+class DueTimes(msgspec.Struct, frozen=True, gc=False):
+    """The nominal times of a schedule that a look goes through."""
+
+    details: ScheduleDetails
+    """The schedule behind them, with what was missed counted."""
+    times: tuple[Instant, ...]
+    """Those that are not missed, nor left out in a pause."""
+    count: int
+    """How many there were in all."""
 
 
 class Fired(msgspec.Struct, frozen=True):
@@ -177,7 +208,7 @@ def arm(details: ScheduleDetails, now: Instant) -> ScheduleDetails:
     limits = [one for one in (details.spec.count_fires(now), details.count) if one is not None]
     remaining = min(limits) if limits else None
     first = None if remaining == 0 else details.spec.first(now)
-    return replace(details, armed_at=now, next_at=first, remaining=remaining, pauses=())
+    return replace(details, armed_at=now, next_at=first, remaining=remaining, pauses=(), latest_due=0)
 
 
 def pause(details: ScheduleDetails, now: Instant) -> ScheduleDetails:
@@ -189,7 +220,7 @@ def resume(details: ScheduleDetails, now: Instant) -> ScheduleDetails:
     """The schedule after a pause: what was due within it is left out, and does not count."""
     begin, found = details.paused_at, details.next_at
     details = replace(details, paused_at=None)
-    if begin is None or found is None:
+    if begin is None or found is None or details.is_over:
         return details
     if max(found, details.armed_at) < begin - details.jitter_us:
         found = details.spec.next_after(details.armed_at, begin - details.jitter_us - 1)
@@ -220,11 +251,18 @@ def _leave_out(details: ScheduleDetails, within: Pause) -> ScheduleDetails:
 
 def _move_on(details: ScheduleDetails, after: Instant) -> ScheduleDetails:
     """The schedule with the first nominal time later than `after` as its next."""
-    found = details.spec.next_after(details.armed_at, after)
+    return _move_to(details, details.spec.next_after(details.armed_at, after), details.remaining, details.latest_due)
+
+
+def _move_to(details: ScheduleDetails, found: Instant | None, remaining: int | None, latest_due: Instant) -> ScheduleDetails:
+    """The schedule with another next nominal time; None: there is none."""
     if found is None:
-        return replace(details, next_at=None, remaining=None if details.remaining is None else 0, pauses=())
+        return replace(details, next_at=None, remaining=None if remaining is None else 0, pauses=(), latest_due=0)
     pauses = tuple(one for one in details.pauses if one.end >= found) if details.pauses else ()
-    return replace(details, next_at=found, pauses=pauses)
+    moved = replace(details, next_at=found, remaining=remaining, pauses=pauses, latest_due=latest_due)
+    if latest_due and ((due := find_due(moved)) is None or due >= latest_due):
+        return replace(moved, latest_due=0)
+    return moved
 
 
 def find_due(details: ScheduleDetails) -> Instant | None:
@@ -236,6 +274,35 @@ def find_due(details: ScheduleDetails) -> Instant | None:
     return details.next_at + derive_entropy(details.uid, details.next_at) % (details.jitter_us + 1)
 
 
+def find_due_times(details: ScheduleDetails, now: Instant) -> DueTimes:
+    """Go through the nominal times that are due now: up to so many of them, the rest with the next look."""
+    found: list[Instant] = []
+    count, missed, first = 0, 0, details.next_at or 0
+    window = max(details.catch_up_us, SHORTEST_CATCH_UP)
+    following = list_fires(details.spec, details.armed_at, first)
+    while count < MOST_TIMES and len(found) < MOST_AT_ONCE:
+        if (due := find_due(details)) is None or due > now:
+            break
+        count += 1
+        if details.pauses and (within := _find_pause(details)) is not None:
+            details = _leave_out(details, within)
+            following = list_fires(details.spec, details.armed_at, details.next_at or 0)
+            continue
+        latest = max(due, details.latest_due)
+        if now - max(latest, details.armed_at) <= window:
+            found.append(details.next_at or 0)
+        else:
+            missed += 1
+        remaining = None if details.remaining is None else details.remaining - 1
+        details = _move_to(details, next(following, None), remaining, latest if details.jitter_us else 0)
+    if missed == MOST_TIMES and details.next_at is not None and details.remaining is None:
+        oldest = now - window - details.jitter_us - 1
+        if oldest - details.next_at > MOST_MISSED_LOOKS * (details.next_at - first):
+            details = _move_on(details, oldest)
+    details = replace(details, missed=details.missed + missed, fired=details.fired + len(found))
+    return DueTimes(details, tuple(found), count)
+
+
 def fire(
     details: ScheduleDetails,
     now: Instant,
@@ -244,13 +311,17 @@ def fire(
     taken: Collection[str],
     *,
     is_paused: bool = False,
+    due: DueTimes | None = None,
 ) -> Fired:
-    """Go through what is due now.
+    """Fire what is due now, and begin what waits.
 
     `open_runs` are those of its executions that are open, `taken` workflow ids under which anything is open, whoever started
-    it. If the schedule is paused, only fires of backfills that wait may begin.
+    it. If the schedule is paused, only fires of backfills that wait may begin. `due` is what `find_due_times` found, where
+    somebody asked before.
     """
-    return _Firing(details, now, schedule_id, open_runs, taken).fire(is_paused=is_paused)
+    if due is None and not is_paused:
+        due = find_due_times(details, now)
+    return _Firing(details, now, schedule_id, open_runs, taken).fire(due)
 
 
 def run_now(details: ScheduleDetails, now: Instant, schedule_id: str) -> tuple[ScheduleDetails, Start, Instant]:
@@ -339,40 +410,20 @@ class _Firing:
         self._skipped = details.skipped
         self._refused = details.refused
 
-    def fire(self, *, is_paused: bool) -> Fired:
-        if not is_paused:
-            self._go_through_due()
+    def fire(self, due: DueTimes | None) -> Fired:
+        if self._details.overlap is Overlap.ALLOW and len(self._details.open_runs) >= MOST_UNCHECKED and not self.waiting:
+            self._open = self._open[-MOST_ALLOWED:]
+        if due is not None:
+            self._details = due.details
+            for at in due.times:
+                self._overlap(PlannedRun(at))
+        is_paused = due is None
         while not self._open and (planned := self._take_waiting(is_paused=is_paused)) is not None:
             self.start(planned)
         has_timed = not is_paused and any(one.kind is RunKind.TIME for one in self.waiting)
         if has_timed and self._details.overlap in (Overlap.CANCEL_RUNNING, Overlap.TERMINATE_RUNNING):
             self._ends = tuple(run for run in self._open if run.kind is not RunKind.BACKFILL)
         return self.finish()
-
-    def _go_through_due(self) -> None:
-        """Start, skip, count or let wait what is due: up to so many nominal times, and the rest with the next look."""
-        details, missed, fired = self._details, 0, 0
-        first = details.next_at or 0
-        window = max(details.catch_up_us, SHORTEST_CATCH_UP)
-        for _ in range(MOST_TIMES):
-            if (due := find_due(details)) is None or due > self._now or fired == MOST_AT_ONCE:
-                break
-            if (within := _find_pause(details)) is not None:
-                details = _leave_out(details, within)
-                continue
-            at = details.next_at or 0
-            if self._now - max(due, details.armed_at) <= window:
-                fired += 1
-                self._overlap(PlannedRun(at))
-            else:
-                missed += 1
-            remaining = None if details.remaining is None else details.remaining - 1
-            details = _move_on(replace(details, remaining=remaining), at)
-        if missed == MOST_TIMES and details.next_at is not None and details.remaining is None:
-            oldest = self._now - window - details.jitter_us - 1
-            if oldest - details.next_at > MOST_MISSED_LOOKS * (details.next_at - first):
-                details = _move_on(details, oldest)
-        self._details = replace(details, missed=details.missed + missed, fired=details.fired + fired)
 
     def _take_waiting(self, *, is_paused: bool) -> PlannedRun | None:
         """The first fire that waits and may begin, which then waits no more."""
@@ -407,7 +458,6 @@ class _Firing:
         self._open.append(OpenRun(workflow_id, execution_id, kind))
 
     def finish(self) -> Fired:
-        keeps = self._details.overlap is not Overlap.ALLOW or bool(self.waiting)
         details = replace(
             self._details,
             waiting=tuple(self.waiting),
@@ -415,6 +465,6 @@ class _Firing:
             runs=self._runs,
             skipped=self._skipped,
             refused=self._refused,
-            open_runs=tuple(self._open[-MOST_WAITING:]) if keeps else (),
+            open_runs=tuple(self._open[-MOST_WAITING:]),
         )
         return Fired(details, tuple(self.starts), self._ends)

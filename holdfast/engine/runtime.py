@@ -40,7 +40,8 @@ from holdfast.engine.questions import QuestionDesk, QuestionDeskDeps
 from holdfast.engine.regress import Regress
 from holdfast.engine.restores import Restores, RestoresDeps
 from holdfast.engine.results import RemoteResults, ResultWaiters
-from holdfast.engine.schedules.runner import ScheduleRunner, ScheduleRunnerDeps
+from holdfast.engine.schedules.firing import ScheduleRunnerDeps
+from holdfast.engine.schedules.runner import ScheduleRunner
 from holdfast.engine.transfer.marks import refuse_moved
 from holdfast.engine.turns.commit_outcome import CommitOutcome, list_changes, log_troubles
 from holdfast.engine.turns.forwarding import Forwarder

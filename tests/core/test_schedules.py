@@ -9,7 +9,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 from msgspec.structs import replace
 
-from holdfast.core import payloads
+from holdfast.core import codec, payloads
 from holdfast.core.envelopes import Start
 from holdfast.core.instants import SECOND, from_datetime
 from holdfast.core.schedules import (
@@ -218,3 +218,38 @@ def test_a_backfill_is_known_as_one_while_it_is_open() -> None:
     made = backfill(details, NOON, "s", [NOON - HOUR], queue=False).details
 
     assert [(run.kind, run.execution_id) for run in made.open_runs] == [(RunKind.BACKFILL, made.recent[0].execution_id)]
+
+
+# --- jitter ---
+
+
+@given(st.integers(0, 50), st.sampled_from([5 * MINUTE, HOUR, 3 * 24 * HOUR]), st.booleans())
+def test_T5_a_jitter_longer_than_the_interval_makes_nothing_late_while_nodes_run(
+    uid: int, jitter: int, looks_at_each_due: bool
+) -> None:
+    details = replace(make_details("R60/PT1M", overlap=Overlap.ALLOW, jitter_us=jitter, catch_up_us=SECOND), uid=f"u{uid}")
+    now, fired = NOON, 0
+    while (due := find_due(details)) is not None:
+        now = max(now, due) if looks_at_each_due else max(now + SECOND, due)
+        found = fire(details, now, "s", (), ())
+        fired += len(found.starts)
+        details = found.details
+
+    assert (fired, details.missed, details.latest_due) == (60, 0, 0)
+
+
+def test_T5_with_jitter_what_came_due_while_no_node_ran_is_missed() -> None:
+    details = make_details("R/PT1M", overlap=Overlap.ALLOW, jitter_us=HOUR, catch_up_us=SECOND)
+
+    late = fire(details, NOON + 10 * HOUR, "s", (), ()).details
+
+    assert late.missed > 500
+    assert late.fired + late.missed < 600
+
+
+def test_T5_a_schedule_without_jitter_stores_nothing_about_it() -> None:
+    details = make_details("R/PT1M", overlap=Overlap.ALLOW)
+
+    fired = fire(details, NOON + HOUR, "s", (), ()).details
+
+    assert b"latest_due" not in codec.encode(fired)
