@@ -178,7 +178,7 @@ def list_schedules(database: Database, limit: int, after: str, org: str, as_json
                 one.state,
                 one.spec,
                 one.workflow,
-                show_time(one.next_fires[0]) if one.next_fires else "",
+                "unknown" if one.problem else show_time(one.next_fires[0]) if one.next_fires else "",
                 one.fired,
                 one.skipped,
                 one.missed,

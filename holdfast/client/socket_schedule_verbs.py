@@ -17,8 +17,8 @@ from holdfast.core import payloads
 from holdfast.core.ids import DEFAULT_ORG
 from holdfast.core.instants import from_datetime
 from holdfast.core.times.calendars import Calendar
+from holdfast.engine.use_cases.schedule_checks import SCHEDULE_OPTIONS, choose_args
 from holdfast.engine.use_cases.schedule_views import ScheduleInfo, ScheduleOptions, ScheduleRun
-from holdfast.engine.use_cases.schedules import SCHEDULE_OPTIONS, choose_args
 
 
 class SocketScheduleVerbs(SocketCalls):

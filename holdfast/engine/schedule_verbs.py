@@ -11,8 +11,9 @@ from holdfast.code.bound_workflows import BoundWorkflow
 from holdfast.code.definitions import Workflow
 from holdfast.core.ids import DEFAULT_ORG
 from holdfast.core.times.calendars import Calendar
+from holdfast.engine.use_cases.schedule_checks import choose_args
 from holdfast.engine.use_cases.schedule_views import ScheduleInfo, ScheduleOptions, ScheduleRun
-from holdfast.engine.use_cases.schedules import Schedules, choose_args
+from holdfast.engine.use_cases.schedules import Schedules
 
 
 class EngineScheduleVerbs:

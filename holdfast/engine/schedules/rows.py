@@ -23,9 +23,12 @@ def make_row(
 
 
 def change_row(row: ScheduleRow, details: ScheduleDetails, now: Instant, state: ScheduleState | None = None) -> ScheduleRow:
-    """A schedule with other details, one version later. One whose last fire is over has ended."""
+    """A schedule with other details, one version later.
+
+    One whose last fire is over has ended, also while fires wait, which begin nevertheless: unless a pause holds them back.
+    """
     known = ScheduleState(row.state) if state is None else state
-    if details.is_over:
+    if details.is_over and not (known is ScheduleState.PAUSED and details.has_timed_waiting):
         known = ScheduleState.ENDED
     elif known is ScheduleState.ENDED:
         known = ScheduleState.ACTIVE

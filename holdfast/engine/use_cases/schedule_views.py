@@ -5,12 +5,15 @@ from __future__ import annotations
 from datetime import datetime, timedelta
 from typing import Any, Final
 
+from holdfast.core import codec, payloads
 from holdfast.core.instants import Duration, Instant, to_datetime
 from holdfast.core.references import BusinessReference
 from holdfast.core.schedules import Overlap, RunKind, ScheduleDetails, ScheduledRun, ScheduleState
 from holdfast.core.shown_values import ShownValue
 from holdfast.core.times.specs import list_fires
 from holdfast.engine.use_cases.start_options import RunOptions
+from holdfast.errors import CorruptStore, HoldfastError, NewerFormat, StoreError
+from holdfast.store.schedules import ScheduleRow
 
 SHOWN_FIRES: Final = 5
 
@@ -96,6 +99,84 @@ class ScheduleInfo(ShownValue, frozen=True, kw_only=True):
     """The template of workflow ids."""
     count: int | None = None
     """After how many fires it ends, as asked for; None: as its cycle says, or never."""
+    problem: str = ""
+    """Why it cannot be read, or cannot compute its times; empty: it can. What cannot be read is empty."""
+
+
+def show_schedule(row: ScheduleRow) -> ScheduleInfo:
+    """A schedule as people see it; one that cannot be read, or whose times cannot be computed, says why."""
+    try:
+        details = codec.decode_schedule(row.details)
+    except (CorruptStore, NewerFormat) as error:
+        return _show_unreadable(row, error)
+    state = ScheduleState(row.state)
+    problem, next_fires = "", list[datetime]()
+    try:
+        next_fires = list_next(details, state)
+    except Exception as error:  # noqa: BLE001 - whatever it is, the other schedules of a list are shown
+        problem = error.message if isinstance(error, HoldfastError) else f"its next times cannot be computed: {error!r}"
+    return ScheduleInfo(
+        org=row.org,
+        schedule_id=row.schedule_id,
+        state=state,
+        spec=details.spec.text,
+        time_zone=details.spec.zone,
+        workflow=details.start.workflow,
+        queue=details.start.queue,
+        overlap=details.overlap,
+        catch_up=timedelta(microseconds=details.catch_up_us),
+        jitter=timedelta(microseconds=details.jitter_us),
+        next_fires=next_fires,
+        fired=details.fired,
+        skipped=details.skipped,
+        missed=details.missed,
+        refused=details.refused,
+        waiting=len(details.waiting),
+        remaining=details.remaining,
+        recent_runs=[show_run(run) for run in details.recent],
+        owner=row.owner,
+        notes=details.notes,
+        version=row.version,
+        created_at=to_datetime(row.created_at),
+        updated_at=to_datetime(row.updated_at),
+        input=payloads.show_value(details.start.input),
+        metadata=details.start.metadata,
+        business_reference=details.start.reference,
+        workflow_id=details.start.workflow_id,
+        count=details.count,
+        problem=problem,
+    )
+
+
+def _show_unreadable(row: ScheduleRow, error: StoreError) -> ScheduleInfo:
+    """What the columns of a row say, where its details cannot be read."""
+    return ScheduleInfo(
+        org=row.org,
+        schedule_id=row.schedule_id,
+        state=ScheduleState(row.state),
+        spec="",
+        time_zone="",
+        workflow="",
+        queue="",
+        overlap=Overlap.SKIP,
+        catch_up=timedelta(),
+        jitter=timedelta(),
+        next_fires=[] if row.due is None else [to_datetime(row.due)],
+        fired=0,
+        skipped=0,
+        missed=0,
+        refused=0,
+        waiting=0,
+        remaining=None,
+        recent_runs=[],
+        owner=row.owner,
+        notes="",
+        version=row.version,
+        created_at=to_datetime(row.created_at),
+        updated_at=to_datetime(row.updated_at),
+        metadata={},
+        problem=error.message,
+    )
 
 
 def show_run(run: ScheduledRun) -> ScheduleRun:

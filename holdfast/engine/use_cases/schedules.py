@@ -4,17 +4,15 @@ from __future__ import annotations
 
 from collections.abc import Callable, Collection, Mapping, Sequence
 from dataclasses import dataclass
-from datetime import datetime, timedelta
+from datetime import datetime
 from typing import TYPE_CHECKING, Any, Final
 
 from msgspec.structs import replace
 
-from holdfast.code.bound_workflows import BoundWorkflow
-from holdfast.core import codec, payloads
-from holdfast.core.ids import LONGEST_ID, check_identifier
-from holdfast.core.instants import Instant, from_datetime, to_datetime, to_micros
+from holdfast.core import codec
+from holdfast.core.ids import check_identifier
+from holdfast.core.instants import Instant, to_datetime
 from holdfast.core.options import naming_options, separate_options
-from holdfast.core.safe_texts import LONGEST_SHOWN, is_plain_text, show
 from holdfast.core.schedules import (
     MOST_WAITING,
     TEMPLATE,
@@ -22,7 +20,6 @@ from holdfast.core.schedules import (
     RunKind,
     ScheduleDetails,
     ScheduleState,
-    arm,
     backfill,
     list_passed,
     name_run,
@@ -31,14 +28,27 @@ from holdfast.core.schedules import (
     run_now,
 )
 from holdfast.core.times.specs import make_spec
-from holdfast.engine.encoded_store import show_encoded
+from holdfast.engine.encoded_store import find_bare_store, show_encoded
 from holdfast.engine.schedules.rows import change_row, make_row, make_start_row
-from holdfast.engine.use_cases.schedule_views import ScheduleInfo, ScheduleOptions, ScheduleRun, list_next, show_run
-from holdfast.engine.use_cases.start_options import START_OPTIONS, RunOptions
+from holdfast.engine.use_cases.schedule_checks import (
+    SCHEDULE_OPTIONS,
+    arm_checked,
+    check_args,
+    check_arguments,
+    check_flag,
+    check_names,
+    check_options,
+    check_passed,
+    check_template,
+    choose_overlap,
+    name_workflow,
+    set_policies,
+    take_run_options,
+)
+from holdfast.engine.use_cases.schedule_views import ScheduleInfo, ScheduleRun, show_run, show_schedule
 from holdfast.errors import (
     Conflict,
     InvalidArguments,
-    InvalidSchedule,
     ScheduleExists,
     ScheduleNotFound,
     WorkflowAlreadyOpen,
@@ -52,15 +62,8 @@ if TYPE_CHECKING:
     from holdfast.store.contract import Store
     from holdfast.store.once import KeyedCall
 
-LONGEST_NOTES: Final = 4_000
 MOST_BACKFILLED: Final = MOST_WAITING
-LARGEST_COUNT: Final = 1_000_000_000
 _TRIES: Final = 50
-_RUN_OPTIONS: Final = RunOptions.__optional_keys__
-_OPTIONS: Final = ScheduleOptions.__optional_keys__
-SCHEDULE_OPTIONS: Final = _OPTIONS | {"workflow_input"}
-"""Keywords of `create_schedule` that are no arguments of the workflow."""
-_LONGEST_TIME: Final = "-2026-01-01T00:00:00.000000Z-backfill-1000000000"
 
 
 @dataclass(frozen=True, slots=True)
@@ -82,6 +85,7 @@ class Schedules:
     def __init__(self, deps: SchedulesDeps) -> None:
         self._store = deps.store
         self._shown = show_encoded(deps.store)
+        self._bare = find_bare_store(deps.store)
         self._delivery = deps.delivery
         self._clock = deps.clock
         self._on_changed = deps.on_changed
@@ -108,21 +112,20 @@ class Schedules:
         if await self._recall(call) is not None:
             return await self._describe_again(org, schedule_id, "create")
         options, kwargs = separate_options(keywords, SCHEDULE_OPTIONS)
-        _check_arguments(kwargs)
+        check_arguments(kwargs)
         spec, workflow, args = what
         now = self._clock.now()
         with naming_options(SCHEDULE_OPTIONS):
             start = self._delivery.make_scheduled(org, workflow, args, kwargs, options)
-        template = _check_template(options.get("workflow_id", TEMPLATE), schedule_id)
+        template = check_template(options.get("workflow_id", TEMPLATE), schedule_id)
         details = ScheduleDetails(
             uid=start.execution_id,
             spec=make_spec(spec, options.get("time_zone", "UTC")),
             start=replace(start, workflow_id=template, execution_id=""),
             armed_at=now,
         )
-        details = arm(_set_policies(details, options), now)
-        _check_fires(details)
-        paused = _check_flag(options.get("paused", False))
+        details = arm_checked(set_policies(details, options), now)
+        paused = check_flag(options.get("paused", False))
         if paused:
             details = pause(details, now)
         row = replace(make_row(org, schedule_id, details, now, owner=owner, is_paused=paused), version=1)
@@ -147,7 +150,7 @@ class Schedules:
 
         If that changes when it fires, it counts from now on; else its count stays.
         """
-        _check_options(options)
+        check_options(options)
         if "paused" in options:
             raise InvalidArguments("Expected to change a schedule, but 'paused' is no part of it. Use pause or resume.")
 
@@ -156,8 +159,7 @@ class Schedules:
             if changed == details:
                 return None
             if changed.spec != details.spec or changed.count != details.count:
-                changed = arm(changed, now)
-                _check_fires(changed)
+                changed = arm_checked(changed, now)
             return change_row(row, changed, now)
 
         await self._edit(org, schedule_id, "update", request_id, change)
@@ -177,23 +179,23 @@ class Schedules:
             run = {
                 "queue": start.queue,
                 "version": start.code_version if start.pinned and stays else None,
-                **_take_run_options(options),
+                **take_run_options(options),
             }
-            made = self._delivery.make_scheduled(org, workflow or start.workflow, _check_args(args), {}, run)
+            made = self._delivery.make_scheduled(org, workflow or start.workflow, check_args(args), {}, run)
             start = replace(
                 start, workflow=made.workflow, input=made.input, code_version=made.code_version, pinned=made.pinned
             )
-        if run_options := _take_run_options(options):
+        if run_options := take_run_options(options):
             start = self._delivery.make_changed(org, start, run_options)
         if "workflow_id" in options:
-            start = replace(start, workflow_id=_check_template(options["workflow_id"], schedule_id))
-        return _set_policies(replace(details, start=start), options)
+            start = replace(start, workflow_id=check_template(options["workflow_id"], schedule_id))
+        return set_policies(replace(details, start=start), options)
 
     async def pause(self, org: str, schedule_id: str, request_id: str | None) -> bool:
-        """Let a schedule fire no more until it is resumed; False if it does not fire now."""
+        """Let a schedule fire no more until it is resumed, nor begin what waits; False if there is nothing to hold back."""
 
         def change(row: ScheduleRow, details: ScheduleDetails, now: Instant) -> ScheduleRow | None:
-            if row.state != ScheduleState.ACTIVE:
+            if row.state == ScheduleState.PAUSED or (row.state == ScheduleState.ENDED and not details.has_timed_waiting):
                 return None
             return change_row(row, pause(details, now), now, ScheduleState.PAUSED)
 
@@ -280,16 +282,11 @@ class Schedules:
         call = self._call(org, "backfill_schedule", request_id, schedule_id)
         if (known := await self._recall(call)) is not None:
             return known
-        begin, end = from_datetime(first, "the first time"), from_datetime(last, "the last time")
-        policy = _choose_overlap(overlap)
+        begin, end = check_passed(first, last, self._clock.now())
+        policy = choose_overlap(overlap)
         if policy not in (Overlap.ALLOW, Overlap.QUEUE):
             raise InvalidArguments(
                 f"Expected overlap of a backfill to be 'allow' or 'queue', but it is '{policy}'. Choose one."
-            )
-        if begin > end or end > self._clock.now():
-            raise InvalidArguments(
-                f"Expected a backfill of a time that has passed, but it is from {first.isoformat()} to {last.isoformat()}. "
-                "Pass the first and the last time, both before now."
             )
         for _ in range(_TRIES):
             row, details = await self._read(org, schedule_id, "backfill")
@@ -337,8 +334,7 @@ class Schedules:
 
     async def describe(self, org: str, schedule_id: str) -> ScheduleInfo:
         """A schedule with its next five fire times and what it started last. Raises ScheduleNotFound."""
-        row, details = await self._read(org, schedule_id, "describe", shown=True)
-        return _show(row, details)
+        return show_schedule(await self._find(org, schedule_id, "describe", self._shown))
 
     async def list(self, org: str, limit: int, after: str) -> list[ScheduleInfo]:
         """The schedules of an org behind an id, in the order of their ids."""
@@ -348,12 +344,12 @@ class Schedules:
         if after != "":
             check_identifier(after, "after=…, the id of the last schedule of the page before,")
         rows = await self._shown.list_schedules(org, limit, after)
-        return [_show(row, codec.decode_schedule(row.details)) for row in rows]
+        return [show_schedule(row) for row in rows]
 
     # --- parts ---
 
     def _call(self, org: str, kind: str, request_id: str | None, schedule_id: str) -> KeyedCall | None:
-        _check_names(org, schedule_id)
+        check_names(org, schedule_id)
         return self._delivery.make_call(org, kind, request_id, schedule_id)
 
     async def _recall(self, call: KeyedCall | None) -> int | None:
@@ -379,15 +375,20 @@ class Schedules:
             raise _deleted(org, schedule_id, verb) from None
 
     async def _read(
-        self, org: str, schedule_id: str, verb: str, *, shown: bool = False
+        self, org: str, schedule_id: str, verb: str, *, needs_values: bool = False
     ) -> tuple[ScheduleRow, ScheduleDetails]:
-        _check_names(org, schedule_id)
-        row = await (self._shown if shown else self._store).find_schedule(org, schedule_id)
+        """A schedule that is to be changed. Values stay encoded if they are not needed, or cannot be decoded now."""
+        row = await self._find(org, schedule_id, verb, self._shown if needs_values else self._bare)
+        return row, codec.decode_schedule(row.details)
+
+    async def _find(self, org: str, schedule_id: str, verb: str, store: Store) -> ScheduleRow:
+        check_names(org, schedule_id)
+        row = await store.find_schedule(org, schedule_id)
         if row is None:
             raise ScheduleNotFound(
                 f"Expected to {verb} schedule '{schedule_id}', but org '{org}' has none with that id. List the schedules."
             )
-        return row, codec.decode_schedule(row.details)
+        return row
 
     async def _edit(
         self,
@@ -402,7 +403,7 @@ class Schedules:
         if (known := await self._recall(call)) is not None:
             return known == 1
         for _ in range(_TRIES):
-            row, details = await self._read(org, schedule_id, verb)
+            row, details = await self._read(org, schedule_id, verb, needs_values=verb == "update")
             new = change(row, details, self._clock.now())
             if new is None:
                 return call is not None and await self._store.remember(call, 0) == 1
@@ -417,162 +418,6 @@ class Schedules:
             return await self._store.change_schedule(change, call)
         finally:
             self._on_changed()  # whatever was raised: of a commit nobody may have been able to tell
-
-
-def _show(row: ScheduleRow, details: ScheduleDetails) -> ScheduleInfo:
-    state = ScheduleState(row.state)
-    return ScheduleInfo(
-        org=row.org,
-        schedule_id=row.schedule_id,
-        state=state,
-        spec=details.spec.text,
-        time_zone=details.spec.zone,
-        workflow=details.start.workflow,
-        queue=details.start.queue,
-        overlap=details.overlap,
-        catch_up=timedelta(microseconds=details.catch_up_us),
-        jitter=timedelta(microseconds=details.jitter_us),
-        next_fires=list_next(details, state),
-        fired=details.fired,
-        skipped=details.skipped,
-        missed=details.missed,
-        refused=details.refused,
-        waiting=len(details.waiting),
-        remaining=details.remaining,
-        recent_runs=[show_run(run) for run in details.recent],
-        owner=row.owner,
-        notes=details.notes,
-        version=row.version,
-        created_at=to_datetime(row.created_at),
-        updated_at=to_datetime(row.updated_at),
-        input=payloads.decode(details.start.input, Any, "the input of a schedule"),
-        metadata=details.start.metadata,
-        business_reference=details.start.reference,
-        workflow_id=details.start.workflow_id,
-        count=details.count,
-    )
-
-
-# --- checks ---------------------------------------------------------------------------------------------------------------
-
-
-def _check_names(org: str, schedule_id: str) -> None:
-    check_identifier(org, "the org")
-    check_identifier(schedule_id, "the id of a schedule")
-
-
-def _check_options(options: Collection[str]) -> None:
-    for name in options:
-        if name not in _OPTIONS:
-            raise InvalidArguments(
-                f"Expected options of a schedule, but '{name}' is none. They are: {', '.join(sorted(_OPTIONS))}. Pass "
-                "an argument of the workflow that has this name by position, or in args=[…]."
-            )
-
-
-def _check_arguments(kwargs: Mapping[str, Any]) -> None:
-    """Options of a start that a schedule does not have are refused: they are hardly meant as arguments."""
-    _check_options([name for name in kwargs if name in START_OPTIONS])
-
-
-def choose_args(inputs: Sequence[Any], args: Any) -> Sequence[Any]:
-    """The arguments of a workflow that were given by position or as a list. Raises InvalidArguments if they are both."""
-    if inputs and args is not None:
-        raise InvalidArguments(
-            "Expected the arguments of the workflow behind it or as args=[…], but they are given both ways. Choose one."
-        )
-    return inputs or _check_args(args)
-
-
-def name_workflow(workflow: Any) -> Any:
-    """The name of a workflow that may be given as a function, with its arguments, or by its name."""
-    given = workflow.workflow if isinstance(workflow, BoundWorkflow) else workflow
-    return getattr(given, "name", given)
-
-
-def _check_args(args: Any) -> Sequence[Any]:
-    if args is None:
-        return ()
-    if isinstance(args, list | tuple):
-        return args
-    raise InvalidArguments(
-        f"Expected args=… to be a list of arguments, but it is {show(args, repr, LONGEST_SHOWN)}. Write args=[…]."
-    )
-
-
-def _take_run_options(options: Mapping[str, Any]) -> dict[str, Any]:
-    return {name: value for name, value in options.items() if name in _RUN_OPTIONS}
-
-
-def _check_template(template: Any, schedule_id: str) -> str:
-    check_identifier(template, "the workflow id of a schedule")
-    if "{time}" not in template:
-        raise InvalidSchedule(
-            f"Expected the workflow id of a schedule to have {{time}} in it, but it is {template!r}. "
-            "Write for instance '{schedule}-{time}': each fire starts an execution of its own."
-        )
-    longest = len(template.replace("{schedule}", schedule_id).replace("{time}", "")) + len(_LONGEST_TIME)
-    if longest > LONGEST_ID:
-        raise InvalidSchedule(
-            f"Expected workflow ids of at most {LONGEST_ID} characters, but those of the schedule may have {longest}. "
-            "Choose a shorter id or template."
-        )
-    return str(template)
-
-
-def _set_policies(details: ScheduleDetails, options: Mapping[str, Any]) -> ScheduleDetails:
-    changes: dict[str, Any] = {}
-    if "overlap" in options:
-        changes["overlap"] = _choose_overlap(options["overlap"])
-    if "catch_up" in options:
-        changes["catch_up_us"] = to_micros(options["catch_up"], "the catch-up window")
-    if "jitter" in options:
-        changes["jitter_us"] = to_micros(options["jitter"], "the jitter")
-    if "count" in options:
-        changes["count"] = _check_count(options["count"])
-    if "notes" in options:
-        changes["notes"] = _check_notes(options["notes"])
-    return replace(details, **changes)
-
-
-def _choose_overlap(value: Any) -> Overlap:
-    try:
-        return Overlap(value)
-    except ValueError:
-        allowed = ", ".join(f"'{one}'" for one in Overlap)
-        raise InvalidSchedule(
-            f"Expected overlap to be one of {allowed}, but it is {show(value, repr, LONGEST_SHOWN)}. Choose one."
-        ) from None
-
-
-def _check_count(value: Any) -> int | None:
-    if value is None or (type(value) is int and 1 <= value <= LARGEST_COUNT):
-        return value
-    raise InvalidSchedule(
-        f"Expected count to be a whole number from 1 to {LARGEST_COUNT}, but it is {show(value, repr, LONGEST_SHOWN)}. "
-        "Leave it out for no end."
-    )
-
-
-def _check_notes(value: Any) -> str:
-    if is_plain_text(value) and len(value) <= LONGEST_NOTES:
-        return str(value)
-    raise InvalidSchedule(
-        f"Expected notes to be text of at most {LONGEST_NOTES} characters, without NUL, but they are not. Shorten them."
-    )
-
-
-def _check_flag(value: Any) -> bool:
-    if isinstance(value, bool):
-        return value
-    raise InvalidArguments(f"Expected paused to be True or False, but it is {show(value, repr, LONGEST_SHOWN)}. Choose one.")
-
-
-def _check_fires(details: ScheduleDetails) -> None:
-    if details.is_over:
-        raise InvalidSchedule(
-            f"Expected a schedule that fires at some time, but '{details.spec.text}' never does from now on. Correct it."
-        )
 
 
 def _already_open(workflow_id: str) -> WorkflowAlreadyOpen:

@@ -7,6 +7,8 @@ from datetime import UTC, datetime, timedelta
 import pytest
 
 from holdfast import Context, Retry, workflow
+from holdfast.core import codec
+from holdfast.core.schedules import MOST_UNCHECKED
 from holdfast.engine.schedules import open_runs
 from holdfast.testing import TestEngine
 from tests.engine.conftest import OpenEngine
@@ -211,3 +213,92 @@ async def test_T5_a_run_whose_start_nobody_has_taken_is_open(open_engine: OpenEn
 
     info = await engine.describe_schedule("s")
     assert (info.fired, info.skipped) == (3, 2)
+
+
+# --- what was started under another policy ---
+
+
+@pytest.mark.parametrize(
+    ("overlap", "open_then"), [("skip", ["13:00"]), ("queue", ["13:00"]), ("terminate_running", ["14:00"])]
+)
+async def test_T5_what_was_started_under_allow_counts_for_the_next_policy(
+    open_engine: OpenEngine, overlap: str, open_then: list[str]
+) -> None:
+    engine = await open_engine(wait, start=START)
+    await engine.create_schedule("a", "0 * * * *", wait, overlap="allow")
+    await engine.clock.advance(hours=1)
+
+    await engine.update_schedule("a", overlap=overlap)
+    await engine.clock.advance(hours=1)
+
+    found = [name for name, status in await list_runs(engine, "a-2030-01-01T") if status == "suspended"]
+    assert found == [f"{one}:00Z" for one in open_then]
+
+
+async def test_T5_a_backfill_waits_for_what_was_started_under_allow(open_engine: OpenEngine) -> None:
+    engine = await open_engine(wait, start=START)
+    await engine.create_schedule("a", "0 * * * *", wait, overlap="allow")
+    await engine.clock.advance(hours=1)
+
+    await engine.backfill_schedule("a", START - timedelta(hours=2), START - timedelta(hours=1), overlap="queue")
+    await engine.settle()
+    before = await engine.describe_schedule("a")
+    await engine.signal_workflow("a-2030-01-01T13:00:00Z", "go")
+    await engine.settle()
+
+    assert (before.waiting, (await engine.describe_schedule("a")).waiting) == (2, 1)
+
+
+async def test_T5_under_allow_the_newest_executions_are_remembered_and_closed_ones_forgotten(
+    open_engine: OpenEngine,
+) -> None:
+    engine = await open_engine(note, wait, start=START)
+    await engine.create_schedule("short", "* * * * *", note, overlap="allow")
+    await engine.create_schedule("long", "* * * * *", wait, overlap="allow")
+
+    kept: dict[str, int] = {}
+    for _ in range(3):
+        await engine.clock.advance(minutes=MOST_UNCHECKED)
+        for name in ("short", "long"):
+            row = await engine.store.find_schedule("default", name)
+            assert row is not None
+            kept[name] = max(kept.get(name, 0), len(codec.decode_schedule(row.details).open_runs))
+    await engine.clock.advance(minutes=1)
+    await engine.update_schedule("long", overlap="skip")
+    await engine.update_schedule("short", overlap="skip")
+    await engine.clock.advance(minutes=1)
+
+    assert max(kept.values()) <= MOST_UNCHECKED
+    assert [(await engine.describe_schedule(name)).skipped for name in ("short", "long")] == [0, 1]
+
+
+# --- the end of a schedule ---
+
+
+async def test_T5_a_pause_holds_back_what_waits_after_the_end_of_a_schedule(open_engine: OpenEngine) -> None:
+    engine = await open_engine(wait, start=START)
+    await engine.create_schedule("a", "R3/PT1H", wait, overlap="queue")
+    await engine.clock.advance(hours=4)
+    ended = await engine.describe_schedule("a")
+
+    assert await engine.pause_schedule("a")
+    assert not await engine.pause_schedule("a")
+    await engine.signal_workflow("a-2030-01-01T13:00:00Z", "go")
+    await engine.clock.advance(hours=1)
+    paused = await engine.describe_schedule("a")
+    assert await engine.resume_schedule("a")
+    await engine.settle()
+    resumed = await engine.describe_schedule("a")
+    for time in ("14", "15"):
+        await engine.signal_workflow(f"a-2030-01-01T{time}:00:00Z", "go")
+        await engine.settle()
+
+    assert [(one.state, one.waiting, len(one.recent_runs)) for one in (ended, paused, resumed)] == [
+        ("ended", 2, 1),
+        ("paused", 2, 1),
+        ("ended", 1, 2),
+    ]
+    last = await engine.describe_schedule("a")
+    assert (last.state, last.waiting, len(last.recent_runs)) == ("ended", 0, 3)
+    assert not await engine.pause_schedule("a")
+    assert await engine.store.check() == []
