@@ -18,7 +18,9 @@ from holdfast.engine.encoded_store import find_bare_store
 from holdfast.engine.schedules.firing import TIME_ASIDE
 from holdfast.engine.schedules.rows import change_row
 from holdfast.errors import InvalidSchedule, NewerFormat
-from holdfast.store.schedules import ScheduleChange
+from holdfast.store.memory.database import MemoryDatabase
+from holdfast.store.memory.store import MemoryStore
+from holdfast.store.schedules import ScheduleChange, ScheduleOutlook
 from holdfast.testing import TestEngine
 from tests.engine.conftest import OpenEngine
 
@@ -166,6 +168,30 @@ async def test_D2_a_schedule_whose_start_cannot_be_committed_stops_no_other(open
 
     assert [info.fired for info in await engine.schedules(org="b")] == [6, 6, 6]
     assert (await engine.describe_schedule("bad", org="a")).fired == 0
+
+
+async def test_D2_a_look_that_fails_for_an_unknown_reason_is_repeated(
+    monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
+) -> None:
+    look_at_schedules, left = MemoryStore.look_at_schedules, 3
+
+    async def fail_first(store: MemoryStore, *arguments: Any) -> ScheduleOutlook:
+        nonlocal left
+        left -= 1
+        if left >= 0:
+            raise RuntimeError("nobody thought of this")
+        return await look_at_schedules(store, *arguments)
+
+    store = MemoryStore(MemoryDatabase(), node="a")
+    async with TestEngine(store=store, workflows=[note], start=START, auto_advance=False, patience=0.0) as engine:
+        await engine.create_schedule("s", "R3/PT20S", note, overlap="allow")
+        monkeypatch.setattr(MemoryStore, "look_at_schedules", fail_first)
+        with caplog.at_level(logging.WARNING, "holdfast.engine"):
+            await engine.clock.advance(minutes=2)
+
+        assert (await engine.describe_schedule("s")).fired == 3
+    assert left < 0
+    assert "could not fire schedules" in caplog.text
 
 
 async def test_T4_a_schedule_whose_times_cannot_be_computed_is_not_stored(open_engine: OpenEngine) -> None:
