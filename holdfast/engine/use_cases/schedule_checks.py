@@ -146,7 +146,7 @@ def _check_notes(value: Any) -> str:
     if is_plain_text(value) and len(value) <= LONGEST_NOTES:
         return str(value)
     raise InvalidSchedule(
-        f"Expected notes to be text of at most {LONGEST_NOTES} characters, without NUL and half surrogate pairs, but they are "
+        f"Expected notes to be text of at most {LONGEST_NOTES} characters, without NUL and surrogates, but they are "
         "not. Shorten or decode them."
     )
 
