@@ -29,13 +29,13 @@ from typing import TYPE_CHECKING, Any, Final, TypeAlias
 
 from msgspec.structs import replace
 
-from holdfast.core import codec
 from holdfast.core.envelopes import Cancel, Start, Terminate
 from holdfast.core.instants import SECOND, Instant
 from holdfast.core.schedules import Fired, OpenRun, Overlap, ScheduleDetails
 from holdfast.engine.encoded_store import begin_without_values
 from holdfast.engine.requests import AnyRequest, Request
 from holdfast.engine.schedules.decisions import Decision, decide_batch
+from holdfast.engine.schedules.rows import read_details
 from holdfast.errors import CorruptStore, HoldfastError, NewerFormat, StoreError, StoreFault, StoreUnavailable
 from holdfast.log_events import LogEvent, tag
 from holdfast.store.contract import UnroutedWrite
@@ -261,7 +261,7 @@ class ScheduleFiring:
     def _read(self, row: ScheduleRow) -> ScheduleDetails | None:
         """A schedule's details; None: it is left alone until definitions change."""
         try:
-            details = codec.decode_schedule(row.details)
+            details = read_details(row)
         except (CorruptStore, NewerFormat) as error:
             log.warning(
                 "schedule '%s' of org '%s' is left alone: %s",

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from typing import Final
+
 from msgspec.structs import replace
 
 from holdfast.core import codec
@@ -9,8 +11,11 @@ from holdfast.core.envelopes import Start
 from holdfast.core.instants import Instant
 from holdfast.core.routes import find_start_route
 from holdfast.core.schedules import ScheduleDetails, ScheduleState, find_due
+from holdfast.errors import NewerFormat
 from holdfast.store.rows import InboxRow
 from holdfast.store.schedules import ScheduleRow
+
+_STATES: Final = frozenset(state.value for state in ScheduleState)
 
 
 def make_row(
@@ -42,6 +47,16 @@ def change_row(row: ScheduleRow, details: ScheduleDetails, now: Instant, state: 
         updated_at=now,
         details=codec.encode(details),
     )
+
+
+def read_details(row: ScheduleRow) -> ScheduleDetails:
+    """The details of a stored schedule. Raises CorruptStore, or NewerFormat also if its state is not known here."""
+    if row.state not in _STATES:
+        raise NewerFormat(
+            f"Expected to know the state of schedule '{row.schedule_id}', but it is '{row.state}': a newer Holdfast wrote "
+            "it. Upgrade this node."
+        )
+    return codec.decode_schedule(row.details)
 
 
 def make_start_row(org: str, start: Start, now: Instant) -> InboxRow:

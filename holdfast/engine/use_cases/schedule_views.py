@@ -5,12 +5,13 @@ from __future__ import annotations
 from datetime import datetime, timedelta
 from typing import Any, Final
 
-from holdfast.core import codec, payloads
+from holdfast.core import payloads
 from holdfast.core.instants import Duration, Instant, to_datetime
 from holdfast.core.references import BusinessReference
 from holdfast.core.schedules import Overlap, RunKind, ScheduleDetails, ScheduledRun, ScheduleState
 from holdfast.core.shown_values import ShownValue
 from holdfast.core.times.specs import list_fires
+from holdfast.engine.schedules.rows import read_details
 from holdfast.engine.use_cases.start_options import RunOptions
 from holdfast.errors import CorruptStore, HoldfastError, NewerFormat, StoreError
 from holdfast.store.schedules import ScheduleRow
@@ -100,13 +101,14 @@ class ScheduleInfo(ShownValue, frozen=True, kw_only=True):
     count: int | None = None
     """After how many fires it ends, as asked for; None: as its cycle says, or never."""
     problem: str = ""
-    """Why it cannot be read, or cannot compute its times; empty: it can. What cannot be read is empty."""
+    """Why it cannot be read, or cannot compute its times; empty: it can. What cannot be read is empty, and a state that is
+    not known here is shown as paused."""
 
 
 def show_schedule(row: ScheduleRow) -> ScheduleInfo:
     """A schedule as people see it; one that cannot be read, or whose times cannot be computed, says why."""
     try:
-        details = codec.decode_schedule(row.details)
+        details = read_details(row)
     except (CorruptStore, NewerFormat) as error:
         return _show_unreadable(row, error)
     state = ScheduleState(row.state)
@@ -153,7 +155,7 @@ def _show_unreadable(row: ScheduleRow, error: StoreError) -> ScheduleInfo:
     return ScheduleInfo(
         org=row.org,
         schedule_id=row.schedule_id,
-        state=ScheduleState(row.state),
+        state=ScheduleState(row.state) if row.state in {state.value for state in ScheduleState} else ScheduleState.PAUSED,
         spec="",
         time_zone="",
         workflow="",

@@ -9,7 +9,6 @@ from typing import TYPE_CHECKING, Any, Final
 
 from msgspec.structs import replace
 
-from holdfast.core import codec
 from holdfast.core.ids import check_identifier
 from holdfast.core.instants import Instant, to_datetime
 from holdfast.core.options import naming_options, separate_options
@@ -29,7 +28,7 @@ from holdfast.core.schedules import (
 )
 from holdfast.core.times.specs import make_spec
 from holdfast.engine.encoded_store import find_bare_store, show_encoded
-from holdfast.engine.schedules.rows import change_row, make_row, make_start_row
+from holdfast.engine.schedules.rows import change_row, make_row, make_start_row, read_details
 from holdfast.engine.use_cases.schedule_checks import (
     SCHEDULE_OPTIONS,
     arm_checked,
@@ -268,7 +267,7 @@ class Schedules:
         row = await self._store.find_schedule(org, schedule_id)
         if row is None:
             raise _deleted(org, schedule_id, "run")
-        details = codec.decode_schedule(row.details)
+        details = read_details(row)
         for run in details.recent:
             if run.at == at and run.kind is RunKind.MANUAL:
                 return show_run(run)
@@ -379,7 +378,7 @@ class Schedules:
     ) -> tuple[ScheduleRow, ScheduleDetails]:
         """A schedule that is to be changed. Values stay encoded if they are not needed, or cannot be decoded now."""
         row = await self._find(org, schedule_id, verb, self._shown if needs_values else self._bare)
-        return row, codec.decode_schedule(row.details)
+        return row, read_details(row)
 
     async def _find(self, org: str, schedule_id: str, verb: str, store: Store) -> ScheduleRow:
         check_names(org, schedule_id)

@@ -131,6 +131,24 @@ async def test_D2_a_row_that_cannot_be_read_is_listed_with_the_reason(open_engin
     assert await engine.delete_schedule("a")
 
 
+async def test_D2_a_state_that_only_a_newer_version_knows_stops_no_other(open_engine: OpenEngine) -> None:
+    engine = await open_engine(note, start=START)
+    await engine.create_schedule("a", "* * * * *", note)
+    await engine.create_schedule("b", "* * * * *", note)
+    row = await engine.store.find_schedule("default", "a")
+    assert row is not None
+    newer = replace(row, state="draining", version=row.version + 1)
+    await engine.store.change_schedule(ScheduleChange("default", "a", row.version, newer))
+    await engine.clock.advance(minutes=2)
+
+    unreadable, readable = await engine.schedules()
+
+    assert "'draining': a newer Holdfast wrote it" in unreadable.problem
+    assert (readable.schedule_id, readable.fired) == ("b", 2)
+    with pytest.raises(NewerFormat):
+        await engine.pause_schedule("a")
+
+
 async def test_D2_a_row_that_says_another_due_time_than_its_details_is_put_right(open_engine: OpenEngine) -> None:
     engine = await open_engine(note, start=START)
     await engine.create_schedule("s", "@hourly", note)
