@@ -173,10 +173,9 @@ def check_subscription(row: WaitRow) -> Iterator[Finding]:
 def check_task(row: TaskRow, status: str | None, closed_at: int | None, found_by: str | None) -> Iterator[Finding]:
     """What is wrong with a human task. `found_by`: the keys by which lists find it, as JSON: a list of pairs."""
     name = f"human task {row.task_id}"
-    if status is None:
-        yield f"{name}: there is no such execution"
-    elif closed_at is not None and row.is_open:
-        yield f"{name}: the execution is {status}"
+    is_misplaced = status is None or (closed_at is not None and row.is_open)
+    if is_misplaced:
+        yield f"{name}: there is no such execution" if status is None else f"{name}: the execution is {status}"
     try:
         is_open = TaskState(row.state) in OPEN_STATES
     except ValueError:
@@ -186,7 +185,7 @@ def check_task(row: TaskRow, status: str | None, closed_at: int | None, found_by
             yield f"{name}: it is {row.state}, and its time of ending is {row.ended_at}"
     if row.damaged:
         yield f"{name}: {describe_damage(row)}"
-    elif set(list_keys(row)) != set(msgspec.json.decode(found_by or "[]", type=list[tuple[str, str]])):
+    elif not is_misplaced and set(list_keys(row)) != set(msgspec.json.decode(found_by or "[]", type=list[tuple[str, str]])):
         yield f"{name}: lists do not find it by its people, its business key or its execution"
     yield from _check_readable(name, lambda: decode_body(row))
 
