@@ -22,6 +22,7 @@ ids; one whose start has not been taken yet is named by its workflow id.
 
 from __future__ import annotations
 
+import asyncio
 import logging
 from collections.abc import Awaitable, Callable, Collection, Coroutine, Sequence
 from dataclasses import dataclass
@@ -176,11 +177,15 @@ class ScheduleFiring:
 
     async def _fire_claimed(self, claim: _Claim) -> FiredBatch:
         """Fire schedules that `claim` holds. Those at fault are put aside, if there are any; the others fire."""
+        await asyncio.sleep(
+            0
+        )  # on SQLite a transaction may need no other wait, and others of the loop are to come in between
         batch = await self._fire_in_transaction(claim)
         if isinstance(batch, FiredBatch):
             return batch
         fired: list[FiredBatch] = []
         for row in batch.held:
+            await asyncio.sleep(0)
             alone = await self._fire_in_transaction(claim, row.key)
             if isinstance(alone, FiredBatch):
                 fired.append(alone)
