@@ -230,6 +230,24 @@ async def test_H1_a_completion_waits_while_its_workflow_is_paused(world: World) 
     assert await steps(engine, task_id) == ["created", "claimed", "completed"]
 
 
+async def test_H1_a_late_answer_without_a_request_id_says_where_to_look(world: World) -> None:
+    engine = await world.open(WORKFLOWS)
+    await engine.start(asking, workflow_id="w")
+    task_id = await claim(engine, "w")
+    await engine.pause("w")
+
+    with pytest.raises(AnswerTimedOut, match="look at the task") as late:
+        await engine.complete_task(task_id, "yes", by="ann", timeout=0.05)
+    assert "the same request_id" not in str(late.value)
+    await engine.resume("w")
+
+    await eventually(lambda: _has_state(engine, task_id, "completed"))
+
+
+async def _has_state(engine: TestEngine, task_id: str, state: str) -> bool:
+    return (await engine.task(task_id)).state == state
+
+
 async def test_H1_a_step_that_waited_is_judged_when_it_is_taken(world: World) -> None:
     engine = await world.open(WORKFLOWS)
     await engine.start(asking, workflow_id="w")

@@ -42,8 +42,7 @@ class AnsweredCalls:
         """
         key = envelope.request
         own_key = None if key.kind == MADE_UP else key
-        name = f"update '{envelope.name}'" if isinstance(envelope, Update) else f"a step of task {envelope.task_id}"
-        return await self._wait(org, key, lambda: self._delivery.reach(org, target, envelope, own_key), timeout, name)
+        return await self._wait(org, envelope, lambda: self._delivery.reach(org, target, envelope, own_key), timeout)
 
     async def start(self, org: str, prepared: PreparedStart, update: Update, timeout: Duration | None = None) -> Replied:
         """Update the execution that is open under a workflow id, or one that is started, as one step."""
@@ -51,11 +50,12 @@ class AnsweredCalls:
         request = Request(org, start, workflow_id=start.workflow_id, signal=update)
         request.key = None if key.kind == MADE_UP else key
         send = partial(self._delivery.open_limits.send, request)
-        return await self._wait(org, key, send, timeout, f"update '{update.name}'")
+        return await self._wait(org, update, send, timeout)
 
     async def _wait(
-        self, org: str, key: RequestKey, send: Callable[[], Awaitable[Answer]], timeout: Duration | None, name: str
+        self, org: str, envelope: AnyAnswered, send: Callable[[], Awaitable[Answer]], timeout: Duration | None
     ) -> Replied:
+        key = envelope.request
         seconds = None if timeout is None else to_micros(timeout, "the timeout") / SECOND
         key_id = key_id_of(org, key)
         future = self._replies.wait(key_id)
@@ -69,12 +69,24 @@ class AnsweredCalls:
         except TimeoutError as error:
             if isinstance(error, HoldfastError):
                 raise
-            raise AnswerTimedOut(
-                f"Expected {name} to be answered within {seconds:g} seconds, but it was not. It may still be: call again "
-                "with the same request_id, which joins it."
-            ) from None
+            raise _make_late(envelope, seconds or 0) from None
         finally:
             self._replies.forget(key_id, future)
         if not isinstance(answer, Replied):
             raise TypeError(f"expected a reply for an answer, but got {answer!r}")
         return answer
+
+
+def _make_late(envelope: AnyAnswered, seconds: float) -> AnswerTimedOut:
+    """The error of a call whose answer did not come in time, with how to learn what became of it."""
+    if isinstance(envelope, Update):
+        what, where = f"update '{envelope.name}'", "look at the history of the execution"
+    else:
+        what, where = f"a step of task {envelope.task_id}", "look at the task"
+    if envelope.request.kind == MADE_UP:
+        remedy = f"{where} before you call again. A call that has a request_id can be repeated, and gets the same answer."
+    else:
+        remedy = "call again with the same request_id, which joins it."
+    return AnswerTimedOut(
+        f"Expected {what} to be answered within {seconds:g} seconds, but it was not. It may still be: {remedy}"
+    )
