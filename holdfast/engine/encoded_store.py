@@ -40,6 +40,7 @@ from holdfast.store.contract import (
     UserFunction,
 )
 from holdfast.store.once import KeyedCall, Once
+from holdfast.store.pauses import RowChange
 from holdfast.store.publications import PendingRow, PublicationRow, Publishable, Published
 from holdfast.store.questions import AnswerRow, QuestionRow, Questions, read_question
 from holdfast.store.rows import (
@@ -462,6 +463,12 @@ class EncodedStore:
         """As `Store.set_status`, with the payloads of its rows encoded."""
         [encoded] = await self._rows.encode([row], org)
         return await self.bare.set_status(org, execution_id, expected_version, encoded, call)
+
+    async def change_open(
+        self, org: str, target: str, change: RowChange, call: KeyedCall | None = None, *, by_workflow_id: bool = False
+    ) -> bool:
+        """As `Store.change_open`, which leaves values alone."""
+        return await self.bare.change_open(org, target, change, call, by_workflow_id=by_workflow_id)
 
     async def change_schedule(self, change: ScheduleChange, call: KeyedCall | None = None) -> int:
         """As `Store.change_schedule`, with the payloads of its rows encoded."""

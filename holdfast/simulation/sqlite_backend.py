@@ -17,6 +17,7 @@ from holdfast.simulation.monitor import Monitor
 from holdfast.store.contract import Claim, Claimed, Store, Transaction, TurnWrite, UnroutedWrite
 from holdfast.store.nodes import InFlightMark
 from holdfast.store.once import KeyedCall
+from holdfast.store.pauses import RowChange
 from holdfast.store.publications import PublicationRow, Publishable, Published, StartSubscriptionRow
 from holdfast.store.rows import ExecutionRow, HistoryRow, InboxRow, RequestKeyId, RequestRow
 from holdfast.store.sqlite.store import SqliteStore
@@ -220,6 +221,23 @@ class FaultInjectingStore:
         is_done = await self._store.set_status(org, execution_id, expected_version, row, call)
         if is_done:
             self._backend.monitor.note_commit([row], [])
+        await self._backend.reach(FaultPoint.UPDATED, self._node)
+        return is_done
+
+    async def change_open(
+        self, org: str, target: str, change: RowChange, call: KeyedCall | None = None, *, by_workflow_id: bool = False
+    ) -> bool:
+        made: list[ExecutionRow] = []
+
+        def note(row: ExecutionRow) -> ExecutionRow | None:
+            changed = change(row)
+            made[:] = [] if changed is None else [changed]
+            return changed
+
+        await self._backend.reach(FaultPoint.UPDATES, self._node)
+        is_done = await self._store.change_open(org, target, note, call, by_workflow_id=by_workflow_id)
+        if is_done and made:
+            self._backend.monitor.note_commit(made, [])
         await self._backend.reach(FaultPoint.UPDATED, self._node)
         return is_done
 

@@ -14,14 +14,18 @@ number again under which other pauses were known.
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from enum import StrEnum
-from typing import Protocol
+from typing import Protocol, TypeAlias
 
 import msgspec
 
 from holdfast.core.instants import Instant
 from holdfast.store.once import KeyedCall
+from holdfast.store.rows import ExecutionRow
+
+RowChange: TypeAlias = Callable[[ExecutionRow], ExecutionRow | None]
+"""Makes another row of the row of an open execution; None: it is to stay as it is."""
 
 
 class PauseKind(StrEnum):
@@ -52,7 +56,19 @@ class Settings(msgspec.Struct, frozen=True, gc=False):
 
 
 class Pauses(Protocol):
-    """Pauses of whole workflows and queues, which all nodes keep to."""
+    """Pauses of whole workflows and queues, which all nodes keep to, and of single executions."""
+
+    async def change_open(
+        self, org: str, target: str, change: RowChange, call: KeyedCall | None = None, *, by_workflow_id: bool = False
+    ) -> bool:
+        """Replace the row of an open execution outside of a batch, and nothing else, by what `change` makes of it.
+
+        The row is held from before it is read: a batch that has it is waited for, and no turn comes in between, however
+        busy the execution is. False if nobody is open under the execution id, or under the workflow id, or `change` returns
+        None; then nothing changes. `change` gets values as they are stored, and must not touch them. May raise
+        OutcomeUnknown; the stored version tells what became of it.
+        """
+        ...
 
     async def read_settings(self) -> Settings:
         """All pauses, sorted by org, kind and name, with their number; 0 if there never was one."""

@@ -4,10 +4,13 @@ from __future__ import annotations
 
 import asyncio
 
+import msgspec
+
 from holdfast.core.instants import SECOND
 from holdfast.core.lifecycle import Status
 from holdfast.store.contract import Store
 from holdfast.store.once import KeyedCall
+from holdfast.store.rows import ExecutionRow
 from tests.store.builders import (
     NOW,
     ORG,
@@ -62,6 +65,21 @@ async def test_I2_a_row_is_replaced_once_and_each_caller_is_told_so(store: Store
     assert (changed, refused) == ([True] * 3, False)
     assert await store.set_status(ORG, id_of(1), 2, paused, make_call("s", "retry")) is False, "as it was answered first"
     assert await read_row(store) == paused
+
+
+async def test_I2_a_held_row_is_replaced_once_and_a_try_that_changed_nothing_is_forgotten(store: Store) -> None:
+    row = make_row(1)
+    await commit(store, make_start(row))
+    call = msgspec.structs.replace(make_call("r", "pause"), remembers_refusal=False)
+
+    def pause(row: ExecutionRow) -> ExecutionRow:
+        return make_turn(row, Status.PAUSED, events=0).row
+
+    assert await store.change_open(ORG, id_of(1), lambda _: None, call) is False
+    changed = await asyncio.gather(*(store.change_open(ORG, id_of(1), pause, call) for _ in range(3)))
+
+    assert changed == [True] * 3
+    assert await read_row(store) == pause(row)
 
 
 async def test_I2_an_answer_is_remembered_until_it_expires(store: Store) -> None:

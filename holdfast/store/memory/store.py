@@ -35,7 +35,7 @@ from holdfast.store.memory.tasks import MemoryTasks
 from holdfast.store.memory.transaction import MemoryTransaction
 from holdfast.store.nodes import HeartbeatConnection, HeartbeatReply, WakeReason
 from holdfast.store.once import KeyedCall, Once, read_answer
-from holdfast.store.pauses import PauseRow, Settings
+from holdfast.store.pauses import PauseRow, RowChange, Settings
 from holdfast.store.publications import PendingRow, StartSubscriptionRow, SubscriptionRow
 from holdfast.store.questions import Questions
 from holdfast.store.rows import (
@@ -172,6 +172,30 @@ class MemoryStore:
             return int(is_expected)
 
         return await self._change_once(call, work) == 1
+
+    async def change_open(
+        self, org: str, target: str, change: RowChange, call: KeyedCall | None = None, *, by_workflow_id: bool = False
+    ) -> bool:
+        async def work(session: Session) -> int:
+            while True:
+                find = self._find_open_id if by_workflow_id else self._find_open
+                row = find(org, target)
+                if row is None:
+                    return 0
+                await session.wait_until(partial(session.locks.try_update, session, (org, row.execution_id)))
+                row = self._find_open(org, row.execution_id)  # as it is after the lock
+                if row is not None:
+                    break
+            changed = change(row)
+            if changed is not None:
+                session.changes.put_execution(changed)
+            return int(changed is not None)
+
+        return await self._change_once(call, work) == 1
+
+    def _find_open_id(self, org: str, workflow_id: str) -> ExecutionRow | None:
+        row = View(self.database.tables, Changes()).latest((org, workflow_id))
+        return None if row is None or is_closed(row) else row
 
     async def count_open(self, org: str, limit: int) -> int:
         rows = (await self._committed()).executions.values()

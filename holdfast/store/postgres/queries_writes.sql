@@ -214,6 +214,22 @@ WHERE execution_id = ANY ($1::text[]) AND (closed_at IS NULL) IS TRUE
 ORDER BY execution_id
 FOR KEY SHARE;
 
+-- name: hold_open
+-- Whoever holds it is waited for; the row that comes back is the newest.
+SELECT org, execution_id, workflow_id, workflow, code_version, queue, status, state_version, sequence, nodes, parent_id,
+       created_at, updated_at, closed_at, details, route
+FROM holdfast.executions
+WHERE execution_id = $2 AND (org = $1) IS TRUE AND (closed_at IS NULL) IS TRUE
+FOR NO KEY UPDATE;
+
+-- name: hold_open_by_workflow_id
+-- As `hold_open`; nothing comes back if the row was closed while it was waited for.
+SELECT org, execution_id, workflow_id, workflow, code_version, queue, status, state_version, sequence, nodes, parent_id,
+       created_at, updated_at, closed_at, details, route
+FROM holdfast.executions
+WHERE org = $1 AND workflow_id = $2 AND closed_at IS NULL
+FOR NO KEY UPDATE;
+
 -- name: replace_execution
 UPDATE holdfast.executions
 SET workflow_id = $4, workflow = $5, code_version = $6, queue = $7, status = $8, state_version = $9, sequence = $10, nodes = $11,

@@ -11,11 +11,11 @@ from typing import Any, Final, TypeVar
 from holdfast.core.instants import Instant
 from holdfast.errors import OutcomeUnknown, StoreError, StoreUnavailable
 from holdfast.log_events import LogEvent, tag
-from holdfast.store.columns import from_execution_row
+from holdfast.store.columns import from_execution_row, to_execution_row
 from holdfast.store.contract import Transaction, UserFunction
 from holdfast.store.nodes import HeartbeatConnection, WakeReason
 from holdfast.store.once import KeyedCall, NothingDone, Once
-from holdfast.store.pauses import PauseRow, Settings
+from holdfast.store.pauses import PauseRow, RowChange, Settings
 from holdfast.store.postgres import pauses, schedules
 from holdfast.store.postgres.checks import check_database
 from holdfast.store.postgres.connections import MARK_SETTINGS, Connections
@@ -50,6 +50,8 @@ T = TypeVar("T")
 _READERS: Final = 4
 _LONGEST_PAUSE: Final = 1.0
 _FORGOTTEN_AT_ONCE: Final = 2_000
+_RUNS_HELD: Final = 3
+"""How often to look for an open run under a workflow id: the one that was waited for may have closed, for the next."""
 """So many requests that expired, at most, are removed after a batch of executions."""
 
 
@@ -273,14 +275,36 @@ class PostgresStore(Reads, StaleReads, PostgresNodes, PostgresPublications):
     async def set_status(
         self, org: str, execution_id: str, expected_version: int, row: ExecutionRow, call: KeyedCall | None = None
     ) -> bool:
-        values = from_execution_row(row)[2:]
-        values[4] = str(values[4])
-
         async def work(connection: Connection) -> int:
-            replace = self._connections.sql["replace_execution"]
-            return len(await connection.fetch(replace, org, execution_id, expected_version, *values))
+            return await self._replace(connection, org, execution_id, expected_version, row)
 
         return await self._change_once("change the status of an execution in", call, work) == 1
+
+    async def change_open(
+        self, org: str, target: str, change: RowChange, call: KeyedCall | None = None, *, by_workflow_id: bool = False
+    ) -> bool:
+        hold = self._connections.sql["hold_open_by_workflow_id" if by_workflow_id else "hold_open"]
+
+        async def work(connection: Connection) -> int:
+            for _ in range(_RUNS_HELD if by_workflow_id else 1):
+                found = await connection.fetch(hold, org, target)
+                if found:
+                    row = to_execution_row(found[0])
+                    changed = change(row)
+                    if changed is None:
+                        return 0
+                    return await self._replace(connection, org, row.execution_id, row.state_version, changed)
+            return 0
+
+        return await self._change_once("change the status of an execution in", call, work) == 1
+
+    async def _replace(
+        self, connection: Connection, org: str, execution_id: str, expected_version: int, row: ExecutionRow
+    ) -> int:
+        values = from_execution_row(row)[2:]
+        values[4] = str(values[4])
+        replace = self._connections.sql["replace_execution"]
+        return len(await connection.fetch(replace, org, execution_id, expected_version, *values))
 
     async def remember(self, call: KeyedCall, answer: int) -> int:
         async def work(_connection: Connection) -> int:

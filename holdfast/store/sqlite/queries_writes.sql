@@ -213,6 +213,18 @@ SELECT org, execution_id, route
 FROM executions
 WHERE execution_id IN (SELECT value FROM json_each(?)) AND closed_at IS NULL;
 
+-- name: hold_open
+SELECT org, execution_id, workflow_id, workflow, code_version, queue, status, state_version, sequence, nodes, parent_id,
+       created_at, updated_at, closed_at, details, route
+FROM executions
+WHERE org = ? AND execution_id = ? AND closed_at IS NULL;
+
+-- name: hold_open_by_workflow_id
+SELECT org, execution_id, workflow_id, workflow, code_version, queue, status, state_version, sequence, nodes, parent_id,
+       created_at, updated_at, closed_at, details, route
+FROM executions
+WHERE org = ? AND workflow_id = ? AND closed_at IS NULL;
+
 -- name: replace_execution
 UPDATE executions
 SET workflow_id = ?, workflow = ?, code_version = ?, queue = ?, status = ?, state_version = ?, sequence = ?, nodes = ?,

@@ -15,12 +15,12 @@ from msgspec.structs import replace
 
 from holdfast.core.instants import Instant
 from holdfast.errors import InvalidArguments, OutcomeUnknown, StoreError, StoreUnavailable
-from holdfast.store.columns import from_execution_row
+from holdfast.store.columns import from_execution_row, to_execution_row
 from holdfast.store.contract import Counts, ExecutionFilter, Transaction, UserFunction
 from holdfast.store.endpoints import Endpoint
 from holdfast.store.nodes import HeartbeatConnection, HeartbeatReply, WakeReason
 from holdfast.store.once import KeyedCall, NothingDone, Once
-from holdfast.store.pauses import PauseRow, Settings
+from holdfast.store.pauses import PauseRow, RowChange, Settings
 from holdfast.store.publications import PendingRow, StartSubscriptionRow, SubscriptionRow
 from holdfast.store.questions import Questions
 from holdfast.store.rows import (
@@ -256,15 +256,40 @@ class SqliteStore:
     async def set_status(
         self, org: str, execution_id: str, expected_version: int, row: ExecutionRow, call: KeyedCall | None = None
     ) -> bool:
+        work = partial(self._replace, org, execution_id, expected_version, row)
+        return await self._change_once("change the status of an execution in", call, work) == 1
+
+    async def change_open(
+        self, org: str, target: str, change: RowChange, call: KeyedCall | None = None, *, by_workflow_id: bool = False
+    ) -> bool:
         def work(connection: sqlite3.Connection, changes: Changes) -> int:
-            values = (*from_execution_row(row)[2:], org, execution_id, expected_version)
-            is_replaced = connection.execute(SQL["replace_execution"], values).rowcount == 1
-            if is_replaced:
-                self._writer_cache.positions.drop(execution_id)
-                changes.evidence = CommitEvidence("has_version", (execution_id, row.state_version), True)
-            return int(is_replaced)
+            hold = SQL["hold_open_by_workflow_id" if by_workflow_id else "hold_open"]
+            found = connection.execute(hold, (org, target)).fetchone()
+            if found is None:
+                return 0
+            row = to_execution_row(found)
+            changed = change(row)
+            if changed is None:
+                return 0
+            return self._replace(org, row.execution_id, row.state_version, changed, connection, changes)
 
         return await self._change_once("change the status of an execution in", call, work) == 1
+
+    def _replace(
+        self,
+        org: str,
+        execution_id: str,
+        expected_version: int,
+        row: ExecutionRow,
+        connection: sqlite3.Connection,
+        changes: Changes,
+    ) -> int:
+        values = (*from_execution_row(row)[2:], org, execution_id, expected_version)
+        is_replaced = connection.execute(SQL["replace_execution"], values).rowcount == 1
+        if is_replaced:
+            self._writer_cache.positions.drop(execution_id)
+            changes.evidence = CommitEvidence("has_version", (execution_id, row.state_version), True)
+        return int(is_replaced)
 
     async def remember(self, call: KeyedCall, answer: int) -> int:
         return await self._change_once("remember the answer to a call in", call, lambda _db, _changes: answer)
