@@ -4,6 +4,9 @@ A node on which somebody watches tells the others so, when that begins and with 
 they wake it when executions change, at most every `PAUSE` seconds, whatever changes: it reads the versions of all executions
 that are watched in one go. A lost wake-up costs at most a heartbeat, with which it looks too. While nobody watches, nobody
 is told and nothing is read: a commit costs one look at `is_active`.
+
+Pauses of workflows and queues change no version of an execution. The settings number stands for them
+(`holdfast.store.pauses`): when it has changed, everybody who watches is told, and compares the pauses.
 """
 
 from __future__ import annotations
@@ -57,6 +60,8 @@ class Changes:
         self._told_until: Instant = 0
         self._pause: asyncio.TimerHandle | None = None
         self._is_due = False
+        self._settings: int | None = None
+        """The settings number at the last look; None: nobody has looked."""
         self.is_active = False
         """Whether somebody watches, here or elsewhere."""
 
@@ -98,10 +103,11 @@ class Changes:
             self._spawn(self.look())
 
     async def look(self) -> None:
-        """Read the versions of what is watched here, in one go."""
+        """Read the versions of what is watched here, in one go, and the settings number."""
         if not self._watches:
             return
         try:
+            settings = await self._store.read_settings()
             transaction = await self._store.begin()
             try:
                 rows = await transaction.read_rows(list(self._watches))
@@ -113,6 +119,16 @@ class Changes:
         for execution_id in list(self._watches):
             row = rows.get(execution_id)
             self._tell(execution_id, -1 if row is None else row.state_version)
+        if settings.number != self._settings:
+            self._settings = settings.number
+            self.on_pauses_changed()
+
+    def on_pauses_changed(self) -> None:
+        """Other workflows or queues are paused than before: tell all who watch here."""
+        for watches in self._watches.values():
+            for watch in watches:
+                if not watch.changed.done():
+                    watch.changed.set_result(None)
 
     # --- telling ---
 
@@ -126,6 +142,14 @@ class Changes:
         for execution_id, version in changed:
             if execution_id in self._watches:
                 self._tell(execution_id, version)
+        self._tell_others_who_watch()
+
+    def note_pauses(self) -> None:
+        """A workflow or a queue was paused or resumed here, and that is committed."""
+        self.on_pauses_changed()
+        self._tell_others_who_watch()
+
+    def _tell_others_who_watch(self) -> None:
         if self._told_until and self._clock.now() < self._told_until:
             self._tell_others()
 

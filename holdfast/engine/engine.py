@@ -157,7 +157,9 @@ class Engine(EngineVerbs, EngineScheduleVerbs, StaleVerbs):
         self._change_waits = ChangeWaits(self._delivery, self._queries, self._runtime.changes)
         self._result_waits = self._make_result_waits()
         news = self._runtime.pause_news
-        self._pausing = Pausing(self.store, self._delivery, self.clock, news.on_execution_resumed, news.follow)
+        self._pausing = Pausing(
+            self.store, self._delivery, self.clock, news.on_execution_paused, news.on_execution_resumed, news.follow
+        )
         self._schedules = Schedules(
             SchedulesDeps(self.store, self._delivery, self.clock, self._runtime.schedules.note_changed, self._runtime.on_put)
         )

@@ -114,6 +114,7 @@ class Runtime:
             self.offers,
             lambda: self.membership.peers.wake(WakeReason.RETRIED),
         )
+            self.changes,
         # What is left over, by nodes that ended and with time:
         self.take_over = TakeOver(
             deps.store,

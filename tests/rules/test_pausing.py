@@ -128,6 +128,48 @@ async def test_Z1_pausing_is_told_apart_from_what_cannot_be_paused(world: World)
     assert not await engine.pause("c")
 
 
+@workflow
+async def busy(ctx: Context) -> int:
+    """Takes a while for each signal, until that says stop."""
+    count = 0
+    while await ctx.wait_for_signal("work", bool):
+        count += sum(1 for _ in range(200_000)) > 0
+    return count
+
+
+@workflow
+async def busy_chain(ctx: Context, run: int) -> int:
+    """As `busy`, but each signal gets a run of its own."""
+    if await ctx.wait_for_signal("work", bool):
+        sum(1 for _ in range(200_000))
+        ctx.continue_as(run + 1)
+    return run
+
+
+@pytest.mark.parametrize("chosen", [busy, busy_chain])
+async def test_Z1_an_execution_that_always_has_work_is_paused_between_two_turns(world: World, chosen: Any) -> None:
+    engine = await world.open([busy, busy_chain])
+    await engine.start(chosen, *([1] if chosen is busy_chain else []), workflow_id="b")
+    answered, is_over = 0, False
+
+    async def keep_busy() -> None:
+        nonlocal answered
+        while not is_over:
+            await engine.signal_workflow("b", "work", signal_value=True)
+            answered += 1
+
+    senders = [asyncio.create_task(keep_busy()) for _ in range(4)]
+    await eventually(lambda: answered > 8)
+
+    for _ in range(3):
+        before = answered
+        assert await engine.pause("b")
+        assert answered - before < 100, "it does not wait for a moment without work"
+        assert await engine.resume("b")
+    is_over = True
+    await asyncio.gather(*senders)
+
+
 async def test_Z1_repeated_calls_with_one_request_id_are_one(world: World) -> None:
     engine = await world.open([collector])
     await engine.start(collector, 1, workflow_id="c")

@@ -22,9 +22,10 @@ if TYPE_CHECKING:
     from holdfast.engine.use_cases.delivery import Delivery
     from holdfast.store.contract import Store
     from holdfast.store.once import KeyedCall
+    from holdfast.store.rows import ExecutionRow
 
 LONGEST_TRY: Final = 30.0
-"""Seconds for which an execution whose row changes all the time is tried again."""
+"""Seconds for which it is tried again where each open run under a workflow id is followed by another meanwhile."""
 LONGEST_BY: Final = 500
 _FIRST_WAIT: Final = 0.001
 _LONGEST_WAIT: Final = 0.02
@@ -32,19 +33,24 @@ _PAUSABLE: Final = (Status.RUNNING, Status.SUSPENDED)
 
 
 class Pausing:
-    """Pauses and resumes. `on_resumed` is told of executions that go on, `follow` after pauses of workflows or queues."""
+    """Pauses and resumes.
+
+    `on_paused` and `on_resumed` are told of executions, with their versions, `follow` after pauses of workflows or queues.
+    """
 
     def __init__(
         self,
         store: Store,
         delivery: Delivery,
         clock: Clock,
-        on_resumed: Callable[[str], None],
+        on_paused: Callable[[str, int], None],
+        on_resumed: Callable[[str, int], None],
         follow: Callable[[], Awaitable[None]],
     ) -> None:
         self._store = store
         self._delivery = delivery
         self._clock = clock
+        self._on_paused = on_paused
         self._on_resumed = on_resumed
         self._follow = follow
 
@@ -61,30 +67,26 @@ class Pausing:
         return await self._change(org, target, "resume", request_id, None)
 
     async def _change(self, org: str, target: str, verb: str, request_id: str | None, pause: Paused | None) -> bool:
-        """Change the status at the version that was read; a turn in between changes the version, and it is tried again."""
+        """Change the status between two turns: the store holds the row while it is read and written."""
         began, wait = asyncio.get_running_loop().time(), _FIRST_WAIT
         while True:
             row = await self._delivery.find_or_raise(org, target, verb)
             call = self._make_call(org, verb, request_id, target, row.execution_id)
-            if row.status not in (_PAUSABLE if pause is not None else (Status.PAUSED,)):
+            if not _may_change(row, pause):
                 return call is not None and await self._store.remember(call, answer=0) == 1
-            execution = from_row(row)
-            if pause is not None:
-                execution.pause(self._clock.now(), pause.by, pause.reason)
-            else:
-                execution.unpause(self._clock.now())
-            execution.state_version += 1
-            changed = to_row(execution, row.route)
+            change = _StatusChange(pause, self._clock)
             tried = None if call is None else msgspec.structs.replace(call, remembers_refusal=False)
-            if await self._store.set_status(org, row.execution_id, row.state_version, changed, tried):
-                if pause is None:
-                    self._on_resumed(row.execution_id)
+            by_workflow_id = row.execution_id != target
+            if await self._store.change_open(org, target, change, tried, by_workflow_id=by_workflow_id):
+                if change.made is not None:  # else the call was answered before
+                    tell = self._on_resumed if pause is None else self._on_paused
+                    tell(change.made.execution_id, change.made.state_version)
                 return True
             if asyncio.get_running_loop().time() - began > LONGEST_TRY:
                 raise StoreUnavailable(
                     f"Expected to {verb} execution '{target}', but its state changed each time that was tried. Try again."
                 )
-            await asyncio.sleep(wait)
+            await asyncio.sleep(wait)  # it closed meanwhile, or somebody else was first
             wait = min(2 * wait, _LONGEST_WAIT)
 
     # --- workflows and queues ---
@@ -126,6 +128,32 @@ class Paused(msgspec.Struct, frozen=True):
 
     reason: str
     by: str
+
+
+class _StatusChange:
+    """Makes the row of a paused execution, or of one that goes on, from its row; keeps what it made."""
+
+    def __init__(self, pause: Paused | None, clock: Clock) -> None:
+        self._pause = pause
+        self._clock = clock
+        self.made: ExecutionRow | None = None
+
+    def __call__(self, row: ExecutionRow) -> ExecutionRow | None:
+        if not _may_change(row, self._pause):
+            return None
+        execution, now = from_row(row), self._clock.now()
+        if self._pause is not None:
+            execution.pause(now, self._pause.by, self._pause.reason)
+        else:
+            execution.unpause(now)
+        execution.state_version += 1
+        self.made = to_row(execution, row.route)
+        return self.made
+
+
+def _may_change(row: ExecutionRow, pause: Paused | None) -> bool:
+    """Whether an execution can be paused now or, without a pause, can go on."""
+    return row.status in (_PAUSABLE if pause is not None else (Status.PAUSED,))
 
 
 async def list_pauses(store: Store, org: str) -> list[Pause]:
