@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import builtins
+from collections.abc import Sequence
 from pathlib import Path
 from typing import Any, Final, Unpack
 
@@ -64,11 +65,17 @@ class FileQueries:
         raise make_silence(f"query '{name}'")
 
     async def wait_for_change(
-        self, target: str, seen: int | None = None, *, org: str = DEFAULT_ORG, timeout: Duration | None = None
+        self,
+        target: str,
+        seen: int | None = None,
+        *,
+        seen_pauses: Sequence[str] | None = None,
+        org: str = DEFAULT_ORG,
+        timeout: Duration | None = None,
     ) -> ExecutionInfo:
         """The status, after a pause if it is the one that was seen: nobody owns the file, but somebody may soon."""
         info = await self.query_status(target, org=org)
-        if info.state_version == seen:
+        if info.state_version == seen and (seen_pauses is None or list(seen_pauses) == [str(one) for one in info.pauses]):
             seconds = WATCH_PAUSE if timeout is None else to_micros(timeout, "the timeout") / SECOND
             await asyncio.sleep(min(WATCH_PAUSE, seconds))
             if seconds < WATCH_PAUSE:

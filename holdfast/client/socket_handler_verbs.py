@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from typing import Any
 
 import msgspec
@@ -57,10 +57,17 @@ class SocketHandlerVerbs(SocketCalls):
         return read_answer(answer, hint, f"the result of update '{name}'")
 
     async def wait_for_change(
-        self, target: str, seen: int | None = None, *, org: str = DEFAULT_ORG, timeout: Duration | None = None
+        self,
+        target: str,
+        seen: int | None = None,
+        *,
+        seen_pauses: Sequence[str] | None = None,
+        org: str = DEFAULT_ORG,
+        timeout: Duration | None = None,
     ) -> ExecutionInfo:
         """The status of an execution as soon as its `state_version` is another than `seen`."""
-        return await self._call("wait_for_change", ExecutionInfo, [target, seen], {"org": org, "timeout": timeout})
+        named = {"seen_pauses": seen_pauses, "org": org, "timeout": timeout}
+        return await self._call("wait_for_change", ExecutionInfo, [target, seen], named)
 
 
 def read_answer(answer: msgspec.Raw, hint: Any, what: str) -> Any:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from typing import Any
 
 from holdfast.code.bound_workflows import BoundWorkflow
@@ -103,11 +103,18 @@ class HandlerVerbs:
         return read_reply(reply, hint, f"the result of update '{update_name}'")
 
     async def wait_for_change(
-        self, target: str, seen: int | None = None, *, org: str = DEFAULT_ORG, timeout: Duration | None = None
+        self,
+        target: str,
+        seen: int | None = None,
+        *,
+        seen_pauses: Sequence[str] | None = None,
+        org: str = DEFAULT_ORG,
+        timeout: Duration | None = None,
     ) -> ExecutionInfo:
         """The status of an execution as soon as its `state_version` is another than `seen`; `handle.wait_for` calls this.
 
-        It may return sooner, with the version that was seen. Raises ExecutionNotFound, or AnswerTimedOut after `timeout`.
+        With `seen_pauses`, the pauses that were seen as texts, also as soon as it has others. It may return sooner, with
+        what was seen. Raises ExecutionNotFound, or AnswerTimedOut after `timeout`.
         """
         self._check_open()
-        return await self._change_waits.wait(org, target, seen, timeout)
+        return await self._change_waits.wait(org, target, seen, seen_pauses, timeout)

@@ -13,7 +13,7 @@ from holdfast.core.shown_values import ShownValue
 from holdfast.errors import ExecutionClosed, InvalidArguments
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Mapping
+    from collections.abc import Callable, Mapping, Sequence
 
     from holdfast.code.definitions import Workflow
     from holdfast.engine.views import ExecutionInfo, History
@@ -70,9 +70,15 @@ class ExecutionVerbs(Protocol):
         ...
 
     async def wait_for_change(
-        self, target: str, seen: int | None = None, *, org: str, timeout: Duration | None = None
+        self,
+        target: str,
+        seen: int | None = None,
+        *,
+        seen_pauses: Sequence[str] | None = None,
+        org: str,
+        timeout: Duration | None = None,
     ) -> ExecutionInfo:
-        """The status of an execution as soon as its `state_version` is another than `seen`, or sooner."""
+        """The status of an execution as soon as its version or its pauses are others than those seen, or sooner."""
         ...
 
     async def history(self, target: str, *, org: str) -> History:
@@ -197,8 +203,9 @@ class WorkflowHandle(Generic[R]):
     ) -> ExecutionInfo:
         """Wait until the status of the execution is as wanted, through `continue_as` and retries; that status.
 
-        `predicate` gets an ExecutionInfo, now and after each change, whichever node makes it; nothing is polled. Raises
-        ExecutionClosed if the execution ends first, AnswerTimedOut after `timeout` (seconds or a timedelta).
+        `predicate` gets an ExecutionInfo, now and after each change, whichever node makes it; nothing is polled. Watched
+        are turns and pauses; what comes into `inbox` without a turn is not. Raises ExecutionClosed if the execution ends
+        first, AnswerTimedOut after `timeout` (seconds or a timedelta).
         """
         return await _wait_for(self, predicate, timeout)
 
@@ -279,13 +286,15 @@ async def _wait_for(
         raise InvalidArguments(f"Expected a function of the execution's status, but got {predicate!r}. Pass a function.")
     clock = asyncio.get_running_loop().time
     ends_at = None if timeout is None else clock() + to_micros(timeout, "the timeout") / SECOND
-    target, seen, before = await handle._find(), None, ""
+    target, before = await handle._find(), ""
+    seen: int | None = None
+    seen_pauses: list[str] | None = None
     while True:
         left = None if ends_at is None else max(0.0, ends_at - clock())
-        info = await handle._engine.wait_for_change(target, seen, org=handle.org, timeout=left)
+        info = await handle._engine.wait_for_change(target, seen, seen_pauses=seen_pauses, org=handle.org, timeout=left)
         if predicate(info):
             return info
-        target, seen = info.execution_id, info.state_version
+        target, seen, seen_pauses = info.execution_id, info.state_version, [str(one) for one in info.pauses]
         if info.closed_at is None:
             continue
         if info.status is not Status.CONTINUED and info.retried_as is None:
@@ -295,7 +304,7 @@ async def _wait_for(
             )
         if before == info.execution_id:
             await asyncio.sleep(FOLLOWING_PAUSE)  # the run that follows is about to be there
-        target, seen, before = info.workflow_id, None, info.execution_id
+        target, seen, seen_pauses, before = info.workflow_id, None, None, info.execution_id
 
 
 def make_handle(verbs: ExecutionVerbs, target: str, org: str, workflow: Workflow[..., R] | None = None) -> WorkflowHandle[R]:

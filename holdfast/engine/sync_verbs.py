@@ -372,13 +372,20 @@ class SyncVerbs:
         return self._run(self._verbs.wait_for_result(target, hint, org=org, timeout=timeout, on_blocked=on_blocked))
 
     def wait_for_change(
-        self, target: str, seen: int | None = None, *, org: str = DEFAULT_ORG, timeout: Duration | None = None
+        self,
+        target: str,
+        seen: int | None = None,
+        *,
+        seen_pauses: Sequence[str] | None = None,
+        org: str = DEFAULT_ORG,
+        timeout: Duration | None = None,
     ) -> ExecutionInfo:
         """The status of an execution as soon as its `state_version` is another than `seen`; `handle.wait_for` calls this.
 
-        It may return sooner, with the version that was seen. Raises ExecutionNotFound, or AnswerTimedOut after `timeout`.
+        With `seen_pauses`, the pauses that were seen as texts, also as soon as it has others. It may return sooner, with
+        what was seen. Raises ExecutionNotFound, or AnswerTimedOut after `timeout`.
         """
-        return self._run(self._verbs.wait_for_change(target, seen, org=org, timeout=timeout))
+        return self._run(self._verbs.wait_for_change(target, seen, seen_pauses=seen_pauses, org=org, timeout=timeout))
 
     def history(self, target: str, *, org: str = DEFAULT_ORG) -> History:
         """The whole history of an execution. Raises ExecutionNotFound."""

@@ -173,6 +173,22 @@ async def test_Q7_wait_for_tells_whoever_asks(way: Way) -> None:
     assert (await closes).status == "completed"
 
 
+async def test_Q7_pauses_are_told_whoever_asks(way: Way) -> None:
+    if way.is_idle:
+        pytest.skip("nothing changes")
+    handle = await way.verbs.start("collect", 2, workflow_id="c")
+
+    waits = asyncio.ensure_future(handle.wait_for(lambda info: info.pauses, timeout=60))
+    await asyncio.sleep(0.1)
+    assert await way.verbs.pause_workflow("collect")
+    assert [one.kind for one in (await waits).pauses] == ["workflow"]
+
+    resumes = asyncio.ensure_future(handle.wait_for(lambda info: not info.pauses, timeout=60))
+    assert await way.verbs.resume_workflow("collect")
+    assert (await resumes).pauses == ()
+    assert (await handle.wait_for(lambda info: not info.pauses, timeout=0)).pauses == ()
+
+
 async def test_Q6_closing_a_client_ends_its_waits(file_url: str, owner: Owner) -> None:
     client = Client(file_url)
     await client.open()

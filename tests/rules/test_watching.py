@@ -3,12 +3,13 @@
 from __future__ import annotations
 
 import asyncio
+from collections.abc import Callable, Coroutine
 from functools import partial
 from typing import Any
 
 import pytest
 
-from holdfast import Context, workflow
+from holdfast import Context, ExecutionInfo, workflow
 from holdfast.core.lifecycle import Status
 from holdfast.errors import AnswerTimedOut, ExecutionClosed, InvalidArguments
 from holdfast.store.nodes import WakeReason
@@ -47,6 +48,48 @@ async def test_Q5_wait_for_returns_the_status_that_was_wanted(world: World) -> N
     await handle.signal("next")
     assert (await closes).status is Status.COMPLETED
     assert not engine._runtime.changes.is_active
+
+
+async def test_Q5_the_present_status_is_told_however_short_the_timeout_is(world: World) -> None:
+    engine = await world.open([climbs])
+    handle = await engine.start(climbs, 3, workflow_id="w")
+
+    assert (await handle.wait_for(lambda info: info.state == {"step": 0}, timeout=0)).state == {"step": 0}
+    with pytest.raises(AnswerTimedOut, match="did not"):
+        await handle.wait_for(lambda info: info.state == {"step": 1}, timeout=0)
+
+
+@pytest.mark.parametrize("kind", ["execution", "workflow", "queue"])
+async def test_Q5_pauses_are_told(world: World, kind: str) -> None:
+    engine = await world.open([climbs])
+    handle = await engine.start(climbs, 3, workflow_id="w")
+
+    async def is_changed(call: Coroutine[Any, Any, bool], predicate: Callable[[ExecutionInfo], object]) -> None:
+        waits = asyncio.ensure_future(handle.wait_for(predicate, timeout=60))
+        await eventually(lambda: is_true(engine._runtime.changes.is_active))
+        assert await call
+        await waits
+
+    pause, resume, name = {
+        "execution": (engine.pause, engine.resume, "w"),
+        "workflow": (engine.pause_workflow, engine.resume_workflow, "climbs"),
+        "queue": (engine.pause_queue, engine.resume_queue, "default"),
+    }[kind]
+    await is_changed(pause(name), lambda info: [one.kind for one in info.pauses] == [kind])
+    await is_changed(resume(name), lambda info: not info.pauses)
+
+
+async def test_Q5_a_pause_between_two_looks_is_not_missed(world: World) -> None:
+    engine = await world.open([climbs])
+    await engine.start(climbs, 3, workflow_id="w")
+    seen = await engine.query_status("w")
+    await engine.pause_workflow("climbs")
+
+    told = await engine.wait_for_change("w", seen.state_version, seen_pauses=[], timeout=60)
+
+    assert [one.kind for one in told.pauses] == ["workflow"]
+    with pytest.raises(AnswerTimedOut):
+        await engine.wait_for_change("w", seen.state_version, seen_pauses=[str(one) for one in told.pauses], timeout=0.05)
 
 
 async def test_Q5_wait_for_goes_on_with_the_next_run(world: World) -> None:
@@ -98,6 +141,24 @@ async def test_Q7_changes_are_told_across_nodes_while_somebody_watches(nodes: No
     assert not other._runtime.changes.is_active
 
 
+@pytest.mark.parametrize("is_heard", [True, False])
+async def test_Q7_pauses_are_told_across_nodes_too(nodes: Nodes, is_heard: bool) -> None:
+    one = await nodes.open("a", [climbs])
+    other = await nodes.open("b")
+    await one.start(climbs, 9, workflow_id="w")
+    if not is_heard:
+        nodes.faults["a"] = nodes.faults["b"] = hear_nothing
+
+    for change in (one.pause_workflow, one.resume_workflow):
+        is_paused = change == one.pause_workflow
+        waits = asyncio.ensure_future(other.handle("w").wait_for(partial(has_pauses, is_paused)))
+        await eventually(lambda: is_true(other._runtime.changes.is_active))
+        await change("climbs")
+        if not is_heard:
+            await nodes.clock.advance(seconds=10)
+        assert bool((await waits).pauses) is is_paused
+
+
 async def test_Q7_a_lost_wake_up_costs_a_heartbeat(nodes: Nodes) -> None:
     one = await nodes.open("a", [climbs])
     other = await nodes.open("b")
@@ -128,6 +189,10 @@ async def test_Q7_many_changes_are_told_together(nodes: Nodes) -> None:
 
     took = asyncio.get_running_loop().time() - began
     assert heard.count(WakeReason.CHANGES) <= 2 + took / 0.05
+
+
+def has_pauses(expected: bool, info: ExecutionInfo) -> bool:
+    return bool(info.pauses) is expected
 
 
 async def is_true(value: Any) -> bool:

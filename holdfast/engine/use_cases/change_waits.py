@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 import asyncio
-from typing import TYPE_CHECKING
+from collections.abc import Sequence
+from typing import TYPE_CHECKING, Final
 
 from holdfast.core.ids import check_identifier
 from holdfast.core.instants import SECOND, Duration, to_micros
@@ -13,40 +14,60 @@ if TYPE_CHECKING:
     from holdfast.engine.changes import Changes
     from holdfast.engine.use_cases.delivery import Delivery
     from holdfast.engine.use_cases.queries import Queries
-    from holdfast.engine.views import ExecutionInfo
+    from holdfast.engine.views import ExecutionInfo, Pause
+
+
+LONGEST_LOOK: Final = 10.0
+"""Seconds that the first look at an execution may take, however short the timeout is: the present status is told at once."""
 
 
 class ChangeWaits:
-    """Waits for executions to have another version."""
+    """Waits for executions to have another version, or to be paused by others than before."""
 
     def __init__(self, delivery: Delivery, queries: Queries, changes: Changes) -> None:
         self._delivery = delivery
         self._queries = queries
         self._changes = changes
 
-    async def wait(self, org: str, target: str, seen: int | None, timeout: Duration | None) -> ExecutionInfo:
-        """The status of an execution, once its version is another than the one that was seen. Raises AnswerTimedOut."""
+    async def wait(
+        self, org: str, target: str, seen: int | None, seen_pauses: Sequence[str] | None, timeout: Duration | None
+    ) -> ExecutionInfo:
+        """The status of an execution, once its version or its pauses are others than those that were seen.
+
+        `seen_pauses` are the pauses of the status that was seen, as texts; None: they do not matter. Raises AnswerTimedOut.
+        """
         check_identifier(org, "the org")
         check_identifier(target, "the id of an execution")
         seconds = None if timeout is None else to_micros(timeout, "the timeout") / SECOND
+        now = asyncio.get_running_loop().time()
+        ends_at, has_looked = None if seconds is None else now + seconds, False
         try:
-            async with asyncio.timeout(seconds):
-                return await self._wait(org, target, seen)
+            async with asyncio.timeout(None if seconds is None else max(seconds, LONGEST_LOOK)) as limit:
+                while True:
+                    row = await self._delivery.find_or_raise(org, target, "watch")
+                    watch = self._changes.watch(row.execution_id, row.state_version if seen is None else seen)
+                    try:
+                        info = await self._queries.status(org, row.execution_id)
+                        if info.state_version != seen or not _are_same(info.pauses, seen_pauses):
+                            return info
+                        if not has_looked:
+                            has_looked = True
+                            limit.reschedule(ends_at)
+                        await watch.changed
+                    finally:
+                        self._changes.forget(watch)
         except TimeoutError as error:
             if isinstance(error, HoldfastError):
                 raise
+            if not has_looked:
+                raise AnswerTimedOut(
+                    f"Expected to read the status of execution '{target}' within {max(seconds or 0, LONGEST_LOOK):g} "
+                    "seconds, but the database did not answer. Look at the database, and wait again."
+                ) from None
             raise AnswerTimedOut(
                 f"Expected execution '{target}' to change within {seconds:g} seconds, but it did not. Wait for longer."
             ) from None
 
-    async def _wait(self, org: str, target: str, seen: int | None) -> ExecutionInfo:
-        while True:
-            row = await self._delivery.find_or_raise(org, target, "watch")
-            watch = self._changes.watch(row.execution_id, row.state_version if seen is None else seen)
-            try:
-                info = await self._queries.status(org, row.execution_id)
-                if info.state_version != seen:
-                    return info
-                await watch.changed
-            finally:
-                self._changes.forget(watch)
+
+def _are_same(pauses: Sequence[Pause], seen: Sequence[str] | None) -> bool:
+    return seen is None or [str(one) for one in pauses] == list(seen)
