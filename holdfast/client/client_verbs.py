@@ -349,8 +349,9 @@ class ClientVerbs:
     ) -> Any:
         """Ask a query handler of an execution, open or closed; what it returns, read as `hint`. Changes nothing.
 
-        A node that has the code answers. Raises UnknownQuery, which names the queries that there are; InvalidArguments;
-        ReadOnlyHandler; QueryFailed; AnswerTimedOut after `timeout`, or after half a minute; NobodyAnswers.
+        A node that has the code answers. Raises UnknownQuery, which names the queries that there are; ExecutionNotBegun;
+        InvalidArguments; ReadOnlyHandler; QueryFailed; AnswerTimedOut after `timeout`, or after half a minute; and
+        NobodyAnswers.
         """
         return await self._reach.read(lambda verbs: verbs.query(target, name, *args, org=org, timeout=timeout, hint=hint))
 

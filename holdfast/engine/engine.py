@@ -212,8 +212,8 @@ class Engine(EngineVerbs, EngineScheduleVerbs, StaleVerbs):
         return ProgramQueries(
             ProgramQueriesDeps(
                 delivery=self._delivery,
-                catalog=self.catalog,
-                prefetch=self._runtime.pump.prefetch,
+                queries=self._queries,
+                answers=self._runtime.query_answers,
                 desk=self._runtime.questions,
                 changes=self._runtime.changes,
                 exclusive=self.store.exclusive,

@@ -42,9 +42,10 @@ class HandlerVerbs:
         """Ask a query handler of an execution, open or closed; what it returns, read as `hint`.
 
         The handler sees what is committed, and changes nothing. Where this process lacks the code, a node that has it
-        answers. Raises UnknownQuery, which names the queries that there are; InvalidArguments; ReadOnlyHandler if the
-        handler tries to change something; QueryFailed if it raises, or if the history cannot be replayed; AnswerTimedOut
-        after `timeout`, or after half a minute if no node that has the code answers.
+        answers. Raises UnknownQuery, which names the queries that there are; ExecutionNotBegun if the code has not begun,
+        which says why; InvalidArguments; ReadOnlyHandler if the handler tries to change something; QueryFailed if it
+        raises, or if the history cannot be replayed; AnswerTimedOut after `timeout`, or after half a minute if no node that
+        has the code answers.
         """
         self._check_open()
         answer = await self._program_queries.ask(org, target, name, args, timeout)

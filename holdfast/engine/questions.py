@@ -17,25 +17,21 @@ from typing import TYPE_CHECKING, Any, Final
 from holdfast.core import codec
 from holdfast.core.instants import SECOND
 from holdfast.core.replies import Replied, read_replied
-from holdfast.engine.rows import from_row
 from holdfast.engine.turns.request_keys import describe_refusal
 from holdfast.errors import (
     AnswerTimedOut,
     ExecutionNotFound,
     HoldfastError,
     NewerFormat,
-    QueryFailed,
     StoreError,
-    UnknownWorkflow,
 )
 from holdfast.store.nodes import WakeReason
 from holdfast.store.questions import AnswerRow, Question, QuestionRow, read_question
 
 if TYPE_CHECKING:
-    from holdfast.core.payloads import Payload
     from holdfast.engine.catalog import Catalog
     from holdfast.engine.clock import Clock
-    from holdfast.engine.turns.prefetch import HistoryPrefetch
+    from holdfast.engine.query_answers import QueryAnswers
     from holdfast.store.contract import Store
     from holdfast.store.rows import ExecutionRow
 
@@ -56,7 +52,7 @@ class QuestionDeskDeps:
     store: Store
     clock: Clock
     catalog: Catalog
-    prefetch: HistoryPrefetch
+    answers: QueryAnswers
     spawn: Callable[[Coroutine[Any, Any, None]], None]
     wake: Callable[[WakeReason], None]
     """Wakes all other nodes and clients."""
@@ -168,7 +164,7 @@ class QuestionDesk:
         found: dict[str, tuple[QuestionRow, ExecutionRow | None]] = {}
         for one in page:
             row = rows[one.org, one.execution_id]
-            if row is None or has_code(deps.catalog, row):
+            if row is None or deps.answers.has_code(row):
                 found[one.id] = one, row
         if found:
             now = deps.clock.now()
@@ -184,7 +180,7 @@ class QuestionDesk:
             question = read_question(asked)
             if question is None:
                 return  # a newer node can read it
-            reply = Replied(row.execution_id, await answer_here(self._deps.prefetch, row, question))
+            reply = Replied(row.execution_id, await self._deps.answers.answer(row, question))
         except HoldfastError as error:
             reply = Replied(asked.execution_id, failure=describe_refusal(error))
         try:
@@ -193,19 +189,3 @@ class QuestionDesk:
             log.debug("an answer could not be written: another node may try: %s", error)
             return
         self._deps.wake(WakeReason.REPLIES)
-
-
-def has_code(catalog: Catalog, row: ExecutionRow) -> bool:
-    """Whether the code that takes the turns of an execution is here, whichever queues this node takes from."""
-    try:
-        return catalog.find_for(from_row(row)) is not None
-    except HoldfastError:
-        return False  # a newer Holdfast wrote it
-
-
-async def answer_here(prefetch: HistoryPrefetch, row: ExecutionRow, question: Question) -> Payload:
-    """What an execution answers whose code is here."""
-    try:
-        return await prefetch.replay_to_ask(row, lambda program: program.answer_query(question.name, question.args))
-    except UnknownWorkflow as error:
-        raise QueryFailed(error.message, type="UnknownWorkflow") from None

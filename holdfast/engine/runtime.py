@@ -36,6 +36,7 @@ from holdfast.engine.publishing.publish_batch import PublishBatchDeps
 from holdfast.engine.publishing.publisher import Publisher, PublisherCallbacks
 from holdfast.engine.publishing.start_subscriptions import StartFinder, StartFinderDeps, StartOffers
 from holdfast.engine.quarantine import Quarantine
+from holdfast.engine.query_answers import QueryAnswers
 from holdfast.engine.questions import QuestionDesk, QuestionDeskDeps
 from holdfast.engine.regress import Regress
 from holdfast.engine.restores import Restores, RestoresDeps
@@ -103,8 +104,9 @@ class Runtime:
         self._forwarder = Forwarder(deps.store, self.pump.submit)
         self.runner = self._make_runner(deps.queue_limits, deps.find_client)
         self.offers = self._make_offers(deps)
+        self.query_answers = QueryAnswers(self.pump.prefetch, deps.catalog)
         self.questions = QuestionDesk(
-            QuestionDeskDeps(deps.store, deps.clock, deps.catalog, self.pump.prefetch, self.spawn, self._wake_all)
+            QuestionDeskDeps(deps.store, deps.clock, deps.catalog, self.query_answers, self.spawn, self._wake_all)
         )
         self.changes = Changes(deps.store, deps.clock, self.spawn, self._wake_all)
         self.pause_news = PauseNews(
@@ -112,9 +114,9 @@ class Runtime:
             self.pump,
             self.runner,
             self.offers,
+            self.changes,
             lambda: self.membership.peers.wake(WakeReason.RETRIED),
         )
-            self.changes,
         # What is left over, by nodes that ended and with time:
         self.take_over = TakeOver(
             deps.store,

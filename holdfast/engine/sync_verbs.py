@@ -90,8 +90,9 @@ class SyncWorkflowHandle(Generic[R]):
     def wait_for(self, predicate: Callable[[ExecutionInfo], object], *, timeout: Duration | None = None) -> ExecutionInfo:
         """Wait until the status of the execution is as wanted, through `continue_as` and retries; that status.
 
-        `predicate` gets an ExecutionInfo, now and after each change, whichever node makes it; nothing is polled. Raises
-        ExecutionClosed if the execution ends first, AnswerTimedOut after `timeout` (seconds or a timedelta).
+        `predicate` gets an ExecutionInfo, now and after each change, whichever node makes it; nothing is polled. Watched
+        are turns and pauses; what comes into `inbox` without a turn is not. Raises ExecutionClosed if the execution ends
+        first, AnswerTimedOut after `timeout` (seconds or a timedelta).
         """
         return self._run(self._handle.wait_for(predicate, timeout=timeout))
 
@@ -439,8 +440,9 @@ class SyncVerbs:
     ) -> Any:
         """Ask a query handler of an execution, open or closed; what it returns, read as `hint`. Changes nothing.
 
-        A node that has the code answers. Raises UnknownQuery, which names the queries that there are; InvalidArguments;
-        ReadOnlyHandler; QueryFailed; AnswerTimedOut after `timeout`, or after half a minute; NobodyAnswers.
+        A node that has the code answers. Raises UnknownQuery, which names the queries that there are; ExecutionNotBegun;
+        InvalidArguments; ReadOnlyHandler; QueryFailed; AnswerTimedOut after `timeout`, or after half a minute; and
+        NobodyAnswers.
         """
         return self._run(self._verbs.query(target, name, *args, org=org, timeout=timeout, hint=hint))
 

@@ -35,6 +35,7 @@
     │   └── MessageRefused          nobody waits for the message, nothing starts by it, and it is not to be kept
     ├── Conflict                    the request is fine, the moment is not; nothing was stored
     │   ├── ExecutionClosed
+    │   ├── ExecutionNotBegun       a query before the first step of the code
     │   ├── WorkflowAlreadyOpen
     │   ├── WorkflowAlreadyClosed
     │   ├── SignalLimitReached
@@ -153,6 +154,7 @@ from holdfast.errors.executions import (
 from holdfast.errors.expressions import DmnError, FeelError, FeelLimitExceeded, FeelSyntaxError
 from holdfast.errors.handlers import (
     AnswerTimedOut,
+    ExecutionNotBegun,
     NobodyAnswers,
     QueryFailed,
     ReadOnlyHandler,
@@ -236,6 +238,7 @@ __all__ = [
     "EngineClosed",
     "ExecutionBlocked",
     "ExecutionClosed",
+    "ExecutionNotBegun",
     "ExecutionNotFound",
     "ExecutionTimedOut",
     "ExternalSignalFailed",

@@ -26,6 +26,13 @@ class UnknownQuery(InvalidRequest):
         self.known = tuple(known)
 
 
+class ExecutionNotBegun(Conflict):
+    """A query came before the first step of the workflow's code, which registers the handlers; the message says why.
+
+    The start is delayed, somebody has paused the execution, or no node has taken its first turn yet. Ask again later.
+    """
+
+
 class ReadOnlyHandler(InvalidRequest):
     """The handler of a query, or the validator of an update, asked for something that would change the execution."""
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import itertools
 import time
 from dataclasses import dataclass
 from typing import Any
@@ -10,9 +11,11 @@ from typing import Any
 import pytest
 
 from holdfast import Context, activity, workflow
+from holdfast.core import payloads
 from holdfast.engine.quarantine import REPLAY_SLOTS
 from holdfast.errors import (
     AnswerTimedOut,
+    ExecutionNotBegun,
     ExecutionNotFound,
     InvalidArguments,
     InvalidIdentifier,
@@ -21,6 +24,7 @@ from holdfast.errors import (
     UnknownQuery,
     UnknownUpdate,
 )
+from holdfast.store.questions import Question
 from holdfast.testing import TestEngine
 from tests.engine import hooks
 from tests.eventually import eventually
@@ -264,6 +268,148 @@ async def test_Q4_what_living_nodes_replay_at_the_same_time_says_nothing(nodes: 
     assert (await a.query("w", "basket"))["items"] == ["apple", "pear"]
     versions = (await handle.status()).state_version
     assert versions == 3, "no turn was spent on noting a suspect"
+
+
+# --- before the code has begun ---
+
+
+async def test_Q3_a_query_of_a_delayed_start_says_that_the_code_has_not_begun(world: World) -> None:
+    engine = await world.open([shops], [note], auto_advance=False)
+    handle = await engine.start(shops, "apple", workflow_id="w", delay=3600)
+
+    with pytest.raises(ExecutionNotBegun, match="delayed until"):
+        await handle.query("basket")
+    await handle.signal("add", "pear")
+    with pytest.raises(ExecutionNotBegun, match="delayed until"):
+        await handle.query("basket")
+
+    await engine.clock.advance(seconds=3600)
+    await handle.wait_for(lambda info: info.waiting_kind == "signal" and info.pending and not info.pending.activities)
+    assert (await handle.query("basket"))["items"] == ["apple", "pear"]
+
+
+@pytest.mark.parametrize("kind", ["execution", "workflow", "queue"])
+async def test_Q3_a_query_before_a_paused_beginning_says_what_is_paused(world: World, kind: str) -> None:
+    engine = await world.open([shops], [note])
+    await engine.pause_queue("default")
+    handle = await engine.start(shops, "apple", workflow_id="w")
+    if kind == "execution":
+        await handle.pause()
+    elif kind == "workflow":
+        await engine.pause_workflow("shops")
+    if kind != "queue":
+        await engine.resume_queue("default")
+
+    with pytest.raises(ExecutionNotBegun, match=f"{'it' if kind == 'execution' else kind}.* is paused"):
+        await handle.query("basket")
+
+    await {"execution": engine.resume, "workflow": engine.resume_workflow, "queue": engine.resume_queue}[kind](
+        {"execution": "w", "workflow": "shops", "queue": "default"}[kind]
+    )
+    assert (await handle.query("basket"))["items"] == ["apple"]
+
+
+async def test_Q3_a_query_waits_for_a_beginning_that_is_near(nodes: Nodes) -> None:
+    one = await nodes.open("a", [shops], [note])
+    await one.pause_workflow("shops")
+    handle = await one.start(shops, "apple", workflow_id="w")
+    nodes.pause("a")
+    await one.resume_workflow("shops")
+    await nodes.paused("a")
+
+    asks = asyncio.ensure_future(handle.query("basket"))
+    await eventually(lambda: is_true(one._runtime.changes.is_active))
+    nodes.resume("a")
+
+    assert (await asks)["items"] == ["apple"]
+
+
+async def test_Q3_a_query_whose_beginning_nobody_takes_says_so(nodes: Nodes) -> None:
+    one = await nodes.open("a", [shops], [note], queues=["another"])
+    handle = await one.start(shops, "apple", workflow_id="w")
+
+    with pytest.raises(ExecutionNotBegun, match="no living node that serves queue 'default'"):
+        await handle.query("basket", timeout=0.05)
+
+
+async def test_Q4_a_query_before_the_beginning_is_answered_alike_whoever_asks(nodes: Nodes) -> None:
+    one = await nodes.open("a", [shops], [note])
+    other = await nodes.open("b")
+    await one.start(shops, "apple", workflow_id="w", delay=3600)
+
+    with pytest.raises(ExecutionNotBegun, match="delayed until"):
+        await other.query("w", "basket")
+    row = await other.store.find_latest("default", "w")
+    assert row is not None
+    reply = await other._runtime.questions.ask(row, Question("basket", payloads.encode([], "nothing")), None)
+    assert reply.failure is not None, "as a node asks that does not look itself"
+    assert reply.failure.type == "ExecutionNotBegun"
+
+
+async def is_true(value: Any) -> bool:
+    return bool(value)
+
+
+# --- handlers that do not return ---
+
+
+ASKED: list[int] = []
+"""How often others had come to run on the loop, when a handler that does not return was asked."""
+ROUNDS = [0]
+
+
+@workflow
+async def stuck(ctx: Context) -> None:
+    @ctx.on_query
+    def spins() -> None:
+        ASKED.append(ROUNDS[0])
+        while True:
+            pass
+
+    ctx.on_query("answers", lambda: 1)
+    await ctx.wait_for_signal("go", int)
+    await ctx.wait_for_signal("never")
+
+
+async def test_D2_others_come_between_handlers_that_do_not_return(world: World) -> None:
+    ASKED.clear()
+    engine = await world.open([stuck], turn_limit=0.2)
+    handles = [await engine.start(stuck) for _ in range(4)]
+
+    async def go_round() -> None:
+        while True:
+            ROUNDS[0] += 1
+            await asyncio.sleep(0.001)
+
+    others = asyncio.create_task(go_round())
+    answers = await asyncio.gather(*(handle.query("spins") for handle in handles), return_exceptions=True)
+    others.cancel()
+
+    assert all(isinstance(one, QueryFailed) and one.type == "TurnTooLong" for one in answers)
+    assert len(ASKED) == 4
+    assert all(later - sooner > 3 for sooner, later in itertools.pairwise(ASKED)), ASKED
+
+
+async def test_D2_a_handler_that_did_not_return_is_not_asked_again_before_something_changes(world: World) -> None:
+    ASKED.clear()
+    engine = await world.open([stuck], turn_limit=0.2)
+    handle = await engine.start(stuck, workflow_id="w")
+
+    answers = await asyncio.gather(*(handle.query("spins") for _ in range(6)), return_exceptions=True)
+    assert all(isinstance(one, QueryFailed) and one.type == "TurnTooLong" for one in answers)
+    assert len(ASKED) == 1
+    with pytest.raises(QueryFailed, match="as they were"):
+        await handle.query("spins")
+    assert await handle.query("answers") == 1, "other questions are asked"
+
+    await handle.signal("go", 1)
+    with pytest.raises(QueryFailed, match="come to rest"):
+        await handle.query("spins")
+    engine.remove_workflow("stuck")
+    engine.add_workflow(workflow(name="stuck")(stuck.function))
+    with pytest.raises(QueryFailed, match="come to rest"):
+        await handle.query("spins")
+    assert len(ASKED) == 3
 
 
 # --- nodes that lack the code ---
