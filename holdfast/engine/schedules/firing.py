@@ -177,9 +177,7 @@ class ScheduleFiring:
 
     async def _fire_claimed(self, claim: _Claim) -> FiredBatch:
         """Fire schedules that `claim` holds. Those at fault are put aside, if there are any; the others fire."""
-        await asyncio.sleep(
-            0
-        )  # on SQLite a transaction may need no other wait, and others of the loop are to come in between
+        await asyncio.sleep(0)  # on SQLite a transaction may not have waited for anything: others come between two
         batch = await self._fire_in_transaction(claim)
         if isinstance(batch, FiredBatch):
             return batch

@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+import asyncio
 from collections.abc import Sequence
 from datetime import UTC, datetime, timedelta
+from pathlib import Path
 
 import pytest
 
@@ -15,6 +17,8 @@ from holdfast.store.memory.database import MemoryDatabase
 from holdfast.store.memory.store import MemoryStore
 from holdfast.store.memory.transaction import MemoryTransaction
 from holdfast.store.schedules import ScheduleRow
+from holdfast.store.sqlite.transaction import SqliteTransaction
+from holdfast.store.sqlite.writer import Writer
 from holdfast.testing import TestEngine
 from holdfast.testing.clock import VirtualClock
 
@@ -64,6 +68,42 @@ async def test_D2_schedules_that_are_days_late_take_turns_and_let_others_between
     first = next(place for place, one in enumerate(written) if "once" in one)
     assert first <= LATE
     assert max(times for one in written[: first + 1] for times in one.values()) <= MOST_TIMES
+
+
+async def test_D2_others_of_the_loop_come_between_two_transactions(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
+    ticks, seen = 0, list[int]()
+    write_schedules = SqliteTransaction.write_schedules
+
+    async def record(transaction: SqliteTransaction, rows: Sequence[ScheduleRow]) -> None:
+        seen.append(ticks)
+        await write_schedules(transaction, rows)
+
+    async def tick() -> None:
+        nonlocal ticks
+        while True:
+            ticks += 1
+            await asyncio.sleep(0)
+
+    clock = VirtualClock(START)
+    url = f"sqlite:///{tmp_path / 'late.db'}"
+    engine = TestEngine(store=url, workflows=[note], clock=clock, auto_advance=False, patience=0.0)
+    await engine.open()
+    try:
+        for number in range(LATE):
+            await engine.create_schedule(f"late-{number}", "* * * * *", note, catch_up=timedelta(minutes=1))
+        await engine.crash()
+        await clock.advance(days=2)
+        monkeypatch.setattr(SqliteTransaction, "write_schedules", record)
+        monkeypatch.setattr(Writer, "is_quick", True)  # as on a quick disk: no commit waits for a thread
+        ticking = asyncio.ensure_future(tick())
+        await engine.restart()
+        await engine.clock.advance(minutes=1)
+        ticking.cancel()
+    finally:
+        await engine.shutdown()
+
+    assert len(seen) > LATE
+    assert len(set(seen)) == len(seen)
 
 
 async def test_T5_calendars_are_caught_up_like_everything_else() -> None:
