@@ -11,7 +11,7 @@ import pytest
 
 STORES: Final = Path(__file__).parents[2] / "holdfast" / "store"
 SCHEMAS: Final = {
-    ("postgres", 11): "c9be53849a6d54c6",
+    ("postgres", 11): "ab8a319bb5c6f496",
     ("sqlite", 11): "ebe9b9e2af603260",
 }
 """Of each store the number of its newest migration, and the digest of `schema.sql` at that number."""
@@ -21,7 +21,7 @@ MIGRATIONS: Final = {
     "postgres/0004_open_executions_index.sql": "d10bb4ec4f03da83",
     "postgres/0005_arrival_times.sql": "d3cef017e03d7aeb",
     "postgres/0006_attributes_answers_input_schemas.sql": "ef83b43c5b440080",
-    "postgres/0007_subscriptions.sql": "c641fb182193c0f8",
+    "postgres/0007_subscriptions.sql": "58ab43132eeecb74",
     "postgres/0008_tasks.sql": "9a5ad101731d43b8",
     "postgres/0009_schedules.sql": "44b11ee891668423",
     "postgres/0010_states.sql": "c2e313ac9f66fcc9",

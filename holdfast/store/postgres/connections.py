@@ -47,7 +47,12 @@ _WALKING: Final[Mapping[str, str]] = {
     "enable_mergejoin": "off",
     "enable_bitmapscan": "off",  # it loses the order of the index, and with it the first rows without reading the others
 }
-BATCH_SETTINGS: Final[Mapping[str, str]] = {**_SETTINGS, **_WALKING}
+BATCH_SETTINGS: Final[Mapping[str, str]] = {
+    **_SETTINGS,
+    **_WALKING,
+    # Whoever ends executions by it settles what is kept for them: the trigger for older nodes need not look.
+    "holdfast_node.settles_kept": "on",
+}
 MARK_SETTINGS: Final[Mapping[str, str]] = {
     **_SETTINGS,
     "synchronous_commit": "off",  # an in-flight mark outlives its process; the server's disk need not be waited for

@@ -432,9 +432,11 @@ BEGIN
 END
 $$;
 
+-- Nodes of this version say so by a setting of their connections, which costs less than to look.
 CREATE CONSTRAINT TRIGGER executions_return_kept AFTER INSERT OR UPDATE OF closed_at ON holdfast.executions
 DEFERRABLE INITIALLY DEFERRED
-FOR EACH ROW WHEN (NEW.closed_at IS NOT NULL) EXECUTE FUNCTION holdfast.return_kept();
+FOR EACH ROW WHEN (NEW.closed_at IS NOT NULL AND current_setting('holdfast_node.settles_kept', true) IS DISTINCT FROM 'on')
+EXECUTE FUNCTION holdfast.return_kept();
 
 -- What belongs to executions goes with them, whichever version removes them.
 CREATE FUNCTION holdfast.remove_belongings() RETURNS trigger LANGUAGE plpgsql AS $$
