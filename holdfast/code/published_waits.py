@@ -117,12 +117,12 @@ def _trigger(issuer: CommandIssuer, event: events.SubscriptionTriggered) -> None
         issuer.issue(commands.DeclinePublication(number=event.number))
         return
     wait, race = future.wait, future.race
-    if event.stays_until is not None:
-        _remember(issuer, wait.name, event.id, event.stays_until)
     if future.done() or (race is not None and race.winner.done()):
         future.withdraw = None  # it has ended
         issuer.issue(commands.DeclinePublication(number=event.number))
         return
+    if event.stays_until is not None:
+        _remember(issuer, wait.name, event.id, event.stays_until)  # also one that does not fit: it would come again
     try:
         decoded = payloads.decode(event.value, future.hint, f"the value of {wait.describe()}")
     except DecodingError as error:
