@@ -504,11 +504,12 @@ class _Publisher:
 
 
 def select_waiters(
-    parsed: Sequence[Parsed], found: Iterable[tuple[Waiter, str, Mapping[str, str], Instant, Instant]]
+    parsed: Sequence[Parsed], found: Iterable[tuple[Waiter, str, Mapping[str, str], Instant]]
 ) -> dict[int, list[Waiter]]:
     """Who waits for events that were sent to one execution, of all its waits, the oldest first.
 
-    Each wait comes with the name of its event, the fields that it selects by, when it began, and when its execution did.
+    Each wait comes with the name of its event, the fields that it selects by, and when it began. When its execution was
+    created does not matter: a run that continues another gets what that was sent.
     """
     waits = list(found)
     selected: dict[int, list[Waiter]] = {}
@@ -520,10 +521,9 @@ def select_waiters(
         late = publication.sent_at if row.is_returned else EVER
         selected[place] = [
             waiter
-            for waiter, name, where, since, created in waits
+            for waiter, name, where, since in waits
             if (waiter.org, waiter.execution_id, name) == (*one.target, publication.name)
             and where.items() <= row.fields.items()
             and (mode is not DeliveryMode.AFTER_WAIT or since <= late)
-            and (mode is DeliveryMode.ALL or created <= late)
         ]
     return selected

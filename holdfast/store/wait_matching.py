@@ -41,18 +41,20 @@ def select_readable(rows: Iterable[PendingRow], wait: Wait) -> list[PendingRow]:
 
 
 def may_begin_under(now: Instant, kept: PendingRow, subscription: SubscriptionRow, targets: Collection[str]) -> bool:
-    """Whether what is kept is for a wait that begins now."""
-    publication = read_kept(kept)
+    """Whether what is kept is for a wait that begins now, as far as can be told without `subscription.seen`.
+
+    What was sent to one execution is for it whenever it was sent: a run that continues another gets what that was sent.
+    """
     return (
-        publication is not None
-        and kept.expires_at > now
+        kept.expires_at > now
         and kept.target in targets
-        and kept.item not in subscription.seen
+        and subscription.where.items() <= kept.fields.items()
+        and (publication := read_kept(kept)) is not None
         and (
             find_options(publication).delivery_mode is not DeliveryMode.AFTER_CREATE
+            or bool(kept.target)
             or kept.sent_at >= subscription.created_at
         )
-        and subscription.where.items() <= kept.fields.items()
     )
 
 

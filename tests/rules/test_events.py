@@ -104,6 +104,15 @@ async def runs(ctx: Context, left: int) -> str:
 
 
 @workflow
+async def continuing(ctx: Context, left: int) -> str:
+    """The last of so many runs waits for an event, the others for a signal."""
+    if left > 1:
+        await ctx.wait_for_signal("go on")
+        await ctx.continue_as(left - 1)
+    return (await ctx.wait_for_event(Since)).text
+
+
+@workflow
 async def teller(ctx: Context, target: str) -> Any:
     if target:
         return (await ctx.send_event_to(target, Told("from a workflow"))).delivered
@@ -418,3 +427,13 @@ async def test_E1_types_of_other_nodes_are_known_by_name(nodes: Nodes) -> None:
         await two.send_event("Paid", {"order": "one"})
     with pytest.raises(UnknownEvent, match="Paid"):
         await two.send_event("Nothing", 1)
+
+
+async def test_E1_event_for_one_execution_survives_continue_as_whatever_its_mode(world: World) -> None:
+    engine = await world.open([continuing])
+    handle = await engine.start(continuing, 2, workflow_id="w")
+    assert (await engine.send_event_to("w", Since("kept for it"))).kept
+
+    await handle.signal("go on")
+
+    assert await handle.result() == "kept for it"

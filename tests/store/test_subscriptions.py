@@ -447,3 +447,28 @@ async def test_subscriptions_are_shown_as_they_were_made(store: Store) -> None:
 
     assert await store.list_subscriptions(ORG, id_of(1)) == waits
     assert await store.list_subscriptions(OTHER, id_of(1)) == []
+
+
+async def test_E1_a_next_run_gets_what_was_sent_to_the_run_before_whatever_the_mode(store: Store) -> None:
+    before = await start(store)
+    options = EventOptions(delivery_mode=DeliveryMode.AFTER_CREATE)
+    await publish(store, event("e1", {"a": "1"}, options, target=1), event("e2", {"a": "2"}, options, target=1))
+    after = make_row(2, workflow_id=before.workflow_id)
+    created = NOW + SECOND
+    waits = [
+        replace(make_wait(1, "event", "shipped", of=2), created_at=created),
+        replace(make_wait(2, "event", "shipped", of=2, where={"a": "2"}), created_at=created),
+    ]
+
+    continued = make_start(after, subscriptions=waits, takes_over=before.execution_id)
+    assert await commit(store, make_closing(before), continued) == set()
+
+    assert await read_given(store, 2) == [(1, "e1"), (2, "e2")]
+
+
+async def test_E1_what_comes_back_for_the_run_before_reaches_a_wait_of_the_next(store: Store) -> None:
+    wait = replace(make_wait(1, "event", "shipped"), created_at=NOW + SECOND)
+    await start(store, wait)
+    options = EventOptions(delivery_mode=DeliveryMode.AFTER_CREATE)
+
+    assert await publish(store, event("e1", None, options, target=1, is_returned=True)) == [Published(1)]

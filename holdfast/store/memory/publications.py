@@ -49,9 +49,12 @@ class MemoryPublishing:
         if not turns:
             return facts
         is_skipped = await self._session.reach(Point.WRITE_SUBSCRIBE) is FaultAction.SKIP
+        consumed = self._guess_consumed(turns)
         for turn in turns:
             locks = wait_matching.list_turn_locks(turn).items()
-            if locks and (is_skipped or not all(self._try_topic(key, alone=alone) for key, alone in locks)):
+            if locks and (
+                is_skipped or not all(self._try_topic(key, alone=alone or key in consumed) for key, alone in locks)
+            ):
                 lost.add(turn.row.execution_id)
         await self._session.reach(Point.WRITE_MATCH)
         turns = [turn for turn in turns if turn.row.execution_id not in lost]
@@ -70,16 +73,22 @@ class MemoryPublishing:
             wait_matching.lose_chains(given, lost)
         return facts
 
+    def _guess_consumed(self, turns: Sequence[TurnWrite]) -> set[LockKey]:
+        """What to lock alone from the start, by what is kept before anything is locked."""
+        waits = wait_matching.list_waits(turns)
+        kept = {(wait.row.execution_id, wait.row.number): list(self._find_kept(wait)) for wait in waits}
+        return wait_matching.list_consumed(waits, SubscribingFacts(kept=kept))
+
     def _try_topic(self, key: LockKey, *, alone: bool) -> bool:
         return self._session.locks.try_topic(self._session, key, alone=alone)
 
     def _find_kept(self, wait: wait_matching.Wait) -> Iterator[PendingRow]:
         row = wait.row
-        targets = (*wait.targets, "")
+        targets, seen = (*wait.targets, ""), frozenset(row.seen)
         found = [
             kept
             for kept in self._session.view.pending_named(row.org, row.kind, row.name)
-            if kept.key == row.key and wait_matching.may_begin_under(row.since, kept, row, targets)
+            if kept.key == row.key and kept.item not in seen and wait_matching.may_begin_under(row.since, kept, row, targets)
         ]
         found.sort(key=lambda kept: (not kept.target, kept.place, kept.id))
         return iter(found[: wait.limit])
@@ -248,14 +257,12 @@ class MemoryPublishing:
         if execution is not None:
             yield Waiter(one.id, row.org, row.execution_id, row.number, row.standing, execution.route)
 
-    def _find_waits_of(
-        self, targets: Iterable[matching.Pair]
-    ) -> Iterator[tuple[Waiter, str, dict[str, str], Instant, Instant]]:
+    def _find_waits_of(self, targets: Iterable[matching.Pair]) -> Iterator[tuple[Waiter, str, dict[str, str], Instant]]:
         for org, execution_id in targets:
             for one in self._session.view.subscriptions_of(execution_id):
                 for waiter in self._make_waiter(one):
                     if waiter.org == org and one.row.kind == "event":
-                        yield waiter, one.row.name, dict(one.row.where), one.row.since, one.row.created_at
+                        yield waiter, one.row.name, dict(one.row.where), one.row.since
 
     def _share(self, pair: matching.Pair) -> Presence:
         row = self._session.view.execution(pair[1])

@@ -163,14 +163,12 @@ class _FactReader:
             waiter = Waiter(*values)
             self._facts.everybody.setdefault(place, []).append((waiter.execution_id, waiter.number))
 
-    async def _find_waits_of(
-        self, targets: Iterable[matching.Pair]
-    ) -> list[tuple[Waiter, str, Mapping[str, str], Instant, Instant]]:
+    async def _find_waits_of(self, targets: Iterable[matching.Pair]) -> list[tuple[Waiter, str, Mapping[str, str], Instant]]:
         asked = [execution_id for _, execution_id in targets]
         rows = await self._connection.fetch(self._sql["find_waits_of"], asked)
         return [
-            (Waiter(*waiter), name, where, since, created_at)
-            for *waiter, name, conditions, since, created_at in rows
+            (Waiter(*waiter), name, where, since)
+            for *waiter, name, conditions, since in rows
             if (where := find_conditions(conditions)) is not None
         ]
 

@@ -16,6 +16,75 @@ WHERE CASE
     ELSE pg_try_advisory_xact_lock_shared(hashtextextended(asked.topic, 4))
 END;
 
+-- part: kept_by_key
+    FROM holdfast.pending
+    WHERE pending.org = asked.org AND pending.kind = asked.kind AND pending.name = asked.name
+        AND pending.lookup = asked.lookup AND pending.target = asked.target
+        AND (pending.expires_at > asked.now) IS TRUE  -- no index is to be used for it
+        AND (pending.mode <> 'after_create' OR asked.target <> '' OR pending.sent_at >= asked.created_at)
+        AND pending.item NOT IN (SELECT json_array_elements_text(asked.seen::json))  -- hashed
+    ORDER BY pending.place, pending.id
+
+-- part: kept_by_field
+    FROM holdfast.pending_fields
+    JOIN holdfast.pending ON pending.id = pending_fields.pending
+    WHERE pending_fields.org = asked.org AND pending_fields.name = asked.name
+        AND pending_fields.field = asked.field AND pending_fields.value = asked.value
+        AND (pending.target = asked.target) IS TRUE
+        AND (pending.expires_at > asked.now) IS TRUE
+        AND (pending.mode <> 'after_create' OR asked.target <> '' OR pending.sent_at >= asked.created_at)
+        AND pending.item NOT IN (SELECT json_array_elements_text(asked.seen::json))
+        AND NOT EXISTS (
+            SELECT 1
+            FROM json_each_text(asked.conditions::json) AS condition
+            WHERE NOT EXISTS (
+                SELECT 1
+                FROM holdfast.pending_fields AS other
+                WHERE other.org = asked.org AND other.name = asked.name AND other.field = condition.key
+                    AND other.value = condition.value AND other.pending = pending_fields.pending
+            )
+        )
+    ORDER BY pending.place, pending.id
+
+-- name: lock_topics_to_wait
+-- The same for those who begin to wait. Where a wait for an event would get one that one consumer gets, the lock is asked for
+-- alone at once: of two who share it, neither could have it alone. What is found here is a guess: it is read again under
+-- the lock. Each comes with whether it is had alone.
+WITH consumed AS MATERIALIZED (
+    SELECT DISTINCT asked.topic
+    FROM (
+        SELECT *, 'event' AS kind, '' AS lookup
+        FROM unnest(
+            $3::bigint[], $4::text[], $5::text[], $6::text[], $7::text[], $8::text[], $9::text[], $10::bigint[],
+            $11::bigint[], $12::text[], $13::bigint[]
+        ) AS waits (topic, org, name, field, value, conditions, target, now, created_at, seen, maximum)
+    ) AS asked
+    CROSS JOIN LATERAL (
+        (
+            SELECT pending.body
+-- with: kept_by_key
+            LIMIT CASE WHEN asked.field = '' THEN asked.maximum ELSE 0 END
+        )
+        UNION ALL
+        (
+            SELECT pending.body
+-- with: kept_by_field
+            LIMIT CASE WHEN asked.field = '' THEN 0 ELSE asked.maximum END
+        )
+    ) AS found
+    WHERE position('"event":{"consume_on_read":false'::bytea IN found.body) = 0
+)
+SELECT asked.place::integer, asked.alone
+FROM (
+    SELECT listed.place, listed.topic, listed.alone OR listed.place IN (SELECT consumed.topic FROM consumed) AS alone
+    FROM unnest($1::text[], $2::boolean[]) WITH ORDINALITY AS listed (topic, alone, place)
+    OFFSET 0
+) AS asked
+WHERE CASE
+    WHEN asked.alone THEN pg_try_advisory_xact_lock(hashtextextended(asked.topic, 4))
+    ELSE pg_try_advisory_xact_lock_shared(hashtextextended(asked.topic, 4))
+END;
+
 -- name: read_kept
 SELECT asked.place::integer, found.*
 FROM unnest(
@@ -24,13 +93,7 @@ FROM unnest(
 CROSS JOIN LATERAL (
     SELECT
 -- with: kept
-    FROM holdfast.pending
-    WHERE pending.org = asked.org AND pending.kind = asked.kind AND pending.name = asked.name
-        AND pending.lookup = asked.lookup AND pending.target = asked.target
-        AND (pending.expires_at > asked.now) IS TRUE  -- no index is to be used for it
-        AND (pending.mode <> 'after_create' OR pending.sent_at >= asked.created_at)
-        AND NOT ((pending.item = ANY (ARRAY(SELECT json_array_elements_text(asked.seen::json)))) IS TRUE)
-    ORDER BY pending.place, pending.id
+-- with: kept_by_key
     LIMIT asked.maximum
 ) AS found
 ORDER BY 1, found.place, found.id;
@@ -44,25 +107,7 @@ FROM unnest(
 CROSS JOIN LATERAL (
     SELECT
 -- with: kept
-    FROM holdfast.pending_fields
-    JOIN holdfast.pending ON pending.id = pending_fields.pending
-    WHERE pending_fields.org = asked.org AND pending_fields.name = asked.name
-        AND pending_fields.field = asked.field AND pending_fields.value = asked.value
-        AND (pending.target = asked.target) IS TRUE
-        AND (pending.expires_at > asked.now) IS TRUE
-        AND (pending.mode <> 'after_create' OR pending.sent_at >= asked.created_at)
-        AND NOT ((pending.item = ANY (ARRAY(SELECT json_array_elements_text(asked.seen::json)))) IS TRUE)
-        AND NOT EXISTS (
-            SELECT 1
-            FROM json_each_text(asked.conditions::json) AS condition
-            WHERE NOT EXISTS (
-                SELECT 1
-                FROM holdfast.pending_fields AS other
-                WHERE other.org = asked.org AND other.name = asked.name AND other.field = condition.key
-                    AND other.value = condition.value AND other.pending = pending_fields.pending
-            )
-        )
-    ORDER BY pending.place, pending.id
+-- with: kept_by_field
     LIMIT asked.maximum
 ) AS found
 ORDER BY 1, found.place, found.id;
@@ -220,7 +265,7 @@ CROSS JOIN LATERAL (
 
 -- name: find_waits_of
 SELECT subscriptions.id, subscriptions.org, subscriptions.execution_id, subscriptions.number, subscriptions.standing,
-    executions.route, subscriptions.name, subscriptions.conditions, subscriptions.since, subscriptions.created_at
+    executions.route, subscriptions.name, subscriptions.conditions, subscriptions.since
 FROM holdfast.subscriptions
 JOIN holdfast.executions
     ON executions.execution_id = subscriptions.execution_id AND (executions.closed_at IS NULL) IS TRUE

@@ -3,6 +3,11 @@
 Everything that a turn may be lost for comes before the first write: the locks, and what is kept for those who begin to wait.
 Nobody changes what was read then, since that needs the locks. The decisions are made when it is known which turns are
 written.
+
+*Shared or alone.* Who begins to wait shares the lock of an event's type; who takes something that one consumer gets has it
+alone. Batches never wait for each other, so two that share a lock cannot both get it alone: each would be lost, and again the
+next time. So the statement that locks guesses first who will consume something, and asks for the lock alone there: who does
+not get it then holds nothing of that topic, and whoever was first gets through.
 """
 
 from __future__ import annotations
@@ -37,6 +42,8 @@ Sql = Mapping[str, str]
 _TRIES: Final = 5
 _PAUSE: Final = 0.004
 """Seconds between two tries for a lock: whoever has it is about to commit. To take a turn again costs more."""
+_MOST_GUESSED: Final = 100
+"""So many kept events are looked at to find out whether a wait that stays needs its lock alone."""
 
 
 def name_topic(key: LockKey) -> str:
@@ -44,19 +51,14 @@ def name_topic(key: LockKey) -> str:
     return "\n".join(key)
 
 
-async def lock_topics(connection: Connection, sql: Sql, wanted: Mapping[LockKey, bool], tries: int = 1) -> set[LockKey]:
+async def lock_topics(connection: Connection, sql: Sql, wanted: Mapping[LockKey, bool]) -> set[LockKey]:
     """Lock topics, alone where it says so; which were not to be had."""
-    missing = dict(sorted(wanted.items()))
-    for attempt in range(tries):
-        if not missing:
-            break
-        if attempt:
-            await asyncio.sleep(_PAUSE)
-        topics = list(missing)
-        values = list(map(name_topic, topics)), list(missing.values())
-        had = {topics[place - 1] for (place,) in await connection.fetch(sql["lock_topics"], *values)}
-        missing = {key: alone for key, alone in missing.items() if key not in had}
-    return set(missing)
+    if not wanted:
+        return set()
+    topics = sorted(wanted)
+    values = list(map(name_topic, topics)), [wanted[key] for key in topics]
+    had = {topics[place - 1] for (place,) in await connection.fetch(sql["lock_topics"], *values)}
+    return wanted.keys() - had
 
 
 class Subscriber:
@@ -74,19 +76,56 @@ class Subscriber:
         wanted: dict[LockKey, bool] = {}
         for turn in turns:
             wanted |= wait_matching.list_turn_locks(turn)
-        missing = await lock_topics(self._connection, self._sql, wanted, _TRIES)
-        lost = _find_losers(turns, missing)
+        held = await self._lock(wanted, wait_matching.list_waits(turns))
+        lost = _find_losers(turns, wanted.keys() - held.keys())
         waits = wait_matching.list_waits([turn for turn in turns if turn.row.execution_id not in lost])
         if not waits:
             return lost
         await self._read_kept([wait for wait in waits if not wait.row.where], self._ask_plain)
         await self._read_kept([wait for wait in waits if wait.row.where], self._ask_by_field)
         await self._find_holders([wait for wait in waits if wait.row.kind == "message"])
-        upgraded = dict.fromkeys(
-            sorted(key for key in wait_matching.list_consumed(waits, self._facts) if not wanted[key]), True
-        )
-        lost |= _find_losers(turns, await lock_topics(self._connection, self._sql, upgraded, _TRIES))
+        # What was kept since the locks were asked for. Tried once: others who share the lock may want it alone as well, and
+        # get nowhere while this batch has it. Who is lost asks for it alone the next time.
+        upgraded = {key: True for key in wait_matching.list_consumed(waits, self._facts) if not held[key]}
+        lost |= _find_losers(turns, await lock_topics(self._connection, self._sql, upgraded))
         return lost | await self._hold_starts()
+
+    async def _lock(self, wanted: Mapping[LockKey, bool], waits: Sequence[Wait]) -> dict[LockKey, bool]:
+        """Lock topics, alone where that is wanted or a wait may consume something; those that were had, and whether alone."""
+        held: dict[LockKey, bool] = {}
+        for attempt in range(_TRIES):
+            missing = sorted(wanted.keys() - held.keys())
+            if not missing:
+                break
+            if attempt:
+                await asyncio.sleep(_PAUSE)
+            asked = [(key, wanted[key]) for key in missing]
+            held |= {missing[place - 1]: alone for place, alone in await self._try_topics(asked, waits)}
+        return held
+
+    async def _try_topics(self, asked: Sequence[tuple[LockKey, bool]], waits: Iterable[Wait]) -> Sequence[Any]:
+        places = {key: place for place, (key, alone) in enumerate(asked, 1) if not alone}
+        values = [
+            (
+                places[key],
+                row.org,
+                row.name,
+                *(min(row.where.items()) if row.where else ("", "")),
+                write_mapping(row.where),
+                target,
+                row.since,
+                row.created_at,
+                _as_json(row.seen),
+                min(wait.limit, _MOST_GUESSED),
+            )
+            for wait in waits
+            for row in [wait.row]
+            if (key := LockKey(row.org, row.kind, row.name, row.key)) in places
+            for target in (*wait.targets, "")
+        ]
+        columns = zip(*values, strict=True) if values else [()] * 11
+        names = [name_topic(key) for key, _ in asked]
+        return await self._connection.fetch(self._sql["lock_topics_to_wait"], names, [alone for _, alone in asked], *columns)
 
     async def _read_kept(self, waits: Sequence[Wait], ask: Any) -> None:
         """For its own execution first, then for everybody."""

@@ -283,12 +283,12 @@ def _make_waiter(values: Sequence[Any]) -> Waiter:
 
 def _find_waits_of(
     connection: sqlite3.Connection, targets: Iterable[matching.Pair]
-) -> Iterable[tuple[Waiter, str, Mapping[str, str], Instant, Instant]]:
+) -> Iterable[tuple[Waiter, str, Mapping[str, str], Instant]]:
     for _, execution_id in targets:
-        for *waiter, name, conditions, since, created_at in connection.execute(SQL["find_waits_of"], (execution_id,)):
+        for *waiter, name, conditions, since in connection.execute(SQL["find_waits_of"], (execution_id,)):
             where = find_conditions(conditions)
             if where is not None:
-                yield _make_waiter(waiter), name, where, since, created_at
+                yield _make_waiter(waiter), name, where, since
 
 
 def _find_target(connection: sqlite3.Connection, pair: matching.Pair) -> Presence:

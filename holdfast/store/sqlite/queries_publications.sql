@@ -12,7 +12,7 @@ SELECT pending.org, pending.kind, pending.name, pending.key, pending.body, pendi
 FROM pending INDEXED BY pending_by_lookup
 WHERE org = :org AND kind = :kind AND name = :name AND lookup = :lookup AND target = :target
     AND expires_at > :now
-    AND (mode <> 'after_create' OR sent_at >= :created_at)
+    AND (mode <> 'after_create' OR :target <> '' OR sent_at >= :created_at)
     AND item NOT IN (SELECT value FROM json_each(:seen))
 ORDER BY place, id
 LIMIT :limit;
@@ -25,7 +25,7 @@ CROSS JOIN pending ON pending.id = found.pending
 WHERE found.org = :org AND found.name = :name AND found.field = :field AND found.value = :value
     AND pending.target = :target
     AND pending.expires_at > :now
-    AND (pending.mode <> 'after_create' OR pending.sent_at >= :created_at)
+    AND (pending.mode <> 'after_create' OR :target <> '' OR pending.sent_at >= :created_at)
     AND pending.item NOT IN (SELECT value FROM json_each(:seen))
     AND NOT EXISTS (
         SELECT 1
@@ -151,7 +151,7 @@ LIMIT ?;
 
 -- name: find_waits_of
 SELECT subscriptions.id, subscriptions.org, subscriptions.execution_id, subscriptions.number, subscriptions.standing,
-       executions.route, subscriptions.name, subscriptions.conditions, subscriptions.since, subscriptions.created_at
+       executions.route, subscriptions.name, subscriptions.conditions, subscriptions.since
 FROM subscriptions INDEXED BY subscriptions_by_number
 CROSS JOIN executions ON executions.execution_id = subscriptions.execution_id AND executions.closed_at IS NULL
 WHERE subscriptions.execution_id = ? AND subscriptions.kind = 'event'

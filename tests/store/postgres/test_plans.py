@@ -189,6 +189,10 @@ TASK_LIST: Final[tuple[Any, ...]] = ("default", *[None] * 11, "", 100, None, Non
 TASKS_OF: Final[tuple[Any, ...]] = (*TASK_LIST[:14], 0, "assignee", "u4")
 TOPICS: Final[dict[str, tuple[Any, ...]]] = {
     "lock_topics": (KEYS, [True] * SIZE),
+    "lock_topics_to_wait": (
+        KEYS, [False] * SIZE, NUMBERS, ORGS, ["kept"] * SIZE, ["", "order"] * (SIZE // 2),
+        [str(number) for number in NUMBERS], ["{}"] * SIZE, EMPTY, [0] * SIZE, NUMBERS, ["[]"] * SIZE, [1] * SIZE,
+    ),
     "wait_for_topic": ("t",),
     "read_kept": (
         ORGS, ["message"] * SIZE, ["kept"] * SIZE, KEYS, EMPTY, [0] * SIZE, NUMBERS, ["[]"] * SIZE, [1] * SIZE,

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 from collections.abc import Iterator
 
 import pytest
@@ -43,3 +44,19 @@ async def test_who_waits_is_found_by_an_index_with_a_key_and_without(server: Pos
     await store.close()
 
     assert read == {"message": 1, "broadcast": 10}
+
+
+async def test_E1_events_that_were_seen_are_left_out_by_a_hash_table(server: PostgresServer) -> None:
+    """However many they are: each kept event is looked up among them once."""
+    store = PostgresStore.from_url(server.url(schema="hf_seen"))
+    await store.open()
+    seen = json.dumps([f"e{number}" for number in range(2000)])
+    asked: dict[str, tuple[list[object], ...]] = {
+        "read_kept": (["o"], ["event"], ["paid"], [""], [""], [0], [0], [seen], [1]),
+        "read_kept_by_field": (["o"], ["paid"], ["order"], ["7"], ['{"order":"7"}'], [""], [0], [0], [seen], [1]),
+    }
+    async with store._batches.use("plan in") as connection:
+        for name, values in asked.items():
+            steps = await explain(connection, store._batches.sql[name], *values)
+            assert any("hashed SubPlan" in step.get("Filter", "") for step in steps), name
+    await store.close()
