@@ -296,6 +296,14 @@ class EncodedTransaction:
         rows = await self.bare.read_outbox(limit, skip)
         return await self._rows.decode(rows) if self.decodes else rows
 
+    async def read_kept_messages(self, ids: Collection[int]) -> list[PendingRow]:
+        """As `Publishing.read_kept_messages`, with the payloads of its rows decoded."""
+        return await self._rows.decode(await self.bare.read_kept_messages(ids))
+
+    async def read_unstarted(self, names: Collection[str], now: Instant, limit: int, after: int = 0) -> list[PendingRow]:
+        """As `Publishing.read_unstarted`, with the payloads of its rows decoded."""
+        return await self._rows.decode(await self.bare.read_unstarted(names, now, limit, after))
+
     async def publish(self, items: Sequence[Publishable], now: Instant) -> list[Published]:
         """As `Publishing.publish`, with encoded payloads. What waits select by is plain: names, keys and fields."""
         encoded = []

@@ -330,6 +330,7 @@ class Runtime:
                 raise self._replaced_by
             self.pump.start()
             self.publisher.look()
+            self.publisher.match_kept(self._start_offers.messages)
             self.offers.look()
         except BaseException:
             self.is_open = False
@@ -354,7 +355,7 @@ class Runtime:
         self.cache.drop_outdated()
         self.membership.announce()
         self.spawn(self._inputs.follow_change(self.membership.announce))
-        self.spawn(self._start_offers.try_put())
+        self.spawn(self._offer_starts())
         self.pump.unskip()
         self.schedules.note_definitions()
 
@@ -477,13 +478,18 @@ class Runtime:
         """Publish what the batch put into the outbox, and look for what kept publications put into inboxes."""
         if outcome.has_publications:
             self.publisher.note_outbox()
-        if outcome.has_subscribed or (outcome.closed and self._start_offers.has_messages):
+        if outcome.has_subscribed or (outcome.closed and self._start_offers.messages):
             self.pump.look()  # what was kept is in an inbox now: of those who wait, or of the next that a message starts
 
     async def _forward(self, forwards: Sequence[Forward]) -> None:
         await self._forwarder.forward(forwards)
         # Whoever held them may have let go before it could see what arrived. To be terminated, none is skipped.
         self.pump.unskip([one.execution_id for one in forwards if type(one.request.envelope) is Terminate])
+
+    async def _offer_starts(self) -> None:
+        """Let the store know what this node starts, and match what was kept while nobody did."""
+        await self._start_offers.try_put()
+        self.publisher.match_kept(self._start_offers.messages)
 
     def _on_slot_freed(self) -> None:
         """An activity ended here: there may be room for one that other nodes offer."""
@@ -508,7 +514,7 @@ class Runtime:
         if reply.has_publications:
             self.publisher.look()
         if reply.before is None and self._works and self._start_offers.has_any:
-            self.spawn(self._start_offers.try_put())  # others took this node for dead, or the database went back
+            self.spawn(self._offer_starts())  # others took this node for dead, or the database went back
         if reply.has_inbox or (reply.next_due is not None and reply.next_due <= self._clock.now()):
             self.pump.look()
         elif reply.next_due is not None:

@@ -11,7 +11,14 @@ from holdfast.simulation.forwarded_schedules import ForwardedSchedules
 from holdfast.simulation.plans import PoisonKind
 from holdfast.store.contract import Claim, Claimed, Store, Transaction, TurnWrite, UnroutedWrite
 from holdfast.store.nodes import InFlightMark
-from holdfast.store.publications import PublicationRow, Publishable, Published, StartSubscriptionRow
+from holdfast.store.publications import (
+    PendingRow,
+    PublicationRow,
+    Publishable,
+    Published,
+    SpreadHead,
+    StartSubscriptionRow,
+)
 from holdfast.store.rows import ExecutionRow, HistoryRow, RequestKeyId, RequestRow
 from holdfast.store.tasks import TaskKey, TaskRow
 
@@ -123,8 +130,17 @@ class PoisonedTransaction(ForwardedSchedules):
     async def drop_publications(self, ids: Sequence[int]) -> None:
         await self._do(lambda: self.inner.drop_publications(ids))
 
-    async def spread(self, limit: int, now: Instant) -> int:
-        return await self._do(lambda: self.inner.spread(limit, now))
+    async def read_kept_messages(self, ids: Collection[int]) -> list[PendingRow]:
+        return await self._do(lambda: self.inner.read_kept_messages(ids))
+
+    async def read_unstarted(self, names: Collection[str], now: Instant, limit: int, after: int = 0) -> list[PendingRow]:
+        return await self._do(lambda: self.inner.read_unstarted(names, now, limit, after))
+
+    async def find_spread(self, skip: Collection[int] = ()) -> SpreadHead | None:
+        return await self._do(lambda: self.inner.find_spread(skip))
+
+    async def spread(self, limit: int, now: Instant, skip: Collection[int] = ()) -> int:
+        return await self._do(lambda: self.inner.spread(limit, now, skip))
 
     async def commit(self) -> None:
         if self._breaks_in_commit:

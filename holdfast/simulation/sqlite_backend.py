@@ -18,7 +18,14 @@ from holdfast.store.contract import Claim, Claimed, Store, Transaction, TurnWrit
 from holdfast.store.nodes import InFlightMark
 from holdfast.store.once import KeyedCall
 from holdfast.store.pauses import RowChange
-from holdfast.store.publications import PublicationRow, Publishable, Published, StartSubscriptionRow
+from holdfast.store.publications import (
+    PendingRow,
+    PublicationRow,
+    Publishable,
+    Published,
+    SpreadHead,
+    StartSubscriptionRow,
+)
 from holdfast.store.rows import ExecutionRow, HistoryRow, InboxRow, RequestKeyId, RequestRow
 from holdfast.store.sqlite.store import SqliteStore
 from holdfast.store.tasks import TaskKey, TaskRow
@@ -306,9 +313,18 @@ class FaultInjectingTransaction(ForwardedSchedules):
     async def drop_publications(self, ids: Sequence[int]) -> None:
         await self._transaction.drop_publications(ids)
 
-    async def spread(self, limit: int, now: Instant) -> int:
+    async def read_kept_messages(self, ids: Collection[int]) -> list[PendingRow]:
+        return await self._transaction.read_kept_messages(ids)
+
+    async def read_unstarted(self, names: Collection[str], now: Instant, limit: int, after: int = 0) -> list[PendingRow]:
+        return await self._transaction.read_unstarted(names, now, limit, after)
+
+    async def find_spread(self, skip: Collection[int] = ()) -> SpreadHead | None:
+        return await self._transaction.find_spread(skip)
+
+    async def spread(self, limit: int, now: Instant, skip: Collection[int] = ()) -> int:
         await self._reach(FaultPoint.WRITES)
-        put = await self._transaction.spread(limit, now)
+        put = await self._transaction.spread(limit, now, skip)
         await self._reach(FaultPoint.WRITTEN)
         return put
 

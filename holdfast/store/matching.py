@@ -49,6 +49,10 @@ _LONGEST_LOOKUP: Final = 500
 """Longer texts are looked up by their digests: an index has no room for them."""
 _START: Final = b'{"type":"start"'
 """How the envelope of a start begins."""
+MOST_OLDER: Final = 50
+"""So many kept messages of one name and key are looked at before a newer one."""
+_STAYS: Final = Published(kept=True)
+"""What is answered of a kept message that is matched again, and stays as it is."""
 
 NumberKey: TypeAlias = tuple[str, int]
 """(execution id, number) of a subscription."""
@@ -119,28 +123,10 @@ def list_spread_rows(spreads: Iterable[PublicationRow], executions: Iterable[Exe
     return found
 
 
-class SpreadRoom:
-    """How much more a transaction may spread: so many envelopes, and so many bytes of them."""
-
-    def __init__(self, most: int) -> None:
-        self.count = 0
-        """How many subscribers were reached."""
-        self._most = most
-        self._bytes = SPREAD_BYTES
-
-    @property
-    def is_left(self) -> bool:
-        """Whether there is room for one more."""
-        return self.count < self._most and self._bytes > 0
-
-    def take(self, row: PublicationRow) -> tuple[Sequence[NumberKey], Sequence[NumberKey]]:
-        """The subscribers of a row that are reached now, at least one, and those that are left."""
-        size = len(row.body)
-        most = min(self._most - self.count, max(1, self._bytes // size))
-        first, rest = row.subscribers[:most], row.subscribers[most:]
-        self.count += len(first)
-        self._bytes -= len(first) * size
-        return first, rest
+def cut_spread(row: PublicationRow, most: int) -> tuple[Sequence[NumberKey], Sequence[NumberKey]]:
+    """The subscribers of a row that are reached now, at least one, and those that are left."""
+    most = min(most, max(1, SPREAD_BYTES // len(row.body)))
+    return row.subscribers[:most], row.subscribers[most:]
 
 
 def is_start(body: bytes) -> bool:
@@ -245,6 +231,10 @@ class PublishingFacts(msgspec.Struct):
     """How many are kept of all kinds and names, by org, where that is limited."""
     kept_ids: Collection[tuple[str, str, str, str]] = ()
     """Messages that are kept, as (org, name, key, id)."""
+    unstarted: Mapping[tuple[str, str, str], Sequence[tuple[int, int]]] = {}
+    """(place, id) of those among the first `MOST_OLDER` kept messages that wait for no start, by (org, name, key)."""
+    still_kept: Collection[int] = ()
+    """Ids of the rows of those that are kept and matched again, where they are still there."""
 
 
 class PublishingPlan(msgspec.Struct):
@@ -257,6 +247,8 @@ class PublishingPlan(msgspec.Struct):
     spreads: list[PublicationRow] = msgspec.field(default_factory=list)
     done: list[int] = msgspec.field(default_factory=list)
     """Ids of those that leave the outbox."""
+    taken: list[int] = msgspec.field(default_factory=list)
+    """Ids of kept publications that are kept no longer."""
 
 
 def parse(items: Iterable[Publishable]) -> list[Parsed]:
@@ -341,9 +333,14 @@ def list_counted_orgs(parsed: Iterable[Parsed], now: Instant) -> list[tuple[str,
 
 
 def list_message_ids(parsed: Iterable[Parsed]) -> list[tuple[str, str, str, str]]:
-    """(org, name, key, id) of messages that must not be kept already."""
-    messages = (one for one in parsed if one.publication.kind is SubscriptionKind.MESSAGE and not one.item.row.is_returned)
+    """(org, name, key, id) of messages: whether one with that id is kept, and which older ones wait for no start, counts."""
+    messages = (one for one in parsed if one.publication.kind is SubscriptionKind.MESSAGE)
     return [(one.item.row.org, one.publication.name, one.publication.key, one.publication.id) for one in messages]
+
+
+def list_kept_again(parsed: Iterable[Parsed]) -> list[int]:
+    """Ids of the rows of messages that are kept and matched again: they may be gone by now."""
+    return [one.item.kept.id for one in parsed if one.item.kept is not None]
 
 
 def _may_keep(one: Parsed, now: Instant) -> bool:
@@ -351,6 +348,11 @@ def _may_keep(one: Parsed, now: Instant) -> bool:
     if publication.kind is SubscriptionKind.BROADCAST or publication.expires_at is None or publication.expires_at <= now:
         return False
     return publication.kind is SubscriptionKind.MESSAGE or find_mode(publication) is not DeliveryMode.AFTER_WAIT
+
+
+def _find_place(one: Parsed) -> int:
+    """Its place among what is kept: what comes back was taken before all that is kept was."""
+    return one.publication.sent_at - EVER if one.item.row.is_returned else 0
 
 
 def plan_publishing(parsed: Sequence[Parsed], facts: PublishingFacts, now: Instant) -> PublishingPlan:
@@ -372,22 +374,27 @@ class _Publisher:
         self._kept_ids = set(facts.kept_ids)
         self._bytes = 0
         """Of envelopes to several receivers."""
-        self._put_off: set[LockKey] = set()
-        """What later publications must not overtake: one before them is busy."""
+        self._put_off: set[tuple[LockKey, str]] = set()
+        """What later publications must not overtake, by lock and target: one before them is busy."""
 
     def publish(self, parsed: Sequence[Parsed]) -> PublishingPlan:
         for place, one in enumerate(parsed):
             answer = self._publish(place, one)
             self._plan.answers.append(answer)
-            if answer.is_busy:
-                self._put_off.add(one.lock)
-            elif one.item.row.id:
+            if answer.is_busy or answer.behind:
+                self._put_off.add((one.lock, one.publication.target))
+                continue
+            if one.item.row.id:
                 self._plan.done.append(one.item.row.id)
+            if one.item.kept is not None and one.item.kept.id in self._facts.still_kept and answer is not _STAYS:
+                self._plan.taken.append(one.item.kept.id)
         return self._plan
 
     def _publish(self, place: int, one: Parsed) -> Published:
-        if one.lock in self._facts.busy or one.lock in self._put_off:
+        if one.lock in self._facts.busy or (one.lock, one.publication.target) in self._put_off:
             return Published(is_busy=True)
+        if one.item.kept is not None and one.item.kept.id not in self._facts.still_kept:
+            return Published()
         match one.publication.kind:
             case SubscriptionKind.MESSAGE:
                 return self._publish_message(place, one)
@@ -409,13 +416,29 @@ class _Publisher:
             presence = self._facts.workflow_ids.get(workflow_id, Presence.FREE)
             if presence is Presence.BUSY:
                 return Published(is_busy=True)
-            if presence is not Presence.OPEN and workflow_id not in self._started:
+            may_start = presence is not Presence.OPEN and workflow_id not in self._started
+            if (may_start or _may_keep(one, self._now)) and (older := self._list_older(one)):
+                return Published(behind=older)
+            if may_start:
                 self._started.add(workflow_id)
                 self._plan.inbox.append(start)
                 return Published(started=1)
         if not _may_keep(one, self._now):
             return Published(refusal=Refusal.NOBODY)
+        if one.item.kept is not None and start is None:
+            return _STAYS
         return self._keep(one, start)
+
+    def _list_older(self, one: Parsed) -> list[int]:
+        """Ids of the rows of kept messages of its name and key that come before it and wait for no start."""
+        publication, row, kept = one.publication, one.item.row, one.item.kept
+        found = self._facts.unstarted.get((row.org, publication.name, publication.key), ())
+        if kept is not None:
+            own = (kept.place, kept.id)
+        else:
+            own = (_find_place(one), 0) if row.is_returned else (1, 0)  # behind all that is kept
+        passed = (*self._plan.taken, *one.item.may_pass)
+        return [key[1] for key in found if key < own and key[1] not in passed]
 
     def _publish_event(self, place: int, one: Parsed) -> Published:
         if one.publication.target:
@@ -496,8 +519,7 @@ class _Publisher:
                 publication.target,
                 row.fields,
                 start,
-                # What comes back was taken before all that is kept was.
-                place=publication.sent_at - EVER if row.is_returned else 0,
+                place=_find_place(one),
             )
         )
         return Published(kept=True)

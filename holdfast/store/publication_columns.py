@@ -11,7 +11,7 @@ from holdfast.core.codec import decode_publication, decode_with, encode
 from holdfast.core.publications import DeliveryMode
 from holdfast.errors import CorruptStore, NewerFormat
 from holdfast.store.matching import find_mode, make_lookup, name_fields, shorten
-from holdfast.store.publications import PendingRow, PublicationRow, StartSubscriptionRow, SubscriptionRow
+from holdfast.store.publications import PendingRow, PublicationRow, SpreadHead, StartSubscriptionRow, SubscriptionRow
 from holdfast.store.rows import InboxRow
 
 _MAPPING: Final = msgspec.json.Decoder(dict[str, str])
@@ -25,6 +25,7 @@ class _Topic(msgspec.Struct):
     kind: str = ""
     name: str = ""
     key: str = ""
+    target: str = ""
 
 
 _TOPIC: Final = msgspec.json.Decoder(_Topic)
@@ -146,13 +147,14 @@ def from_publication_row(row: PublicationRow) -> tuple[Any, ...]:
 def list_topic(row: PublicationRow) -> tuple[str, str, str]:
     """What others that are to be published in order with it share: kind, name, and the lookup of the key.
 
-    Nothing of what cannot be read at all.
+    Of an event for one execution, the target stands for the key: if that is busy, events for others go on. Nothing of what
+    cannot be read at all.
     """
     try:
         topic = _TOPIC.decode(row.body)
     except msgspec.MsgspecError:
         topic = _Topic()
-    return topic.kind, topic.name, shorten(topic.key)
+    return topic.kind, topic.name, shorten(topic.key or topic.target)
 
 
 def to_publication_row(values: Iterable[Any]) -> PublicationRow:
@@ -160,6 +162,12 @@ def to_publication_row(values: Iterable[Any]) -> PublicationRow:
     org, body, fields, origin, number, is_returned, subscribers, row_id = values
     listed = () if subscribers is None else read_subscribers(subscribers)
     return PublicationRow(org, body, read_mapping(fields), origin, number, bool(is_returned), row_id, listed)
+
+
+def to_spread_head(values: Iterable[Any]) -> SpreadHead:
+    """What is spread, from its columns, without reading its lists."""
+    org, body, _, origin, _, _, _, row_id = values
+    return SpreadHead(row_id, org, origin, body)
 
 
 def from_start_row(row: StartSubscriptionRow) -> tuple[Any, ...]:

@@ -30,6 +30,11 @@ settles what is kept for its execution in its own commit: events that were sent 
 unless its next run takes them over; the oldest kept message that would start a workflow under its workflow id does so, if
 nobody is open there then.
 
+What a message starts is fixed when it is kept. One that is kept while nobody offers a workflow that it starts is matched
+again when somebody does (`read_unstarted`, then `publish` with `Publishable.kept`): under the lock of whoever publishes,
+so each is taken once, whichever nodes come at the same time. A newer one that would start a workflow, or wait for that, is
+`behind` it until then.
+
 The decisions are in `holdfast.store.matching`, for all stores.
 
 Nodes of the version before settle nothing when they close an execution. On PostgreSQL a trigger at the end of the commit
@@ -109,6 +114,20 @@ class Publishable(msgspec.Struct, frozen=True, gc=False):
     """How many of its type may be kept."""
     most_kept_in_org: int | None = None
     """How many items of all types its org may keep; None: as many as it likes."""
+    kept: PendingRow | None = None
+    """Of a message that is kept and matched again: the row that it is kept as, which goes once it is matched. If it is not
+    there any more, somebody has it, and nothing is done. It stays as it is where it finds nobody and starts nothing."""
+    may_pass: Collection[int] = ()
+    """Of a message: ids of the rows of older ones that were tried before it, see `Published.behind`."""
+
+
+class SpreadHead(msgspec.Struct, frozen=True, gc=False):
+    """A publication that is spread, without its subscribers."""
+
+    id: int
+    org: str
+    origin: str
+    body: bytes
 
 
 class Refusal(Enum):
@@ -140,6 +159,9 @@ class Published(msgspec.Struct, frozen=True, gc=False):
     """Whether another transaction has the lock: nothing was done, and it is to be tried again."""
     is_spread: bool = False
     """Whether it reaches its subscribers in batches, by `Publishing.spread`."""
+    behind: Sequence[int] = ()
+    """Ids of the rows of older messages of the same name and key that are kept and wait for no start, where this one would
+    start a workflow or wait for that: nothing was done, and those are to be matched first."""
 
 
 class PendingRow(msgspec.Struct, frozen=True, gc=False):
@@ -193,8 +215,8 @@ class Publishing(Protocol):
     async def read_outbox(self, limit: int, skip: Collection[int] = ()) -> list[PublicationRow]:
         """Publications that wait to be published and nobody else is at, the oldest first; held until the end.
 
-        Of several for the same name and key only those before which no other is waiting. `skip`: ids of rows that this node
-        cannot read; they wait for one that can.
+        Of several for the same name and key (or the same target of an event) only those before which no other is waiting.
+        `skip`: ids of rows that are left, and with them what has their name and key: however many these are, others come.
         """
         ...
 
@@ -206,10 +228,22 @@ class Publishing(Protocol):
         """Match each with the subscriptions that exist, in the order given. Those with ids leave the outbox unless busy."""
         ...
 
-    async def spread(self, limit: int, now: Instant) -> int:
-        """Put the next inbox rows, up to `limit` and `SPREAD_BYTES`, as of now, of publications that are spread; how many.
+    async def read_kept_messages(self, ids: Collection[int]) -> list[PendingRow]:
+        """Messages that are kept, by the ids of their rows."""
+        ...
 
-        0: nothing is left to do that others are not at.
+    async def read_unstarted(self, names: Collection[str], now: Instant, limit: int, after: int = 0) -> list[PendingRow]:
+        """Kept messages of these names, in all orgs, that no closing execution would start, behind the id `after`, by id."""
+        ...
+
+    async def find_spread(self, skip: Collection[int] = ()) -> SpreadHead | None:
+        """What `spread` takes next, held until the end; without reading whom it has yet to reach."""
+        ...
+
+    async def spread(self, limit: int, now: Instant, skip: Collection[int] = ()) -> int:
+        """Put the next inbox rows, up to `limit` and `SPREAD_BYTES`, as of now, of one publication that is spread; how many.
+
+        0: nothing is left to do that others are not at. `skip`: ids of rows that are left.
         """
         ...
 

@@ -483,3 +483,28 @@ def test_history_from_before_fits_code_that_waits_for_nothing_new() -> None:
     assert isinstance(command, commands.Complete)
     assert msgspec.json.decode(command.result.data) == [1, None]
     assert replay(story, play.history) is None
+
+
+def test_E1_event_that_another_winner_declined_is_not_taken_for_seen() -> None:
+    """It came for a wait that had lost: the code never got it, so the next wait may."""
+
+    @workflow
+    async def story(ctx: Context) -> Any:
+        winner = await ctx.wait_any(ctx.signal("go"), ctx.event(News))
+        return [winner.index, (await ctx.wait_for_event(News)).text]
+
+    play = Play(story)
+    held = hold(play.execution, play.program, [make_signal("go")], play.now)
+    play.history.append(type(play.history[0])(play.execution.sequence + 1, held.now, tuple(held.events)))
+    play.execution.sequence += len(held.events)
+    news = sent_event("news", {"text": "hi"}, event=EventOptions(consume_on_read=False))
+    news = msgspec.structs.replace(news, expires_at=play.now + 3600 * SECOND)
+    [number] = play.execution.subscriptions
+
+    turn = play.tell(envelopes.Triggered(number=number, publication=news))
+
+    assert "PublicationDeclined" in play.kinds
+    assert [one.seen for one in turn.subscribed] == [()]
+    play.publish(news)
+    assert play.result == [0, "hi"]
+    assert play.replay() is None

@@ -433,6 +433,7 @@ async def test_E1_event_for_one_execution_survives_continue_as_whatever_its_mode
     engine = await world.open([continuing])
     handle = await engine.start(continuing, 2, workflow_id="w")
     assert (await engine.send_event_to("w", Since("kept for it"))).kept
+    await engine.clock.advance(seconds=1)
 
     await handle.signal("go on")
 

@@ -10,7 +10,9 @@ from holdfast.core import codec
 from holdfast.core.envelopes import Start
 from holdfast.core.payloads import NULL, Payload
 from holdfast.core.publications import EventOptions, OnTargetTerminated
+from holdfast.store import matching
 from holdfast.store.contract import Store, UnroutedWrite
+from holdfast.store.matching import Presence, PublishingFacts
 from holdfast.store.publications import SPREAD_BYTES, SPREAD_FROM, PendingRow, Published, Refusal, StartSubscriptionRow
 from holdfast.store.rows import ExecutionRow, InboxRow, NodeRow
 from holdfast.store.settling import plan_settling
@@ -413,3 +415,97 @@ async def test_rows_of_the_outbox_that_a_node_cannot_read_hold_up_only_their_top
     others = await transaction.read_outbox(10, skip=[found[0].id])
     assert [codec.decode_publication(row.body).id for row in others] == ["x"]
     await transaction.rollback()
+
+
+async def test_D2_many_rows_of_one_topic_that_is_skipped_hide_no_others(store: Store) -> None:
+    rows = [message(f"m{number}").row for number in range(7)]
+    await commit(store, loose=UnroutedWrite(publications=[*rows, message("x", "other").row]))
+    transaction = await store.begin()
+    first = await transaction.read_outbox(1)
+    await transaction.rollback()
+
+    transaction = await store.begin()
+    others = await transaction.read_outbox(3, skip=[first[0].id])
+
+    assert [codec.decode_publication(row.body).id for row in others] == ["x"]
+    await transaction.rollback()
+
+
+async def test_E2_rows_of_the_outbox_for_one_execution_hold_up_no_others_of_their_type(store: Store) -> None:
+    rows = [event("e1", target=1).row, event("e2", target=2).row, event("e3", target=1).row, event("e4").row]
+    await commit(store, loose=UnroutedWrite(publications=rows))
+    transaction = await store.begin()
+    found = await transaction.read_outbox(10)
+    await transaction.rollback()
+
+    transaction = await store.begin()
+    others = await transaction.read_outbox(10, skip=[found[0].id])
+
+    assert [codec.decode_publication(row.body).id for row in others] == ["e2", "e4"]
+    await transaction.rollback()
+
+
+def test_E2_a_busy_target_puts_off_only_what_is_sent_to_it() -> None:
+    parsed = matching.parse([event("e1", target=1), event("e2"), event("e3", target=1), event("e4", target=2)])
+    targets = {(ORG, id_of(1)): Presence.BUSY, (ORG, id_of(2)): Presence.OPEN}
+
+    plan = matching.plan_publishing(parsed, PublishingFacts(targets=targets), NOW)
+
+    busy, kept = Published(is_busy=True), Published(kept=True)
+    assert plan.answers == [busy, kept, busy, kept]
+
+
+# --- messages that were kept while nobody had the workflow --------------------------------------------------------------
+
+
+async def test_M2_a_message_that_would_start_a_workflow_is_behind_an_older_one(store: Store) -> None:
+    await publish(store, message("m1"))
+    [older] = await store.list_pending(ORG, "message", "paid", NOW)
+
+    [answer] = await publish(store, message("m2", starts=[make_start_row("k")]))
+    assert answer == Published(behind=[older.id])
+
+    again = replace(message("m1", starts=[make_start_row("k")], is_returned=True), kept=older)
+    answers = await publish(store, again, message("m2", starts=[make_start_row("k")]))
+    assert answers == [Published(started=1), Published(kept=True)]
+    assert await read_kept(store, "message", "paid") == ["m2"]
+
+
+async def test_M2_a_kept_message_is_matched_again_once(left: Store, right: Store) -> None:
+    await publish(left, message("m1"), message("m2", "other"))
+    found = []
+    for store in (left, right):
+        transaction = await store.begin()
+        found.append(await transaction.read_unstarted(["paid"], NOW, 10))
+        await transaction.rollback()
+    again = [
+        [replace(message(row.item, row.key, starts=[make_start_row(row.key)], is_returned=True), kept=row)]
+        for rows in found
+        for row in rows
+        if row.key == "k"
+    ]
+
+    assert [row.item for row in found[0]] == ["m1", "m2"]
+    assert await publish(left, *again[0]) == [Published(started=1)]
+    assert await publish(right, *again[1]) == [Published()]
+    assert (await left.count()).inbox == 1
+
+
+async def test_M2_a_kept_message_that_starts_nothing_yet_stays_as_it_is(store: Store) -> None:
+    await publish(store, message("m1"))
+    [row] = await store.list_pending(ORG, "message", "paid", NOW)
+
+    assert await publish(store, replace(message("m1", is_returned=True), kept=row)) == [Published(kept=True)]
+
+    assert await store.list_pending(ORG, "message", "paid", NOW) == [row]
+
+
+async def test_M2_a_message_passes_older_ones_that_were_tried_before_it(store: Store) -> None:
+    """Those that this node cannot read, for instance: they wait for one that can."""
+    await publish(store, message("m1"))
+    [older] = await store.list_pending(ORG, "message", "paid", NOW)
+
+    newer = replace(message("m2", starts=[make_start_row("k")]), may_pass=[older.id])
+
+    assert await publish(store, newer) == [Published(started=1)]
+    assert await read_kept(store, "message", "paid") == ["m1"]

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Collection, Mapping, Sequence
+from collections.abc import Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Final
 
@@ -26,8 +26,9 @@ from holdfast.engine.publishing.start_subscriptions import StartCause, StartFind
 from holdfast.engine.rows import find_following
 from holdfast.errors import CorruptStore, HoldfastError, NewerFormat, OutcomeUnknown, StoreUnavailable
 from holdfast.store.contract import Claim, UnroutedWrite
-from holdfast.store.publications import PublicationRow, Publishable, Published, Refusal
+from holdfast.store.publications import PendingRow, PublicationRow, Publishable, Published, Refusal
 from holdfast.store.rows import DeadLetterRow, ExecutionRow, InboxRow, RequestKeyId, RequestRow
+from holdfast.store.wait_matching import read_kept
 
 if TYPE_CHECKING:
     from holdfast.engine.clock import Clock
@@ -36,6 +37,8 @@ if TYPE_CHECKING:
 
 OUTBOX_LIMIT: Final = 200
 """How many rows of the outbox one transaction publishes."""
+MOST_OLDER_BATCHES: Final = 10
+"""So often older kept messages are matched before newer ones in one transaction; then those are tried again."""
 MOST_RUNS: Final = 1_000
 """So many runs further an event is sent that names an earlier run of its receiver by its execution id."""
 _REMEMBERED: Final = msgspec.json.Decoder(RememberedAnswer)
@@ -67,6 +70,16 @@ class OutboxOrder:
 NO_OUTBOX: Final = OutboxOrder(0)
 
 
+@dataclass(frozen=True, slots=True)
+class KeptOrder:
+    """Which kept messages a publishing transaction matches again: those that wait for no start."""
+
+    names: Collection[str]
+    after: int = 0
+    """The id of the row behind which it begins."""
+    limit: int = OUTBOX_LIMIT
+
+
 @dataclass(slots=True)
 class PublishOutcome:
     """What follows from a committed publishing transaction."""
@@ -80,24 +93,42 @@ class PublishOutcome:
     """Whether something reaches its subscribers in batches."""
     has_more: bool = False
     """Whether the outbox may hold more that can be published at once."""
-    is_busy: bool = False
-    """Whether rows of the outbox have to be tried again soon."""
+    busy_rows: list[int] = field(default_factory=list)
+    """Ids of rows of the outbox that have to be tried again soon."""
+    is_full: bool = False
+    """Whether as many rows of the outbox were taken as one transaction takes: others may be behind them."""
+    busy_kept: list[int] = field(default_factory=list)
+    """Ids of rows of kept messages that have to be matched again soon."""
+    unstarted: set[str] = field(default_factory=set)
+    """Names of messages that are kept and wait for no start."""
     newer: list[int] = field(default_factory=list)
     """Ids of rows of the outbox that a newer Holdfast wrote."""
     has_dead_letters: bool = False
     kept_until: Instant | None = None
     """When the first of what is kept expires, if anything is."""
 
+    @property
+    def is_busy(self) -> bool:
+        """Whether rows of the outbox have to be tried again soon."""
+        return bool(self.busy_rows)
+
 
 class _Item:
-    """Something to be published in this transaction: a request of a caller, or a row of the outbox."""
+    """Something to be published in this transaction: a request of a caller, a row of the outbox, or a kept message."""
 
-    __slots__ = ("answer", "bad_start", "publication", "request", "row", "starts")
+    __slots__ = ("answer", "bad_start", "kept", "publication", "request", "row", "starts")
 
-    def __init__(self, row: PublicationRow, publication: Publication, request: PublishRequest | None) -> None:
+    def __init__(
+        self,
+        row: PublicationRow,
+        publication: Publication,
+        request: PublishRequest | None = None,
+        kept: PendingRow | None = None,
+    ) -> None:
         self.row = row
         self.publication = publication
         self.request = request
+        self.kept = kept
         self.starts: Sequence[InboxRow] = ()
         self.bad_start: HoldfastError | None = None
         """Why its value is no input for a workflow that it would start."""
@@ -117,12 +148,16 @@ class PublishBatch:
         deps: PublishBatchDeps,
         requests: Sequence[PublishRequest],
         outbox: OutboxOrder = NO_OUTBOX,
+        kept: KeptOrder | None = None,
     ) -> None:
         self._deps = deps
         self._requests = requests
         self._outbox = outbox
+        self._kept = kept
         self.taken: list[int] = []
         """Ids of the rows of the outbox that it took."""
+        self.taken_kept: list[int] = []
+        """Ids of the rows of kept messages that it matched again."""
         self._now: Instant = deps.clock.now()
         self._write = UnroutedWrite()
         self._outcome = PublishOutcome()
@@ -133,7 +168,8 @@ class PublishBatch:
         transaction = await self._deps.store.begin()
         try:
             # What was delivered before and came back goes first: it is older than what callers send now.
-            items = [*await self._take_outbox(transaction), *await self._take_requests(transaction)]
+            older = [*await self._take_outbox(transaction), *await self._take_kept(transaction)]
+            items = [*older, *await self._take_requests(transaction)]
             if items:
                 await self._resolve_targets(transaction, items)
                 await self._find_starts(transaction, items)
@@ -176,6 +212,7 @@ class PublishBatch:
             return []
         rows = await transaction.read_outbox(order.limit, order.skip)
         self._outcome.has_more = bool(rows)
+        self._outcome.is_full = len(rows) >= order.limit
         self.taken = [row.id for row in rows]
         items: list[_Item] = []
         dropped: list[int] = []
@@ -191,13 +228,21 @@ class PublishBatch:
                 continue
             reason = order.given_up.get(row.id)
             if reason is None:
-                items.append(_Item(row, publication, None))
+                items.append(_Item(row, publication))
             else:
                 dropped.append(row.id)
                 self._give_up_row(row, codec.encode(Triggered(number=0, publication=publication)), reason)
         if dropped:
             await transaction.drop_publications(dropped)
         return items
+
+    async def _take_kept(self, transaction: Transaction) -> list[_Item]:
+        order = self._kept
+        if order is None or not await self._deps.starts.is_offered(transaction, order.names):
+            return []
+        rows = await transaction.read_unstarted(order.names, self._now, order.limit, order.after)
+        self.taken_kept = [row.id for row in rows]
+        return _make_kept_items(rows)
 
     def _give_up_row(self, row: PublicationRow, body: bytes, error: HoldfastError) -> None:
         """Make a dead letter of a row of the outbox that cannot be published, and tell the execution that published it."""
@@ -240,14 +285,46 @@ class PublishBatch:
         refused = [one for one in items if one.bad_start is not None and one.publication.kind is SubscriptionKind.BROADCAST]
         for item in refused:
             item.answer = item.bad_start
-        sound = [item for item in items if item.answer is None]
-        publishables = [Publishable(item.row, item.starts, most_kept, self._find_most_kept(item.row.org)) for item in sound]
-        for item, published in zip(sound, await transaction.publish(publishables, self._now), strict=True):
-            item.answer = published
-        for item in items:
+        await self._match(transaction, [item for item in items if item.answer is None])
+        for item in [*items, *await self._match_older(transaction, items)]:
             self._settle(item, most_kept)
         if self._unwanted:
             await self._give_up(transaction)
+
+    async def _match(self, transaction: Transaction, items: Sequence[_Item], tried: Collection[int] = ()) -> None:
+        """Let the store answer items. `tried`: ids of the rows of kept messages that nothing waits behind any more."""
+        most_kept = self._deps.config.max_pending_events
+        publishables = [
+            Publishable(item.row, item.starts, most_kept, self._find_most_kept(item.row.org), item.kept, tried)
+            for item in items
+        ]
+        for item, published in zip(items, await transaction.publish(publishables, self._now), strict=True):
+            item.answer = published
+
+    async def _match_older(self, transaction: Transaction, items: Sequence[_Item]) -> list[_Item]:
+        """Match kept messages before newer ones of their name and key, and then those; the kept ones.
+
+        They were kept while no living node had the workflow that they start.
+        """
+        found: list[_Item] = []
+        tried: set[int] = set()
+        for _ in range(MOST_OLDER_BATCHES):
+            behind = {item: _list_behind(item) for item in items if _list_behind(item)}
+            if not behind:
+                return found
+            own = {item.kept.id for item in behind if item.kept is not None}
+            ids = {one for listed in behind.values() for one in listed} - own
+            older = _make_kept_items(await transaction.read_kept_messages(sorted(ids)))
+            await self._find_starts(transaction, older)
+            again = [*older, *behind]
+            again.sort(key=_find_age)
+            await self._match(transaction, again, tried)
+            found += older
+            tried |= ids
+        for item in items:
+            if _list_behind(item):
+                item.answer = Published(is_busy=True)
+        return found
 
     def _find_most_kept(self, org: str) -> int | None:
         limits = self._deps.config.limits_of(org)
@@ -259,8 +336,10 @@ class PublishBatch:
             if answer.is_busy:
                 if item.request is not None:
                     outcome.busy.append(item.request)
+                elif item.kept is not None:
+                    outcome.busy_kept.append(item.kept.id)
                 else:
-                    outcome.is_busy = True
+                    outcome.busy_rows.append(item.row.id)
                 return
             if answer.refusal is not None:
                 is_bad = item.bad_start is not None and answer.refusal is Refusal.NOBODY
@@ -273,6 +352,8 @@ class PublishBatch:
                 outcome.has_spreads |= answer.is_spread
                 if answer.kept and (expires_at := item.publication.expires_at) is not None:
                     outcome.kept_until = min(expires_at, outcome.kept_until or expires_at)
+                    if item.kept is None and item.publication.kind is SubscriptionKind.MESSAGE and not item.starts:
+                        outcome.unstarted.add(item.publication.name)
         assert answer is not None  # noqa: S101 - each item was published or refused
         if item.request is not None:
             outcome.answers.append((item.request, answer))
@@ -324,7 +405,7 @@ class PublishBatch:
     def _bury(self, row: PublicationRow, receiver: str, body: bytes, error: HoldfastError) -> None:
         """Put something into the dead letters, under the execution that it is of, or one that never was."""
         if self._deps.config.dead_letter_policy == "keep":
-            receiver = receiver or make_execution_id(self._now, derive_entropy(f"publication {row.id}"))
+            receiver = receiver or make_execution_id(self._now, derive_entropy(f"publication {row.id or row.body!r}"))
             letter = DeadLetterRow(row.org, receiver, "", body, error.message, self._deps.node, self._now)
             self._write.dead_letters.append(letter)
             self._outcome.has_dead_letters = True
@@ -337,6 +418,25 @@ class PublishBatch:
                 raise StoreUnavailable(
                     "Expected to publish, but the connection broke and nothing was stored. Try again.", fault=error.fault
                 ) from error
+
+
+def _list_behind(item: _Item) -> Sequence[int]:
+    """Ids of the rows of kept messages that are to be matched before it."""
+    return item.answer.behind if isinstance(item.answer, Published) else ()
+
+
+def _find_age(item: _Item) -> tuple[bool, int, int]:
+    """What is kept by its place and its age, then all else in its order."""
+    return (True, 0, 0) if item.kept is None else (False, item.kept.place, item.kept.id)
+
+
+def _make_kept_items(rows: Iterable[PendingRow]) -> list[_Item]:
+    """Kept messages to be matched again, in their order; those that cannot be read here are left."""
+    return [
+        _Item(PublicationRow(row.org, row.body, row.fields, is_returned=True), publication, kept=row)
+        for row in sorted(rows, key=lambda row: (row.place, row.id))
+        if (publication := read_kept(row)) is not None
+    ]
 
 
 async def _find_last_run(transaction: Transaction, row: ExecutionRow) -> ExecutionRow:

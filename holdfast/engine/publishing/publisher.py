@@ -10,7 +10,8 @@ is published in order; all that came meanwhile goes into the next (group commit)
 node left something in the outbox, a heartbeat tells that the outbox or the list of subscribers that have not got something
 yet is not empty (`look`): another node may have died. An idle node asks nothing.
 
-*Busy.* Who does not get a lock is tried again after a short pause that grows; callers wait meanwhile.
+*Busy.* Who does not get a lock is tried again after a short pause that grows; callers wait meanwhile. Rows of the outbox
+that are busy are left until the pause is over, so that others behind them are published however many they are.
 
 *Outages.* A pause after one is an alarm of the clock: under virtual time the engine is at rest. If certainly nothing was
 stored, callers are tried again or told, as `storage_retry` says; the outbox is tried without end. An unknown outcome is
@@ -20,10 +21,16 @@ by themselves what became of them.
 *Many subscribers.* The commit of a broadcast fixes who gets it. If they are more than one transaction should write, their
 inbox rows follow in transactions of their own, between which requests are served.
 
+*Kept messages.* A message that was kept while no living node had the workflow that it starts would wait for ever: nobody
+closes who could let it start. So a node that offers to start workflows by messages matches what is kept of these names
+again, in transactions of some hundred; each takes a message once, under the lock of whoever publishes. A node whose
+message found no such workflow looks again after its commit: it may have read what is offered just before that changed.
+
 *What fails for another reason* may be one request or one row of the outbox: those of the transaction are tried one by one.
 A request that fails alone is told why. A row that does rests for a while; after some tries it becomes a dead letter, and the
-execution that published it is told. Callers are never published together with an outbox that failed, and never wait for it;
-of the outbox, only what has the same name and key waits behind such a row.
+execution that published it is told. So it is with what has yet to reach subscribers. Callers are never published together
+with an outbox that failed, and never wait for it; of the outbox, only what has the same name and key waits behind such a
+row.
 """
 
 from __future__ import annotations
@@ -31,17 +38,25 @@ from __future__ import annotations
 import asyncio
 import logging
 from collections import deque
-from collections.abc import Callable, Coroutine
+from collections.abc import Callable, Collection, Coroutine, Mapping
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, Final
 
 from holdfast.core.instants import SECOND, Instant, Micros
 from holdfast.core.retry import retry_delay
 from holdfast.engine.clock import call_after
-from holdfast.engine.publishing.publish_batch import NO_OUTBOX, OutboxOrder, PublishBatch, PublishBatchDeps, PublishOutcome
+from holdfast.engine.publishing.publish_batch import (
+    NO_OUTBOX,
+    OUTBOX_LIMIT,
+    KeptOrder,
+    OutboxOrder,
+    PublishBatch,
+    PublishBatchDeps,
+    PublishOutcome,
+)
+from holdfast.engine.publishing.spread_batch import SpreadBatch
 from holdfast.errors import EngineClosed, HoldfastError, OutcomeUnknown, StoreError, StoreUnavailable
 from holdfast.log_events import LogEvent, tag
-from holdfast.store.publications import SPREAD_FROM
 
 if TYPE_CHECKING:
     from holdfast.engine.clock import Alarm
@@ -102,6 +117,18 @@ class Publisher:
         """Whether rows of the outbox are published one by one, since they failed together."""
         self._resting: set[int] = set()
         """Ids of rows of the outbox that failed alone, and are not tried again before `_row_alarm` rings."""
+        self._busy: set[int] = set()
+        """Ids of rows of the outbox that are not tried again before the pause is over, at `_busy_until`."""
+        self._busy_until = 0.0
+        self._isolates_spreads = False
+        """Whether what reaches its subscribers in batches is watched row by row, since one failed."""
+        self._unmatched: set[str] = set()
+        """Names of messages of which the kept ones are to be matched again, behind `_matched_until`."""
+        self._matched_until = 0
+        self._match_number = 0
+        """Grows with each `match_kept`: what is under way then may have read too early."""
+        self._isolates_kept = False
+        """Whether the next kept message is matched alone, since one of several failed."""
         self._failed: dict[int, _Failures] = {}
         self._row_alarm: Alarm | None = None
         self._is_closed = False
@@ -124,6 +151,14 @@ class Publisher:
         self._has_outbox = self._has_spreads = True
         self._wake()
 
+    def match_kept(self, names: Collection[str]) -> None:
+        """Match kept messages of these names again: a node has begun to offer workflows that they start."""
+        if names:
+            self._unmatched.update(names)
+            self._matched_until = 0
+            self._match_number += 1
+            self._wake()
+
     def note_outbox(self) -> None:
         """A commit of this node left something in the outbox."""
         self._has_outbox = True
@@ -133,6 +168,7 @@ class Publisher:
         """The database is at an earlier state: ids of rows of the outbox may be given anew."""
         self._newer.clear()
         self._resting.clear()
+        self._busy.clear()
         self._failed.clear()
         self.look()
 
@@ -176,11 +212,15 @@ class Publisher:
         """Publish until nothing is left, or a pause is due."""
         goes_on = True
         try:
-            while goes_on and not self._is_closed and (self._queue or self._has_outbox or self._has_spreads):
+            while (
+                goes_on and not self._is_closed and (self._queue or self._has_outbox or self._has_spreads or self._unmatched)
+            ):
                 if self._queue or self._has_outbox:
                     goes_on = await self._publish_next()
                 if self._has_spreads and goes_on:
                     goes_on = await self._spread_next()
+                if self._unmatched and goes_on:
+                    goes_on = await self._match_next()
                 await asyncio.sleep(0)
         finally:
             self._at_rest.set()
@@ -198,7 +238,9 @@ class Publisher:
         return goes_on and await self._publish_rows()
 
     async def _publish(self, requests: list[PublishRequest], *, takes_outbox: bool) -> bool:
-        order = OutboxOrder(skip=self._newer | self._resting) if takes_outbox else NO_OUTBOX
+        if asyncio.get_running_loop().time() >= self._busy_until:
+            self._busy.clear()
+        order = OutboxOrder(skip=self._newer | self._resting | self._busy) if takes_outbox else NO_OUTBOX
         try:
             outcome = await PublishBatch(self._deps, requests, order).run()
         except StoreUnavailable as error:
@@ -213,8 +255,12 @@ class Publisher:
             for request in requests:
                 request.resolve(_make_closed())
             raise
-        if not self._settle(outcome):
-            await asyncio.sleep(self._pause / SECOND)  # real time: whoever has the lock lets go of it in real time
+        is_settled = self._settle(outcome)
+        if (is_settled and not self._busy) or outcome.is_full:
+            return True  # behind a full batch there may be others than those that are busy
+        await asyncio.sleep(self._pause / SECOND)  # real time: whoever has the lock lets go of it in real time
+        self._has_outbox |= bool(self._busy)
+        self._busy.clear()
         return True
 
     def _settle(self, outcome: PublishOutcome) -> bool:
@@ -232,32 +278,74 @@ class Publisher:
             self._callbacks.on_kept(outcome.kept_until)
         if outcome.has_dead_letters:
             self._callbacks.on_dead_letters()
-        is_put_off = bool(outcome.busy) or outcome.is_busy
-        if not is_put_off or outcome.answers:
+        if outcome.unstarted and not self._deps.store.exclusive:
+            self.match_kept(outcome.unstarted)
+        self._busy.update(outcome.busy_rows)
+        is_put_off = bool(outcome.busy or outcome.busy_kept) or outcome.is_busy
+        if (not is_put_off and not self._busy) or outcome.answers:
             self._pause = 0
         if is_put_off:
             self._pause = min(max(2 * self._pause, SHORTEST_PAUSE), LONGEST_PAUSE)
+            self._busy_until = asyncio.get_running_loop().time() + self._pause / SECOND
         return not is_put_off
 
     async def _spread_next(self) -> bool:
         """Put the next inbox rows of what has many subscribers. False: a pause is due before the next."""
         self._has_spreads = False
+        isolates = self._isolates_spreads
+        batch = SpreadBatch(self._deps, self._resting, _list_given_up(self._failed))
         try:
-            transaction = await self._deps.store.begin()
-            try:
-                count = await transaction.spread(SPREAD_FROM, self._deps.clock.now())
-                await (transaction.commit() if count else transaction.rollback())
-            except BaseException:
-                await transaction.rollback()
-                raise
-        except OutcomeUnknown:
-            count = 1  # whether it was: the list of those who have not got it yet tells, so it is looked at again
-        except StoreError as error:
-            self._has_spreads = True
-            return self._rest_after(error)
+            count = await batch.run(finds_head=isolates)
+        except Exception as error:  # noqa: BLE001 - what others have yet to get goes on
+            self._has_spreads = self._isolates_spreads = True
+            is_outage = isinstance(error, StoreUnavailable) and not await self._reaches_store()
+            if is_outage or (isolates and batch.head is None):
+                return self._rest_after(error)
+            if batch.head is not None:
+                self._let_rest(batch.head.id, error)
+            return True
+        if batch.head is not None:
+            self._failed.pop(batch.head.id, None)
+        self._isolates_spreads = batch.head is not None
+        if batch.has_dead_letters:
+            self._callbacks.on_dead_letters()
         if count:
             self._has_spreads = True
             self._callbacks.on_sent()
+        return True
+
+    async def _match_next(self) -> bool:
+        """Match the next kept messages that wait for no start. False: a pause is due before the next."""
+        number = self._match_number
+        limit = 1 if self._isolates_kept else OUTBOX_LIMIT
+        batch = PublishBatch(self._deps, [], kept=KeptOrder(self._unmatched.copy(), self._matched_until, limit))
+        try:
+            outcome = await batch.run()
+        except StoreUnavailable as error:
+            return self._rest_after(error)
+        except Exception as error:
+            if not batch.taken_kept:
+                return self._rest_after(error)
+            if self._isolates_kept:
+                self._matched_until = batch.taken_kept[0]
+                log.exception(
+                    "message %d cannot be matched again, and stays kept",
+                    batch.taken_kept[0],
+                    extra=tag(LogEvent.PUBLISHING_FAILED, node=self._deps.node),
+                )
+            self._isolates_kept = not self._isolates_kept
+            return True
+        if not self._settle(outcome):
+            await asyncio.sleep(self._pause / SECOND)
+        if number != self._match_number:
+            return True  # it begins anew
+        if outcome.busy_kept:
+            self._matched_until = min(outcome.busy_kept) - 1
+        elif len(batch.taken_kept) >= limit:
+            self._matched_until = batch.taken_kept[-1]
+        else:
+            self._unmatched.clear()
+        self._isolates_kept = False
         return True
 
     # --- failures ---
@@ -305,8 +393,8 @@ class Publisher:
         """Publish rows of the outbox one by one, up to `ROWS_ALONE`. False: the store is out of reach, so a pause is due."""
         busy: set[int] = set()
         for _ in range(ROWS_ALONE):
-            given_up = {one: failures.error for one, failures in self._failed.items() if failures.is_final}
-            batch = PublishBatch(self._deps, [], OutboxOrder(1, self._newer | self._resting | busy, given_up))
+            order = OutboxOrder(1, self._newer | self._resting | busy, _list_given_up(self._failed))
+            batch = PublishBatch(self._deps, [], order)
             try:
                 outcome = await batch.run()
             except Exception as error:  # noqa: BLE001 - the other rows are published
@@ -357,7 +445,7 @@ class Publisher:
     def _wake_rows(self) -> None:
         self._row_alarm = None
         self._resting.clear()
-        self._isolates_rows = self._has_outbox = True
+        self._isolates_rows = self._has_outbox = self._has_spreads = True
         self._wake()
 
 
@@ -371,6 +459,11 @@ class _Failures:
     @property
     def is_final(self) -> bool:
         return self.count >= (MOST_OUTAGES if isinstance(self.error, StoreUnavailable) else MOST_FAILURES)
+
+
+def _list_given_up(failed: Mapping[int, _Failures]) -> dict[int, HoldfastError]:
+    """Why rows failed that are tried no more, by their ids."""
+    return {one: failures.error for one, failures in failed.items() if failures.is_final}
 
 
 def _as_error(error: Exception) -> HoldfastError:

@@ -63,8 +63,8 @@ class StartOffers:
         self._routes = routes
         self._node = node
         self._put: list[StartSubscriptionRow] = []
-        self.has_messages = False
-        """Whether messages start workflows here: one that is kept may do so when an execution closes."""
+        self.messages: frozenset[str] = frozenset()
+        """Names of the messages that start workflows here: one that is kept may do so when an execution closes."""
 
     @property
     def has_any(self) -> bool:
@@ -77,7 +77,7 @@ class StartOffers:
         if rows or self._put:
             await self._store.put_starts(self._node, rows)
             self._put = rows
-            self.has_messages = any(row.kind == SubscriptionKind.MESSAGE for row in rows)
+            self.messages = frozenset(row.name for row in rows if row.kind == SubscriptionKind.MESSAGE)
 
     async def try_put(self) -> None:
         """Let the store know what this node starts, where that has changed or may be lost; a failure is logged."""
@@ -164,6 +164,14 @@ class StartFinder:
             except HoldfastError as error:
                 found.append(error)
         return found
+
+    async def is_offered(self, transaction: Transaction, messages: Collection[str]) -> bool:
+        """Whether a living node starts workflows, in every org, by one of these messages."""
+        rows = await transaction.read_starts({(SubscriptionKind.MESSAGE.value, name) for name in messages}, "")
+        if not rows:
+            return False
+        living = await self._find_living({row.node for row in rows if row.node})
+        return any(not row.node or row.node in living for row in rows)
 
     async def _find_living(self, nodes: Collection[str]) -> Collection[str]:
         deps = self._deps

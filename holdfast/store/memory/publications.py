@@ -19,6 +19,7 @@ from holdfast.store.matching import LockKey, Parsed, Presence, Probe, Publishing
 from holdfast.store.memory.connection import Connection
 from holdfast.store.memory.faults import FaultAction, Point
 from holdfast.store.memory.session import Session
+from holdfast.store.memory.spreading import MemorySpreading
 from holdfast.store.memory.tables import StoredSubscription, Tables, View, is_closed
 from holdfast.store.publication_columns import list_topic
 from holdfast.store.publications import (
@@ -35,7 +36,7 @@ from holdfast.store.settling import plan_settling
 from holdfast.store.wait_matching import SubscribingFacts
 
 
-class MemoryPublishing:
+class MemoryPublishing(MemorySpreading):
     """The part of a batch's transaction that is about subscriptions and publications."""
 
     _session: Session
@@ -96,10 +97,6 @@ class MemoryPublishing:
     def _find_holders(self, row: SubscriptionRow) -> list[matching.NumberKey]:
         found = self._session.view.subscriptions_under(row.org, row.kind, row.name, "", matching.make_lookup(row))
         return [(one.row.execution_id, one.row.number) for one in found if self._find_open(one.row) is not None]
-
-    def _find_open(self, row: SubscriptionRow) -> ExecutionRow | None:
-        execution = self._session.view.execution(row.execution_id)
-        return execution if execution is not None and execution.org == row.org and not is_closed(execution) else None
 
     def _write_subscriptions(self, turns: Sequence[TurnWrite], facts: SubscribingFacts, beside: UnroutedWrite) -> None:
         """What turns that are not lost end and begin; what is kept for executions that end is settled."""
@@ -208,6 +205,8 @@ class MemoryPublishing:
             self._session.put_inbox(plan.inbox)
             for key in plan.ended:
                 changes.subscriptions[key] = None
+            for row_id in plan.taken:
+                changes.pending[row_id] = None
             for row in plan.kept:
                 row_id = self._session.connection.database.next_pending_id()
                 changes.pending[row_id] = replace(row, id=row_id)
@@ -234,11 +233,24 @@ class MemoryPublishing:
             for org, kind, name, _ in matching.list_counted(parsed, now)
         }
         facts.kept_in_org = {org: view.count_of_org(org, now)[1] for org, _ in matching.list_counted_orgs(parsed, now)}
-        facts.kept_ids = {
-            (org, name, key, item)
-            for org, name, key, item in matching.list_message_ids(parsed)
-            for row in view.pending_named(org, "message", name)
-            if (row.key, row.item) == (key, item) and row.expires_at > now
+        self._find_kept_messages(parsed, facts, now)
+
+    def _find_kept_messages(self, parsed: Sequence[Parsed], facts: PublishingFacts, now: Instant) -> None:
+        asked, view = set(matching.list_message_ids(parsed)), self._session.view
+        kept: dict[tuple[str, str, str], list[PendingRow]] = {(org, name, key): [] for org, name, key, _ in asked}
+        for org, name in {(org, name) for org, name, _ in kept}:
+            for row in view.pending_named(org, "message", name):
+                if row.expires_at > now and (org, name, row.key) in kept:
+                    kept[org, name, row.key].append(row)
+        facts.kept_ids = asked & {(*topic, row.item) for topic, rows in kept.items() for row in rows}
+        firsts = {
+            topic: sorted(rows, key=lambda row: (row.place, row.id))[: matching.MOST_OLDER] for topic, rows in kept.items()
+        }
+        facts.unstarted = {
+            topic: [(row.place, row.id) for row in rows if row.start is None] for topic, rows in firsts.items()
+        }
+        facts.still_kept = {
+            row_id for row_id in matching.list_kept_again(parsed) if _find_kept_row(self._session, row_id) is not None
         }
 
     def _probe(self, probe: Probe) -> list[Waiter]:
@@ -251,11 +263,6 @@ class MemoryPublishing:
             for waiter in self._make_waiter(one)
         ]
         return waiters if probe.limit > SPREAD_FROM else waiters[: probe.limit]
-
-    def _make_waiter(self, one: StoredSubscription) -> Iterator[Waiter]:
-        execution, row = self._find_open(one.row), one.row
-        if execution is not None:
-            yield Waiter(one.id, row.org, row.execution_id, row.number, row.standing, execution.route)
 
     def _find_waits_of(self, targets: Iterable[matching.Pair]) -> Iterator[tuple[Waiter, str, dict[str, str], Instant]]:
         for org, execution_id in targets:
@@ -281,25 +288,31 @@ class MemoryPublishing:
         waiting = self._session.view.inbox_for([(pair[0], "", pair[1])])
         return Presence.OPEN if any(matching.is_start(row.body) for row in waiting) else Presence.FREE
 
-    async def spread(self, limit: int, now: Instant) -> int:
+    async def read_kept_messages(self, ids: Collection[int]) -> list[PendingRow]:
         with self._session.statement():
-            await self._session.reach(Point.SPREAD)
-            room = matching.SpreadRoom(limit)
-            for row in self._session.view.all_publications():
-                if not room.is_left:
-                    break
-                if not row.subscribers or not self._session.locks.try_key(self._session, ("publication", row.id)):
-                    continue
-                first, rest = room.take(row)
-                self._session.changes.publications[row.id] = replace(row, subscribers=rest) if rest else None
-                for key in first:
-                    self._trigger(key, row.body, now)
-            return room.count
+            await self._session.reach(Point.READ)
+            found = (_find_kept_row(self._session, row_id) for row_id in ids)
+            return [row for row in found if row is not None and row.kind == "message"]
 
-    def _trigger(self, key: matching.NumberKey, body: bytes, at: Instant) -> None:
-        one = self._session.view.subscription(key)
-        for waiter in () if one is None else self._make_waiter(one):
-            self._session.put_triggered(waiter, body, at)
+    async def read_unstarted(self, names: Collection[str], now: Instant, limit: int, after: int = 0) -> list[PendingRow]:
+        with self._session.statement():
+            await self._session.reach(Point.READ)
+            rows = self._session.connection.database.tables.pending.values()
+            found = [
+                row
+                for row in rows
+                if row.kind == "message"
+                and row.name in names
+                and row.start is None
+                and row.expires_at > now
+                and row.id > after
+            ]
+            return sorted(found, key=lambda row: row.id)[:limit]
+
+
+def _find_kept_row(session: Session, row_id: int) -> PendingRow | None:
+    committed = session.connection.database.tables.pending
+    return session.changes.pending.get(row_id, committed.get(row_id))
 
 
 def sorted_starts(rows: Iterable[StartSubscriptionRow]) -> list[StartSubscriptionRow]:

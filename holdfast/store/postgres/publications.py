@@ -25,6 +25,7 @@ from holdfast.store.publication_columns import (
     from_start_row,
     read_pending_row,
     to_publication_row,
+    to_spread_head,
     to_subscription_row,
 )
 from holdfast.store.publications import (
@@ -33,6 +34,7 @@ from holdfast.store.publications import (
     PublicationRow,
     Publishable,
     Published,
+    SpreadHead,
     StartSubscriptionRow,
     SubscriptionRow,
 )
@@ -79,27 +81,39 @@ class PostgresPublishing:
             facts = PublishingFacts(busy=await lock_topics(connection, self._sql, locks))
             await _FactReader(connection, self._sql, parsed, facts).read(now)
             plan = matching.plan_publishing(parsed, facts, now)
-            self._has_written |= bool(plan.inbox or plan.ended or plan.kept or plan.spreads or plan.done)
+            self._has_written |= bool(plan.inbox or plan.ended or plan.kept or plan.spreads or plan.done or plan.taken)
             await _write_plan(connection, self._sql, plan)
             return plan.answers
 
-    async def spread(self, limit: int, now: Instant) -> int:
-        room = matching.SpreadRoom(limit)
+    async def read_kept_messages(self, ids: Collection[int]) -> list[PendingRow]:
+        async with self.statements("read") as connection:
+            return [to_pending_row(row) for row in await connection.fetch(self._sql["read_kept_messages"], list(ids))]
+
+    async def read_unstarted(self, names: Collection[str], now: Instant, limit: int, after: int = 0) -> list[PendingRow]:
+        async with self.statements("read") as connection:
+            rows = await connection.fetch(self._sql["read_unstarted"], sorted(names), now, after, limit)
+            return [to_pending_row(row) for row in rows]
+
+    async def find_spread(self, skip: Collection[int] = ()) -> SpreadHead | None:
         async with self.statements("publish in") as connection:
-            while room.is_left:
-                found = await connection.fetchrow(self._sql["read_spread"])
-                if found is None:
-                    break
-                row = to_publication_row(found)
-                first, rest = room.take(row)
-                self._has_written = True
-                before, behind = _TRIGGERED[0], _TRIGGERED[1].replace(b"{}", row.body)
-                await connection.fetch(self._sql["put_triggered"], *zip(*first, strict=True), before, behind, now)
-                if rest:
-                    await connection.fetch(self._sql["shorten_spread"], row.id, encode(rest).decode())
-                else:
-                    await connection.fetch(self._sql["drop_publications"], [row.id])
-        return room.count
+            found = await connection.fetchrow(self._sql["read_spread"], list(skip))
+            return None if found is None else to_spread_head(found)
+
+    async def spread(self, limit: int, now: Instant, skip: Collection[int] = ()) -> int:
+        async with self.statements("publish in") as connection:
+            found = await connection.fetchrow(self._sql["read_spread"], list(skip))
+            if found is None:
+                return 0
+            row = to_publication_row(found)
+            first, rest = matching.cut_spread(row, limit)
+            self._has_written = True
+            before, behind = _TRIGGERED[0], _TRIGGERED[1].replace(b"{}", row.body)
+            await connection.fetch(self._sql["put_triggered"], *zip(*first, strict=True), before, behind, now)
+            if rest:
+                await connection.fetch(self._sql["shorten_spread"], row.id, encode(rest).decode())
+            else:
+                await connection.fetch(self._sql["drop_publications"], [row.id])
+            return len(first)
 
 
 async def _write_plan(connection: Connection, sql: Mapping[str, str], plan: matching.PublishingPlan) -> None:
@@ -107,6 +121,8 @@ async def _write_plan(connection: Connection, sql: Mapping[str, str], plan: matc
         await connection.fetch(sql["end_subscriptions"], *zip(*plan.ended, strict=True))
     if plan.inbox:
         await put_inbox(connection, sql, plan.inbox)
+    if plan.taken:
+        await connection.fetch(sql["take_pending"], plan.taken)
     if plan.kept:
         await connection.fetch(sql["put_pending"], *zip(*map(from_pending_row, plan.kept), strict=True))
     if plan.spreads:
@@ -145,7 +161,22 @@ class _FactReader:
         facts.kept = {(org, kind, name): count for org, kind, name, count in counts}
         in_orgs = await self._fetch("count_kept_in_org", matching.list_counted_orgs(parsed, now), now)
         facts.kept_in_org = dict(in_orgs)
-        facts.kept_ids = {tuple(row) for row in await self._fetch("find_kept_ids", matching.list_message_ids(parsed), now)}
+        await self._find_kept_messages(now)
+        again = matching.list_kept_again(parsed)
+        if again:
+            facts.still_kept = {row[-1] for row in await self._connection.fetch(self._sql["read_kept_messages"], again)}
+
+    async def _find_kept_messages(self, now: Instant) -> None:
+        asked = [(*one, matching.shorten(one[2])) for one in matching.list_message_ids(self._parsed)]
+        older: dict[tuple[str, str, str], list[tuple[int, int]]] = {}
+        kept: set[tuple[str, str, str, str]] = set()
+        for *topic, item, is_kept, place, row_id in await self._fetch("find_kept_messages", asked, now, matching.MOST_OLDER):
+            org, name, key = topic
+            if is_kept:
+                kept.add((org, name, key, item))
+            if row_id is not None:
+                older.setdefault((org, name, key), []).append((place, row_id))
+        self._facts.unstarted, self._facts.kept_ids = older, kept
 
     async def _find_waiters(self) -> None:
         shapes: defaultdict[tuple[str, str], list[str]] = defaultdict(list)

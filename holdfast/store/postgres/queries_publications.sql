@@ -199,11 +199,16 @@ JOIN holdfast.starts ON starts.kind = asked.kind AND starts.name = asked.name AN
 ORDER BY starts.kind, starts.name, starts.org, starts.workflow, starts.queue, starts.version, starts.node;
 
 -- name: read_outbox
--- Only those before which, of the same name and key, none is waiting that others are at.
+-- Only those before which, of the same name and key, none is waiting that others are at, or that is skipped.
 WITH held AS MATERIALIZED (
     SELECT *
     FROM holdfast.publications
-    WHERE subscribers IS NULL AND NOT (id = ANY ($2::bigint[]))
+    WHERE subscribers IS NULL
+        AND (org, kind, name, lookup) NOT IN (
+            SELECT skipped.org, skipped.kind, skipped.name, skipped.lookup
+            FROM holdfast.publications AS skipped
+            WHERE skipped.id = ANY ($2::bigint[])
+        )
     ORDER BY id
     LIMIT $1
     FOR UPDATE SKIP LOCKED
@@ -348,15 +353,57 @@ FROM (
     LIMIT $2::bigint
 ) AS counted_rows;
 
--- name: find_kept_ids
-SELECT asked.org, asked.name, asked.key, asked.item
-FROM unnest($1::text[], $2::text[], $3::text[], $4::text[]) AS asked (org, name, key, item)
-WHERE EXISTS (
-    SELECT 1
-    FROM holdfast.pending
-    WHERE pending.org = asked.org AND pending.kind = 'message' AND pending.name = asked.name AND pending.item = asked.item
-        AND (pending.key = asked.key) IS TRUE AND (pending.expires_at > $5::bigint) IS TRUE
-);
+-- name: find_kept_messages
+-- Where messages with these keys are kept: whether one has this id, and those of the first ones that wait for no start.
+SELECT asked.org, asked.name, asked.key, asked.item, same.is_kept, older.place, older.id
+FROM unnest($1::text[], $2::text[], $3::text[], $4::text[], $5::text[]) AS asked (org, name, key, item, lookup)
+CROSS JOIN LATERAL (
+    SELECT EXISTS (
+        SELECT 1
+        FROM holdfast.pending
+        WHERE pending.org = asked.org AND pending.kind = 'message' AND pending.name = asked.name
+            AND pending.item = asked.item AND (pending.key = asked.key) IS TRUE AND (pending.expires_at > $6::bigint) IS TRUE
+    ) AS is_kept
+) AS same
+LEFT JOIN LATERAL (
+    SELECT first.place, first.id
+    FROM (
+        SELECT pending.place, pending.id, pending.start_id
+        FROM holdfast.pending
+        WHERE pending.org = asked.org AND pending.kind = 'message' AND pending.name = asked.name
+            AND pending.lookup = asked.lookup AND pending.target = ''
+            AND (pending.key = asked.key) IS TRUE AND (pending.expires_at > $6::bigint) IS TRUE
+        ORDER BY pending.place, pending.id
+        LIMIT $7
+    ) AS first
+    WHERE first.start_id = ''
+) AS older ON TRUE
+WHERE same.is_kept OR older.id IS NOT NULL
+ORDER BY older.place, older.id;
+
+-- name: read_kept_messages
+SELECT
+-- with: kept
+FROM holdfast.pending
+WHERE pending.id = ANY ($1::bigint[]) AND (pending.kind = 'message') IS TRUE;
+
+-- name: read_unstarted
+-- Each org leads to the next by the index.
+WITH RECURSIVE orgs (org) AS (
+    SELECT ''::text COLLATE "C"
+    UNION ALL
+    SELECT (SELECT next.org FROM holdfast.pending AS next WHERE next.org > orgs.org ORDER BY next.org LIMIT 1)
+    FROM orgs
+    WHERE orgs.org IS NOT NULL
+)
+SELECT
+-- with: kept
+FROM orgs
+CROSS JOIN unnest($1::text[]) AS asked (name)
+JOIN holdfast.pending ON pending.org = orgs.org AND pending.kind = 'message' AND pending.name = asked.name
+WHERE (pending.start_id = '') IS TRUE AND (pending.expires_at > $2::bigint) IS TRUE AND (pending.id > $3::bigint) IS TRUE
+ORDER BY pending.id
+LIMIT $4;
 
 -- name: put_pending
 WITH put AS (
@@ -382,7 +429,7 @@ WHERE id = ANY ($1::bigint[]);
 -- name: read_spread
 SELECT org, body, fields, origin, number, is_returned, subscribers, id
 FROM holdfast.publications
-WHERE subscribers IS NOT NULL
+WHERE subscribers IS NOT NULL AND NOT (id = ANY ($1::bigint[]))
 ORDER BY id
 LIMIT 1
 FOR UPDATE SKIP LOCKED;

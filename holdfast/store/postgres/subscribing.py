@@ -5,9 +5,9 @@ Nobody changes what was read then, since that needs the locks. The decisions are
 written.
 
 *Shared or alone.* Who begins to wait shares the lock of an event's type; who takes something that one consumer gets has it
-alone. Batches never wait for each other, so two that share a lock cannot both get it alone: each would be lost, and again the
-next time. So the statement that locks guesses first who will consume something, and asks for the lock alone there: who does
-not get it then holds nothing of that topic, and whoever was first gets through.
+alone. Batches never wait for each other, so of two that share a lock neither gets it alone: each would be lost, and again
+the next time. So the statement that locks guesses who will consume something, and asks for the lock alone there from the
+start: who does not get it then holds nothing of that topic, and whoever was first gets through.
 """
 
 from __future__ import annotations
@@ -91,7 +91,7 @@ class Subscriber:
         return lost | await self._hold_starts()
 
     async def _lock(self, wanted: Mapping[LockKey, bool], waits: Sequence[Wait]) -> dict[LockKey, bool]:
-        """Lock topics, alone where that is wanted or a wait may consume something; those that were had, and whether alone."""
+        """Lock topics, alone where that is wanted or a wait may consume something; those had, and whether alone."""
         held: dict[LockKey, bool] = {}
         for attempt in range(_TRIES):
             missing = sorted(wanted.keys() - held.keys())

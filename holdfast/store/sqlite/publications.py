@@ -27,6 +27,7 @@ from holdfast.store.publication_columns import (
     list_topic,
     read_pending_row,
     to_publication_row,
+    to_spread_head,
     to_subscription_row,
     write_mapping,
 )
@@ -36,6 +37,7 @@ from holdfast.store.publications import (
     PublicationRow,
     Publishable,
     Published,
+    SpreadHead,
     StartSubscriptionRow,
     SubscriptionRow,
 )
@@ -207,15 +209,27 @@ def read_starts(connection: sqlite3.Connection, names: Collection[tuple[str, str
 
 
 def read_outbox(connection: sqlite3.Connection, limit: int, skip: Collection[int]) -> list[PublicationRow]:
-    found = connection.execute(SQL["read_outbox"], (limit + len(skip),))
     rows: list[PublicationRow] = []
     held_back: set[tuple[str, ...]] = set()
-    for row in map(to_publication_row, found):
+    for row in map(to_publication_row, connection.execute(SQL["read_outbox"])):
+        if len(rows) >= limit:
+            break
         if row.id in skip:
             held_back.add((row.org, *list_topic(row)))
         elif not held_back or (row.org, *list_topic(row)) not in held_back:
             rows.append(row)
-    return rows[:limit]
+    return rows
+
+
+def read_kept_messages(connection: sqlite3.Connection, ids: Collection[int]) -> list[PendingRow]:
+    return [to_pending_row(row) for row in connection.execute(SQL["read_kept_messages"], (as_json(list(ids)),))]
+
+
+def read_unstarted(
+    connection: sqlite3.Connection, names: Collection[str], now: Instant, limit: int, after: int
+) -> list[PendingRow]:
+    asked = as_json(sorted(names)), now, after, limit
+    return [to_pending_row(row) for row in connection.execute(SQL["read_unstarted"], asked)]
 
 
 def publish(connection: sqlite3.Connection, changes: Changes, items: Sequence[Publishable], now: Instant) -> list[Published]:
@@ -224,6 +238,8 @@ def publish(connection: sqlite3.Connection, changes: Changes, items: Sequence[Pu
     put_inbox(connection, changes, plan.inbox)
     if plan.ended:
         changes.subscriptions -= connection.executemany(SQL["end_subscription"], plan.ended).rowcount
+    if plan.taken:
+        _take_pending(connection, changes, plan.taken)
     for row in plan.kept:
         (row_id,) = connection.execute(SQL["put_pending"], from_pending_row(row)).fetchone()
         connection.executemany(SQL["put_pending_fields"], list_pending_fields(row, row_id))
@@ -269,6 +285,15 @@ def _read_facts(connection: sqlite3.Connection, parsed: Sequence[Parsed], now: I
     }
     asked = matching.list_message_ids(parsed)
     facts.kept_ids = {one for one in asked if connection.execute(SQL["has_kept"], (*one, now)).fetchone()[0]}
+    facts.unstarted = {
+        (org, name, key): connection.execute(
+            SQL["find_older_messages"], (org, name, matching.shorten(key), key, now, matching.MOST_OLDER)
+        ).fetchall()
+        for org, name, key, _ in asked
+    }
+    again = matching.list_kept_again(parsed)
+    if again:
+        facts.still_kept = {row.id for row in read_kept_messages(connection, again)}
     return facts
 
 
@@ -304,21 +329,24 @@ def _find_id(connection: sqlite3.Connection, pair: matching.Pair) -> Presence:
     return Presence.OPEN if is_taken else Presence.FREE
 
 
-def spread(connection: sqlite3.Connection, changes: Changes, limit: int, at: Instant) -> int:
-    room = matching.SpreadRoom(limit)
-    while room.is_left:
-        found = connection.execute(SQL["read_spread"]).fetchone()
-        if found is None:
-            break
-        row = to_publication_row(found)
-        now, rest = room.take(row)
-        waiters = map(_make_waiter, connection.execute(SQL["find_subscribers"], (as_json(now),)).fetchall())
-        put_inbox(connection, changes, [_make_triggered(waiter, row, at) for waiter in waiters])
-        if rest:
-            connection.execute(SQL["shorten_spread"], (encode(rest).decode(), row.id))
-        else:
-            drop_publications(connection, changes, [row.id])
-    return room.count
+def find_spread(connection: sqlite3.Connection, skip: Collection[int]) -> SpreadHead | None:
+    found = connection.execute(SQL["read_spread"], (as_json(list(skip)),)).fetchone()
+    return None if found is None else to_spread_head(found)
+
+
+def spread(connection: sqlite3.Connection, changes: Changes, limit: int, at: Instant, skip: Collection[int]) -> int:
+    found = connection.execute(SQL["read_spread"], (as_json(list(skip)),)).fetchone()
+    if found is None:
+        return 0
+    row = to_publication_row(found)
+    now, rest = matching.cut_spread(row, limit)
+    waiters = map(_make_waiter, connection.execute(SQL["find_subscribers"], (as_json(now),)).fetchall())
+    put_inbox(connection, changes, [_make_triggered(waiter, row, at) for waiter in waiters])
+    if rest:
+        connection.execute(SQL["shorten_spread"], (encode(rest).decode(), row.id))
+    else:
+        drop_publications(connection, changes, [row.id])
+    return len(now)
 
 
 def _make_triggered(waiter: Waiter, row: PublicationRow, at: Instant) -> InboxRow:

@@ -7,7 +7,14 @@ from collections.abc import Callable, Collection, Sequence
 from typing import TypeVar
 
 from holdfast.core.instants import Instant
-from holdfast.store.publications import PublicationRow, Publishable, Published, StartSubscriptionRow
+from holdfast.store.publications import (
+    PendingRow,
+    PublicationRow,
+    Publishable,
+    Published,
+    SpreadHead,
+    StartSubscriptionRow,
+)
 from holdfast.store.sqlite import publications
 from holdfast.store.sqlite.writer_cache import Changes
 
@@ -33,5 +40,14 @@ class SqlitePublishing:
     async def publish(self, items: Sequence[Publishable], now: Instant) -> list[Published]:
         return self.run("publish in", lambda db, changes: publications.publish(db, changes, items, now))
 
-    async def spread(self, limit: int, now: Instant) -> int:
-        return self.run("publish in", lambda db, changes: publications.spread(db, changes, limit, now))
+    async def read_kept_messages(self, ids: Collection[int]) -> list[PendingRow]:
+        return self.run("read", lambda db, _: publications.read_kept_messages(db, ids))
+
+    async def read_unstarted(self, names: Collection[str], now: Instant, limit: int, after: int = 0) -> list[PendingRow]:
+        return self.run("read", lambda db, _: publications.read_unstarted(db, names, now, limit, after))
+
+    async def find_spread(self, skip: Collection[int] = ()) -> SpreadHead | None:
+        return self.run("read", lambda db, _: publications.find_spread(db, skip))
+
+    async def spread(self, limit: int, now: Instant, skip: Collection[int] = ()) -> int:
+        return self.run("publish in", lambda db, changes: publications.spread(db, changes, limit, now, skip))

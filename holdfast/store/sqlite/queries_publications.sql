@@ -112,8 +112,7 @@ ORDER BY kind, name, org, workflow, queue, version, node;
 SELECT org, body, fields, origin, number, is_returned, subscribers, id
 FROM publications
 WHERE subscribers IS NULL
-ORDER BY id
-LIMIT ?;
+ORDER BY id;
 
 -- name: find_shapes
 -- Each leads to the next by the index: what it costs depends on how many there are, not on how many wait.
@@ -216,6 +215,41 @@ SELECT EXISTS (
     WHERE org = ? AND kind = 'message' AND name = ? AND key = ? AND item = ? AND expires_at > ?
 );
 
+-- name: find_older_messages
+-- Those of the first kept messages with a key that wait for no start.
+SELECT place, id
+FROM (
+    SELECT place, id, start_id
+    FROM pending INDEXED BY pending_by_lookup
+    WHERE org = ? AND kind = 'message' AND name = ? AND lookup = ? AND target = '' AND key = ? AND expires_at > ?
+    ORDER BY place, id
+    LIMIT ?
+)
+WHERE start_id = '';
+
+-- name: read_kept_messages
+-- with: kept
+FROM json_each(?) AS asked
+CROSS JOIN pending ON pending.id = asked.value AND pending.kind = 'message';
+
+-- name: read_unstarted
+-- Each org leads to the next by the index.
+WITH RECURSIVE orgs (org) AS (
+    SELECT ''
+    UNION ALL
+    SELECT (SELECT pending.org FROM pending INDEXED BY pending_by_item WHERE pending.org > orgs.org ORDER BY pending.org LIMIT 1)
+    FROM orgs
+    WHERE orgs.org IS NOT NULL
+)
+-- with: kept
+FROM orgs
+CROSS JOIN json_each(?) AS asked
+CROSS JOIN pending INDEXED BY pending_by_item
+    ON pending.org = orgs.org AND pending.kind = 'message' AND pending.name = asked.value
+WHERE pending.start_id = '' AND pending.expires_at > ? AND pending.id > ?
+ORDER BY pending.id
+LIMIT ?;
+
 -- name: put_pending
 INSERT INTO pending (
     org, kind, name, key, body, item, sent_at, expires_at, target, fields, start, place, lookup, start_id, mode
@@ -234,7 +268,7 @@ WHERE id IN (SELECT value FROM json_each(?));
 -- name: read_spread
 SELECT org, body, fields, origin, number, is_returned, subscribers, id
 FROM publications
-WHERE subscribers IS NOT NULL
+WHERE subscribers IS NOT NULL AND id NOT IN (SELECT value FROM json_each(?))
 ORDER BY id
 LIMIT 1;
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import sys
+from collections.abc import Collection
 from typing import Any, Final
 
 from holdfast import Context, Engine, workflow
@@ -33,11 +34,11 @@ def stand_still(engine: Engine, where: str) -> None:
         transaction: Any = await begin()
         spread = transaction.spread
 
-        async def spread_or_stop(limit: int, now: int) -> int:
+        async def spread_or_stop(limit: int, now: int, skip: Collection[int] = ()) -> int:
             batches.append(limit)
             if len(batches) == 3 and where == "between":
                 await stop()
-            count: int = await spread(limit, now)
+            count: int = await spread(limit, now, skip)
             if len(batches) == 3:
                 await stop()
             return count
