@@ -87,12 +87,12 @@ class PostgresPublishing:
 
     async def read_kept_messages(self, ids: Collection[int]) -> list[PendingRow]:
         async with self.statements("read") as connection:
-            return [to_pending_row(row) for row in await connection.fetch(self._sql["read_kept_messages"], list(ids))]
+            return [read_pending_row(row) for row in await connection.fetch(self._sql["read_kept_messages"], list(ids))]
 
     async def read_unstarted(self, names: Collection[str], now: Instant, limit: int, after: int = 0) -> list[PendingRow]:
         async with self.statements("read") as connection:
             rows = await connection.fetch(self._sql["read_unstarted"], sorted(names), now, after, limit)
-            return [to_pending_row(row) for row in rows]
+            return [read_pending_row(row) for row in rows]
 
     async def find_spread(self, skip: Collection[int] = ()) -> SpreadHead | None:
         async with self.statements("publish in") as connection:

@@ -222,14 +222,14 @@ def read_outbox(connection: sqlite3.Connection, limit: int, skip: Collection[int
 
 
 def read_kept_messages(connection: sqlite3.Connection, ids: Collection[int]) -> list[PendingRow]:
-    return [to_pending_row(row) for row in connection.execute(SQL["read_kept_messages"], (as_json(list(ids)),))]
+    return [read_pending_row(row) for row in connection.execute(SQL["read_kept_messages"], (as_json(list(ids)),))]
 
 
 def read_unstarted(
     connection: sqlite3.Connection, names: Collection[str], now: Instant, limit: int, after: int
 ) -> list[PendingRow]:
     asked = as_json(sorted(names)), now, after, limit
-    return [to_pending_row(row) for row in connection.execute(SQL["read_unstarted"], asked)]
+    return [read_pending_row(row) for row in connection.execute(SQL["read_unstarted"], asked)]
 
 
 def publish(connection: sqlite3.Connection, changes: Changes, items: Sequence[Publishable], now: Instant) -> list[Published]:
