@@ -513,8 +513,8 @@ class Runtime:
         """Notice what a lost wake-up did not tell. If there is nothing to do, nothing is asked."""
         if reply.has_publications:
             self.publisher.look()
-        if reply.before is None and self._works and self._start_offers.has_any:
-            self.spawn(self._offer_starts())  # others took this node for dead, or the database went back
+        if self._works and self._start_offers.has_any and self._may_have_been_missed(reply):
+            self.spawn(self._offer_starts())
         if reply.has_inbox or (reply.next_due is not None and reply.next_due <= self._clock.now()):
             self.pump.look()
         elif reply.next_due is not None:
@@ -535,6 +535,10 @@ class Runtime:
             retention.on_heartbeat()
         self.schedules.on_heartbeat(reply.next_schedule)
         self._unserved.on_heartbeat()
+
+    def _may_have_been_missed(self, reply: HeartbeatReply) -> bool:
+        """Whether others may have taken this node for dead, or the database went back: what it offers was not seen."""
+        return reply.before is None or reply.now - reply.before.seen_at > self._config.lease * SECOND / 2
 
     def _on_wake(self, why: WakeReason) -> None:
         """Another node did something that may matter here."""
@@ -578,6 +582,7 @@ class Runtime:
         """Other nodes have ended: look for what they closed last, and take the suspects that they were trying."""
         self._on_end_elsewhere()
         self.pump.unskip()
+        self.publisher.match_kept(self._start_offers.messages)  # they may have kept a message, and not looked again
         self.schedules.look()
         self._unserved.note()
 

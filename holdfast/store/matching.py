@@ -249,6 +249,8 @@ class PublishingPlan(msgspec.Struct):
     """Ids of those that leave the outbox."""
     taken: list[int] = msgspec.field(default_factory=list)
     """Ids of kept publications that are kept no longer."""
+    starts: list[tuple[int, InboxRow]] = msgspec.field(default_factory=list)
+    """Ids of kept messages, and what each starts from now on when its workflow id is free: they stay in their place."""
 
 
 def parse(items: Iterable[Publishable]) -> list[Parsed]:
@@ -425,9 +427,11 @@ class _Publisher:
                 return Published(started=1)
         if not _may_keep(one, self._now):
             return Published(refusal=Refusal.NOBODY)
-        if one.item.kept is not None and start is None:
-            return _STAYS
-        return self._keep(one, start)
+        if one.item.kept is None:
+            return self._keep(one, start)
+        if start is not None:
+            self._plan.starts.append((one.item.kept.id, start))
+        return _STAYS
 
     def _list_older(self, one: Parsed) -> list[int]:
         """Ids of the rows of kept messages of its name and key that come before it and wait for no start."""

@@ -87,7 +87,7 @@ def from_pending_row(row: PendingRow) -> tuple[Any, ...]:
         row.expires_at,
         row.target,
         write_mapping(row.fields),
-        None if row.start is None else encode(row.start),
+        None if row.start is None else write_start(row.start),
         row.place,
         shorten(row.key),
         "" if row.start is None else row.start.workflow_id,
@@ -121,6 +121,11 @@ def read_pending_row(values: Iterable[Any]) -> PendingRow:
     except (CorruptStore, NewerFormat) as error:
         damage = error.message
     return PendingRow(org, kind, name, key, body, item, sent_at, expires_at, target, where, inbox_row, row_id, place, damage)
+
+
+def write_start(start: InboxRow) -> bytes:
+    """What a kept message starts, as JSON."""
+    return encode(start)
 
 
 def read_start(start: bytes | None) -> InboxRow | None:
@@ -162,6 +167,17 @@ def to_publication_row(values: Iterable[Any]) -> PublicationRow:
     org, body, fields, origin, number, is_returned, subscribers, row_id = values
     listed = () if subscribers is None else read_subscribers(subscribers)
     return PublicationRow(org, body, read_mapping(fields), origin, number, bool(is_returned), row_id, listed)
+
+
+def read_publication_row(values: Iterable[Any]) -> PublicationRow:
+    """As `to_publication_row`, for rows of the outbox; if fields cannot be read, the row without them, and its damage."""
+    org, body, fields, origin, number, is_returned, _, row_id = values
+    where, damage = dict[str, str](), ""
+    try:
+        where = read_mapping(fields)
+    except (CorruptStore, NewerFormat) as error:
+        damage = error.message
+    return PublicationRow(org, body, where, origin, number, bool(is_returned), row_id, damage=damage)
 
 
 def to_spread_head(values: Iterable[Any]) -> SpreadHead:

@@ -101,6 +101,8 @@ class PublicationRow(msgspec.Struct, frozen=True, gc=False):
     subscribers: Sequence[tuple[str, int]] = ()
     """Of what reaches its subscribers in batches, and only within stores: those that it has yet to reach, by this row, as
     (execution id, number). Whoever has ended the subscription by then is not reached."""
+    damage: str = ""
+    """Why a row of the outbox cannot be read whole; empty if it can."""
 
 
 class Publishable(msgspec.Struct, frozen=True, gc=False):

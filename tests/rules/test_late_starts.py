@@ -5,10 +5,13 @@ from __future__ import annotations
 from typing import Any
 
 from holdfast import Context, Message, MessageOutcome, workflow
+from holdfast.core.instants import SECOND
+from holdfast.store.memory.faults import FaultAction, Point
 from holdfast.store.publications import StartSubscriptionRow
 from holdfast.testing import TestEngine
 from tests.eventually import eventually
 from tests.rules.world import Nodes, World
+from tests.store.topics import make_publication, publishable
 
 STARTED, KEPT = MessageOutcome(started=True), MessageOutcome(kept=True)
 
@@ -45,6 +48,44 @@ async def test_M2_message_kept_while_no_node_had_the_workflow_starts_it_later(wo
 
     assert [await finish(engine, key) for key in ("a", "b", "a")] == ["tea", "bread", "milk"]
     assert await list_kept(engine) == []
+
+
+async def test_M1_messages_kept_while_nobody_had_the_workflow_stay_in_their_place(world: World) -> None:
+    engine = await world.open([order])
+    assert await engine.send_message("order", "a", "0", ttl=600) == STARTED
+    for item in ("1", "2"):  # they start something when the first has ended
+        assert await engine.send_message("order", "a", item, ttl=600) == KEPT
+    engine.remove_workflow("order")
+    for item in ("3", "4"):
+        assert await engine.send_message("order", "a", item, ttl=600) == KEPT
+
+    engine.add_workflow(order)
+    await engine.settle()
+
+    assert await engine.send_message("order", "a", "5", ttl=600) == KEPT
+    assert [await finish(engine, "a") for _ in range(6)] == ["0", "1", "2", "3", "4", "5"]
+
+
+async def test_M2_node_that_was_late_matches_what_was_kept_meanwhile() -> None:
+    """Others took it for dead, and nobody removed it. In memory, where heartbeats go by virtual time."""
+    nodes = Nodes()
+    engine = await nodes.open("one", [order])
+    nodes.faults["one"] = lambda point, _: FaultAction.FAIL if point == Point.BEAT else FaultAction.NONE
+    await nodes.clock.advance(seconds=7)
+    now = nodes.clock.now()
+    kept = make_publication("message", "order", "tea", key="a", sent_at=now, expires_at=now + 600 * SECOND)
+    onlooker = await nodes.open_onlooker()
+    transaction = await onlooker.begin()
+    await transaction.publish([publishable(kept, org="default")], now)
+    await transaction.commit()
+    await onlooker.close()
+
+    nodes.faults.clear()
+    for _ in range(3):
+        await nodes.clock.advance(seconds=2)
+
+    assert await finish(engine, "a") == "tea"
+    await nodes.close()
 
 
 async def test_M2_message_kept_by_an_earlier_process_starts_its_workflow(on_file: World) -> None:

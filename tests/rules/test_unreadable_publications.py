@@ -12,9 +12,11 @@ from msgspec.structs import replace
 from holdfast import Context, PublicationFailed, StoreError, StoreUnavailable, workflow
 from holdfast.core.instants import Instant
 from holdfast.store.contract import UnroutedWrite
+from holdfast.store.memory.store import MemoryStore
 from holdfast.store.publications import Publishable, Published
 from holdfast.testing import TestEngine
 from tests.eventually import eventually
+from tests.rules.damage import damage
 from tests.rules.world import Nodes, World
 from tests.store.builders import commit
 from tests.store.topics import message
@@ -79,6 +81,19 @@ async def test_D2_a_row_that_cannot_be_published_holds_up_nobody_and_is_given_up
     transaction = await engine.store.begin()
     assert await transaction.read_outbox(10) == []
     await transaction.rollback()
+
+
+async def test_D2_rows_of_the_outbox_with_damaged_fields_stop_no_others(world: World) -> None:
+    engine = await world.open([payee, sender])
+    row = message("m1", "other", org="default").row
+    await commit(engine.store, loose=UnroutedWrite(publications=[row]))
+    if not isinstance(engine.store, MemoryStore):
+        damage(world, engine, "publications", "fields")
+
+    waiting = await engine.start(payee, "k")
+    assert await (await engine.start(sender, "k")).result()
+
+    assert await waiting.result() == 5
 
 
 async def test_M2_unreadable_rows_of_the_outbox_stop_no_others(nodes: Nodes) -> None:

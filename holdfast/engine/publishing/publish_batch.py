@@ -218,6 +218,8 @@ class PublishBatch:
         dropped: list[int] = []
         for row in rows:
             try:
+                if row.damage:
+                    raise CorruptStore(row.damage)
                 publication = codec.decode_publication(row.body)
             except NewerFormat:
                 self._outcome.newer.append(row.id)  # it waits for a node that can read it

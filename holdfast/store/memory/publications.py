@@ -207,6 +207,8 @@ class MemoryPublishing(MemorySpreading):
                 changes.subscriptions[key] = None
             for row_id in plan.taken:
                 changes.pending[row_id] = None
+            for row_id, start in plan.starts:
+                changes.pending[row_id] = replace(self._session.view.kept(row_id), start=start)
             for row in plan.kept:
                 row_id = self._session.connection.database.next_pending_id()
                 changes.pending[row_id] = replace(row, id=row_id)

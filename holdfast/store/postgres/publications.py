@@ -24,9 +24,11 @@ from holdfast.store.publication_columns import (
     from_pending_row,
     from_start_row,
     read_pending_row,
+    read_publication_row,
     to_publication_row,
     to_spread_head,
     to_subscription_row,
+    write_start,
 )
 from holdfast.store.publications import (
     SPREAD_FROM,
@@ -67,7 +69,7 @@ class PostgresPublishing:
 
     async def read_outbox(self, limit: int, skip: Collection[int] = ()) -> list[PublicationRow]:
         async with self.statements("read") as connection:
-            return [to_publication_row(row) for row in await connection.fetch(self._sql["read_outbox"], limit, list(skip))]
+            return [read_publication_row(row) for row in await connection.fetch(self._sql["read_outbox"], limit, list(skip))]
 
     async def drop_publications(self, ids: Sequence[int]) -> None:
         async with self.statements("publish in") as connection:
@@ -81,7 +83,9 @@ class PostgresPublishing:
             facts = PublishingFacts(busy=await lock_topics(connection, self._sql, locks))
             await _FactReader(connection, self._sql, parsed, facts).read(now)
             plan = matching.plan_publishing(parsed, facts, now)
-            self._has_written |= bool(plan.inbox or plan.ended or plan.kept or plan.spreads or plan.done or plan.taken)
+            self._has_written |= bool(
+                plan.inbox or plan.ended or plan.kept or plan.spreads or plan.done or plan.taken or plan.starts
+            )
             await _write_plan(connection, self._sql, plan)
             return plan.answers
 
@@ -123,6 +127,9 @@ async def _write_plan(connection: Connection, sql: Mapping[str, str], plan: matc
         await put_inbox(connection, sql, plan.inbox)
     if plan.taken:
         await connection.fetch(sql["take_pending"], plan.taken)
+    if plan.starts:
+        starts = [(row_id, write_start(start), start.workflow_id) for row_id, start in plan.starts]
+        await connection.fetch(sql["set_pending_starts"], *zip(*starts, strict=True))
     if plan.kept:
         await connection.fetch(sql["put_pending"], *zip(*map(from_pending_row, plan.kept), strict=True))
     if plan.spreads:

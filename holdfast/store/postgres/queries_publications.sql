@@ -147,6 +147,12 @@ DELETE FROM holdfast.pending_fields
 USING gone
 WHERE pending_fields.pending = gone.id;
 
+-- name: set_pending_starts
+UPDATE holdfast.pending
+SET start = given.start, start_id = given.start_id
+FROM unnest($1::bigint[], $2::bytea[], $3::text[]) AS given (id, start, start_id)
+WHERE pending.id = given.id;
+
 -- name: take_over_pending
 UPDATE holdfast.pending
 SET target = new.execution_id

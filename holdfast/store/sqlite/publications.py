@@ -26,10 +26,12 @@ from holdfast.store.publication_columns import (
     list_pending_fields,
     list_topic,
     read_pending_row,
+    read_publication_row,
     to_publication_row,
     to_spread_head,
     to_subscription_row,
     write_mapping,
+    write_start,
 )
 from holdfast.store.publications import (
     SPREAD_FROM,
@@ -211,7 +213,7 @@ def read_starts(connection: sqlite3.Connection, names: Collection[tuple[str, str
 def read_outbox(connection: sqlite3.Connection, limit: int, skip: Collection[int]) -> list[PublicationRow]:
     rows: list[PublicationRow] = []
     held_back: set[tuple[str, ...]] = set()
-    for row in map(to_publication_row, connection.execute(SQL["read_outbox"])):
+    for row in map(read_publication_row, connection.execute(SQL["read_outbox"])):
         if len(rows) >= limit:
             break
         if row.id in skip:
@@ -240,6 +242,9 @@ def publish(connection: sqlite3.Connection, changes: Changes, items: Sequence[Pu
         changes.subscriptions -= connection.executemany(SQL["end_subscription"], plan.ended).rowcount
     if plan.taken:
         _take_pending(connection, changes, plan.taken)
+    for row_id, start in plan.starts:
+        connection.execute(SQL["set_pending_starts"], (write_start(start), start.workflow_id, row_id))
+        changes.evidence = changes.evidence or CommitEvidence("has_pending_start", (row_id, start.workflow_id), True)
     for row in plan.kept:
         (row_id,) = connection.execute(SQL["put_pending"], from_pending_row(row)).fetchone()
         connection.executemany(SQL["put_pending_fields"], list_pending_fields(row, row_id))

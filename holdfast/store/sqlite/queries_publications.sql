@@ -250,6 +250,11 @@ WHERE pending.start_id = '' AND pending.expires_at > ? AND pending.id > ?
 ORDER BY pending.id
 LIMIT ?;
 
+-- name: set_pending_starts
+UPDATE pending
+SET start = ?, start_id = ?
+WHERE id = ?;
+
 -- name: put_pending
 INSERT INTO pending (
     org, kind, name, key, body, item, sent_at, expires_at, target, fields, start, place, lookup, start_id, mode
@@ -335,6 +340,9 @@ SELECT EXISTS (SELECT 1 FROM publications WHERE id = ?);
 
 -- name: has_pending
 SELECT EXISTS (SELECT 1 FROM pending WHERE id = ?);
+
+-- name: has_pending_start
+SELECT EXISTS (SELECT 1 FROM pending WHERE id = ? AND start_id = ?);
 
 -- name: check_subscriptions
 SELECT subscriptions.execution_id, subscriptions.number, executions.status, executions.closed_at,
