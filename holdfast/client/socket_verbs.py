@@ -477,7 +477,7 @@ class SocketVerbs(SocketScheduleVerbs, SocketTaskVerbs, SocketHandlerVerbs, Sock
                 "Expected an event alone, or the name of its type with its value, but got an object and a value. "
                 "Pass an instance of the class, or a name and a value."
             )
-        encoded = encode_event(given, lambda one, what: payloads.encode(one, what, LARGEST))
+        encoded = encode_event(given, lambda one, what, check: payloads.encode(one, what, LARGEST, check))
         named |= {"target": positional[0] if positional else None, "options": encoded.type.options}
         sent = [encoded.type.name, encoded.value.data]
         return await self._call("send_encoded_event", EventOutcome, sent, named)

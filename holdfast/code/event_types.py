@@ -3,21 +3,24 @@
 from __future__ import annotations
 
 import dataclasses
-from collections.abc import Callable, Mapping
+from collections.abc import Mapping
 from functools import lru_cache
-from typing import Any, Final
+from typing import Any, Final, Protocol
 
 import msgspec
 
-from holdfast.core import models, payloads
+from holdfast.core import models, payloads, type_checks
 from holdfast.core.payloads import Payload, describe_hint
 from holdfast.core.publications import LONGEST_NAMES, MOST_FIELDS, EventOptions, canonical_fields, canonical_value
 from holdfast.core.record_types import RecordField, read_record
 from holdfast.core.safe_texts import LONGEST_SHOWN, show
+from holdfast.core.type_checks import Check
 from holdfast.errors import DecodingError, InvalidArguments, InvalidDefinition
 
 _EXACT: Final = (str, int, bool)
 """Types whose values are read as they were, if they could be written."""
+_PLAIN: Final = frozenset({str, int, float, bool, type(None)})
+"""Types of fields that need not be read back to know that they fit: a short way for most events."""
 
 ATTRIBUTE: Final = "__holdfast_event__"
 """Where a class has its event type. Subclasses do not inherit it: each is decorated itself."""
@@ -76,15 +79,56 @@ def is_event(value: object) -> bool:
     return isinstance(vars(type(value)).get(ATTRIBUTE), EventType)
 
 
-def encode_event(value: Any, encode: Callable[[Any, str], Payload]) -> EncodedEvent:
-    """An event as it is sent. Raises InvalidArguments if its class is not decorated, and what `encode` raises."""
+class Encode(Protocol):
+    """Encodes a value as a payload, with the check of the hint by which it will be read."""
+
+    def __call__(self, value: Any, what: str, /, *, check: Check | None) -> Payload: ...
+
+
+def encode_event(value: Any, encode: Encode) -> EncodedEvent:
+    """An event as it is sent. Raises InvalidArguments if its class is not decorated or its values do not fit the hints.
+
+    What nobody could read must not be sent: it would be kept, and whoever waits for it would wait on. Raises what `encode`
+    raises, too.
+    """
     if not is_event(value):
         shown = f"the class {value.__name__}" if isinstance(value, type) else f"{type(value).__name__}"
         remedy = "Pass an instance of it." if isinstance(value, type) else "Write @event above its class."
         raise InvalidArguments(f"Expected an instance of a class decorated with @event, but got {shown}. {remedy}")
     found = find_event_type(type(value))
-    payload = encode(value, f"event '{found.name}'")
+    what = f"event '{found.name}'"
+    try:
+        check, plain = _read_check(found)
+    except NameError as error:
+        raise _make_unfound(found, error) from error
+    payload = encode(value, what, check=check)
+    if plain is None or not all(type(getattr(value, name, None)) is hint for name, hint in plain):
+        try:
+            payloads.decode(payload, found.cls, what)
+        except DecodingError as error:
+            raise InvalidArguments(error.message) from error
     return EncodedEvent(found, payload, canonical_fields(bytes(payload.data)))
+
+
+@lru_cache(maxsize=256)
+def _read_check(event_type: EventType) -> tuple[Check | None, tuple[tuple[str, Any], ...] | None]:
+    """What an event is checked by when it is written, and its fields with their hints if all of these are plain.
+
+    Raises NameError for hints that cannot be found.
+    """
+    cls = event_type.cls
+    check = type_checks.find_check(cls)
+    record = None if models.is_model(cls) or hasattr(cls, "__post_init__") else read_record(cls)
+    if record is None or not all(field.hint in _PLAIN for field in record.fields):
+        return check, None
+    return check, tuple((field.name, field.hint) for field in record.fields)
+
+
+def _make_unfound(event_type: EventType, error: NameError) -> InvalidArguments:
+    return InvalidArguments(
+        f"Expected the type hints of event '{event_type.name}' to be found, but {error}. "
+        "Define their types in the module of the class."
+    )
 
 
 def make_where(event_type: EventType, where: Mapping[str, Any] | None) -> dict[str, str]:
@@ -102,10 +146,7 @@ def make_where(event_type: EventType, where: Mapping[str, Any] | None) -> dict[s
     try:
         fields, steady = _read_fields(event_type)
     except NameError as error:
-        raise InvalidArguments(
-            f"Expected the type hints of event '{event_type.name}' to be found, but {error}. "
-            "Define their types in the module of the class."
-        ) from error
+        raise _make_unfound(event_type, error) from error
     found = {}
     for name, value in where.items():
         field = fields.get(name)

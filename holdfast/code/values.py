@@ -12,12 +12,14 @@ from holdfast.core.behaviours import CHECKED_PAYLOADS, STRICT_ARGUMENTS
 from holdfast.core.failures import Failure
 from holdfast.core.payloads import Strictness
 from holdfast.core.signatures import check_hint
+from holdfast.core.type_checks import check_plain
 from holdfast.core.unused import NO_ENTRIES, put
 from holdfast.errors import InvalidArguments
 
 if TYPE_CHECKING:
     from holdfast.core.payloads import Payload
     from holdfast.core.signatures import Signature
+    from holdfast.core.type_checks import Check
     from holdfast.errors import HoldfastError
 
 CHANGED_TYPE: Final = (
@@ -41,9 +43,9 @@ class Values:
         self.checks_hints = False
         """Whether types are refused that no value can be read as: by the behaviours, too."""
 
-    def encode(self, value: Any, what: str) -> Payload:
-        """A value of the code's as a payload. Raises EncodingError or PayloadTooLarge."""
-        return payloads.encode(value, what, self._limit, strictness=self.strictness)
+    def encode(self, value: Any, what: str, check: Check | None = check_plain) -> Payload:
+        """A value of the code's as a payload; `check` as in `payloads.encode`. Raises EncodingError or PayloadTooLarge."""
+        return payloads.encode(value, what, self._limit, check, strictness=self.strictness)
 
     def encode_arguments(self, args: Sequence[Any], kwargs: Mapping[str, Any], callee: str) -> Payload:
         """The arguments of what is called by its name alone. Raises EncodingError, PayloadTooLarge or InvalidArguments.

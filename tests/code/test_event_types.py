@@ -19,7 +19,14 @@ from holdfast import BroadcastSignal, Context, Message, event, workflow
 from holdfast.code.event_types import encode_event, find_event_type, make_where
 from holdfast.core import payloads
 from holdfast.core.publications import DeliveryMode, EventOptions, OnTargetTerminated, SubscriptionKind
-from holdfast.errors import HoldfastError, InvalidArguments, InvalidConfiguration, InvalidDefinition, InvalidDuration
+from holdfast.errors import (
+    EncodingError,
+    HoldfastError,
+    InvalidArguments,
+    InvalidConfiguration,
+    InvalidDefinition,
+    InvalidDuration,
+)
 from tests.code.playing import Play
 
 
@@ -53,6 +60,63 @@ class Shipped(msgspec.Struct, rename="camel"):
 @event
 class Refunded(pydantic.BaseModel):
     order: int = pydantic.Field(alias="orderId")
+
+
+class Inner(msgspec.Struct):
+    count: int
+
+
+class Wider(Inner):
+    more: str = ""
+
+
+@event
+@dataclass
+class Nested:
+    inner: Inner
+    name: str | None = None
+
+
+@event
+class Bounded(pydantic.BaseModel):
+    count: int = pydantic.Field(gt=0)
+
+
+@event
+@dataclass
+class Whole:
+    text: str
+    count: int
+    rate: float = 0.0
+
+
+@pytest.mark.parametrize(
+    "value",
+    [
+        Whole("a", "x"),  # type: ignore[arg-type]
+        Whole(1, 2),  # type: ignore[arg-type]
+        Whole("a", True),
+        Whole("a", 1, "x"),  # type: ignore[arg-type]
+        Nested(Inner("x")),  # type: ignore[arg-type]
+        Nested({"count": 1}, 7),  # type: ignore[arg-type]
+        Bounded.model_construct(count=-1),
+        Shipped("x"),  # type: ignore[arg-type]
+    ],
+)
+def test_V2_event_with_values_that_do_not_fit_its_hints_is_refused(value: Any) -> None:
+    with pytest.raises((InvalidArguments, EncodingError), match="Expected event '"):
+        encode_event(value, payloads.encode)
+
+
+def test_V2_event_whose_field_would_come_back_as_another_class_is_refused() -> None:
+    with pytest.raises(EncodingError, match="Wider"):
+        encode_event(Nested(Wider(1, "lost")), payloads.encode)
+
+
+def test_V2_event_of_plain_values_is_not_read_back(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.delattr(payloads, "decode")  # whoever reads something back fails
+
+    assert encode_event(Whole("a", 1, 0.5), payloads.encode).fields["text"] == '"a"'
 
 
 def test_class_stays_as_it_is_and_knows_its_options() -> None:

@@ -119,6 +119,16 @@ async def teller(ctx: Context, target: str) -> Any:
     return (await ctx.send_event(Told("from a workflow"))).delivered
 
 
+@workflow
+async def missender(ctx: Context, target: str) -> str:
+    wrong: Any = Paid("one")  # type: ignore[arg-type]
+    try:
+        await (ctx.send_event_to(target, wrong) if target else ctx.send_event(wrong))
+    except InvalidArguments as error:
+        return type(error).__name__
+    return "sent"
+
+
 # --- E1 -------------------------------------------------------------------------------------------------------------------
 
 
@@ -384,6 +394,24 @@ async def test_E1_unknown_types_and_bad_values_are_refused(world: World) -> None
     with pytest.raises(ExecutionNotFound):
         await engine.send_event_to("nobody", Paid(1))
     assert await engine.pending_events(Paid) == []
+
+
+async def test_E1_instance_that_its_class_could_not_read_is_refused_and_not_kept(world: World) -> None:
+    engine = await world.open([reader, missender], events=[Paid])
+    wrong: Any = Paid("one")  # type: ignore[arg-type]
+    await engine.start(reader, "Paid", workflow_id="r")
+
+    with pytest.raises(InvalidArguments, match=r"Expected event 'Paid' to be Paid, but .*order"):
+        await engine.send_event(wrong)
+    with pytest.raises(InvalidArguments, match="Paid"):
+        await engine.send_event_to("r", wrong)
+    told = await (await engine.start(missender, "")).result()
+    told_one = await (await engine.start(missender, "r")).result()
+
+    assert told == told_one == "InvalidArguments"
+    assert await engine.pending_events(Paid) == []
+    assert await engine.dead_letters() == []
+    assert (await engine.send_event(Paid(7, 12))).delivered == 1
 
 
 async def test_E1_event_for_a_closed_execution_is_refused(world: World) -> None:

@@ -200,7 +200,7 @@ class PublicationCalls:
                     "Expected an event alone, or the name of its type with its value, but got an object and a value. "
                     "Pass an instance of the class, or a name and a value."
                 )
-            encoded = encode_event(event, lambda one, what: payloads.encode(one, what, limit))
+            encoded = encode_event(event, lambda one, what, check: payloads.encode(one, what, limit, check))
             return encoded.type.name, encoded.type.options, encoded.value
         if is_event(value):
             value = msgspec.json.decode(payloads.encode(value, f"event '{event}'", limit).data)
