@@ -11,7 +11,7 @@ from typing import Any
 
 import pytest
 
-from holdfast import Context, MessageKeyTaken, activity, event, workflow
+from holdfast import Context, InvalidArguments, MessageKeyTaken, activity, event, workflow
 from holdfast.core import envelopes
 from holdfast.core.instants import SECOND, to_datetime
 from tests.code.playing import BEGIN, Play, broadcast, make_signal, message, sent_event
@@ -254,3 +254,37 @@ def test_timer_that_is_due_at_once_gives_the_time_of_the_moment() -> None:
     assert play.result is True
     assert play.execution.subscriptions == {}
     assert play.replay() is None
+
+
+@workflow
+async def awaiting_alone(ctx: Context, kind: str) -> str:
+    made: dict[str, Any] = {
+        "signal": ctx.signal("go", int),
+        "message": ctx.message("m", "k", int),
+        "event": ctx.event(Paid),
+        "broadcast": ctx.broadcast("stop"),
+        "timer": ctx.timer(5),
+    }
+    try:
+        await made[kind]
+    except InvalidArguments as error:
+        return error.message
+    return "awaited"
+
+
+@pytest.mark.parametrize(
+    ("kind", "call", "remedy"),
+    [
+        ("signal", "ctx.signal('go', …)", "await ctx.wait_for_signal('go', …)"),
+        ("message", "ctx.message('m', …)", "await ctx.wait_for_message('m', …)"),
+        ("event", "ctx.event(Paid, …)", "await ctx.wait_for_event(Paid, …)"),
+        ("broadcast", "ctx.broadcast('stop', …)", "await ctx.wait_for_broadcast('stop', …)"),
+        ("timer", "ctx.timer(…)", "await ctx.sleep(…)"),
+    ],
+)
+def test_side_of_a_race_that_is_awaited_alone_says_what_to_write(kind: str, call: str, remedy: str) -> None:
+    told = str(Play(awaiting_alone, kind).result)
+
+    assert told.startswith(f"Expected {call} to be given to ctx.wait_any, but it is awaited by itself. ")
+    assert f"await ctx.wait_any({call})" in told
+    assert f"{remedy} to wait for it alone" in told

@@ -151,5 +151,10 @@ async def first_of_several(ctx: Context, tasks: list[asyncio.Future[bytes]]) -> 
 
     winner.value.bit_length()  # refused
     both.value.upper()  # refused
+    await ctx.signal("a", int)  # refused
+    await ctx.event(Cart)  # refused
+    await ctx.message("paid", "o-1", int)  # refused
+    await ctx.broadcast("stop", str)  # refused
+    await ctx.timer(5)  # refused
     await ctx.wait_any(5)  # refused
     await ctx.wait_any(ctx.timer(5), "paid")  # refused
