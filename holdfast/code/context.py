@@ -37,9 +37,8 @@ from holdfast.code.handlers import register_handler
 from holdfast.code.human_task_options import HumanTaskOptions, make_task_command
 from holdfast.code.publishing_context import PublishingContext
 from holdfast.code.states import UNSET as _UNSET
-from holdfast.code.states import make_state
+from holdfast.code.states import make_state, read_state
 from holdfast.code.wait_values import AnyWait, PublicationWait, SignalWait, TimerWait, Winner
-from holdfast.core import payloads
 from holdfast.core.ids import DEFAULT_QUEUE, check_identifier, check_label, derive_entropy
 from holdfast.core.instants import Duration, from_datetime, to_datetime, to_micros
 from holdfast.core.options import DEFAULT_OPTIONS, ParentClose, naming_options, separate_options
@@ -513,9 +512,8 @@ class Context(PublishingContext):
 
     @property
     def state(self) -> Any:
-        """The state that this workflow has set, as plain JSON values; None before it has. Changing it has no effect."""
-        present = self._issuer.present_state
-        return None if present is None else payloads.decode(present, Any, "the state of the workflow")
+        """The state that this workflow has set, as plain JSON values for reading only; None before it has set one."""
+        return read_state(self._issuer.present_state)
 
     # --- updates and queries ---
 
@@ -532,7 +530,7 @@ class Context(PublishingContext):
 
         It may be async and do whatever the workflow may; each update runs as a task of its own. The `validator`, a plain
         function, may raise to refuse an update before anything of it is recorded. Register handlers before the workflow
-        first waits: an update for a name without a handler is refused.
+        first waits: an update for a name without a handler is refused. Another function for the same name takes its place.
 
         As a decorator: `@ctx.on_update("name", validator=…)`; without a name, for that of the function.
         """
@@ -548,6 +546,8 @@ class Context(PublishingContext):
     def on_query(self, name: F) -> F: ...
     def on_query(self, name: Any = None, handler: Any = None) -> Any:
         """Let a plain function answer the queries of a name, with their arguments. It may look, and change nothing.
+
+        Another function for the same name takes its place.
 
         As a decorator: `@ctx.on_query("name")`, or `@ctx.on_query` for the name of the function.
         """

@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
+import copy
 from collections.abc import Mapping
-from typing import Any, Final
+from typing import Any, Final, NoReturn
 
 from holdfast.code.values import Values
 from holdfast.core import payloads
@@ -45,3 +46,49 @@ def make_state(values: Values, present: Payload | None, value: Any, keys: Mappin
     given = payloads.decode(values.encode(dict(keys), WHAT), Any, WHAT)
     merged = {key: one for key, one in {**state, **given}.items() if keys.get(key, one) is not None or key not in keys}
     return values.encode(merged, WHAT)
+
+
+def read_state(present: Payload | None) -> Any:
+    """The present state as plain JSON values that cannot be changed; None if there is none."""
+    return None if present is None else _freeze(payloads.decode(present, Any, WHAT))
+
+
+def _freeze(value: Any) -> Any:
+    if type(value) is dict:
+        return StateDict({key: _freeze(one) for key, one in value.items()})
+    return StateList(map(_freeze, value)) if type(value) is list else value
+
+
+def _refuse(self: object, *_args: Any, **_kwargs: Any) -> NoReturn:
+    raise InvalidArguments(
+        "Expected ctx.state only to be read, but it was changed in place, which would have no effect. Write "
+        "ctx.set_state(step='paid') to set keys, or change a copy (copy.deepcopy(ctx.state)) and pass it to ctx.set_state."
+    )
+
+
+class StateDict(dict[str, Any]):
+    """A dict of `ctx.state`, for reading. Copies of it, `dict(…)` and those of `copy`, are plain dicts."""
+
+    __slots__ = ()
+    __setitem__ = __delitem__ = __ior__ = _refuse
+    clear = pop = popitem = setdefault = update = _refuse
+
+    def __reduce__(self) -> tuple[Any, ...]:
+        return dict, (dict(self),)
+
+    def __deepcopy__(self, memo: dict[int, Any]) -> dict[str, Any]:
+        return copy.deepcopy(dict(self), memo)
+
+
+class StateList(list[Any]):
+    """A list within `ctx.state`, for reading. Copies of it are plain lists."""
+
+    __slots__ = ()
+    __setitem__ = __delitem__ = __iadd__ = __imul__ = _refuse
+    append = clear = extend = insert = pop = remove = reverse = sort = _refuse
+
+    def __reduce__(self) -> tuple[Any, ...]:
+        return list, (list(self),)
+
+    def __deepcopy__(self, memo: dict[int, Any]) -> list[Any]:
+        return copy.deepcopy(list(self), memo)

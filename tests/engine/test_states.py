@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+import copy
+import operator
 import sqlite3
-from collections.abc import AsyncIterator, Sequence
+from collections.abc import AsyncIterator, Callable, Sequence
 from contextlib import closing
 from datetime import UTC, datetime
 from decimal import Decimal
@@ -287,3 +289,65 @@ async def test_states_and_references_go_with_their_execution(engine: Engine) -> 
     await engine.start(order, 6, workflow_id="next")
 
     assert await ids(engine, "HAS state.step OR HAS reference") == ["next"]
+
+
+CHANGES: dict[str, Callable[[Any], Any]] = {
+    "an item": lambda state: state.__setitem__("step", "d"),
+    "an item inside": lambda state: state["inner"].__setitem__("step", "d"),
+    "an item of a list": lambda state: state["items"].__setitem__(0, "d"),
+    "append": lambda state: state["items"].append(2),
+    "add": lambda state: operator.iadd(state["items"], [2]),
+    "update": lambda state: state.update(step="d"),
+    "merge": lambda state: operator.ior(state, {"step": "d"}),
+    "setdefault": lambda state: state.setdefault("new", 1),
+    "pop": lambda state: state.pop("step"),
+    "delete": lambda state: operator.delitem(state, "step"),
+    "clear": lambda state: state.clear(),
+}
+
+
+@workflow
+async def changes_in_place(ctx: Context, how: str) -> str:
+    ctx.set_state(step="a", items=[1], inner={"step": "b"})
+    try:
+        CHANGES[how](ctx.state)
+    except InvalidArguments as error:
+        return error.message
+    return "changed"
+
+
+@workflow
+async def changes_a_copy(ctx: Context) -> list[Any]:
+    ctx.set_state(step="a", items=[1], inner={"step": "b"})
+    before = ctx.state
+    changed = copy.deepcopy(before)
+    changed["items"].append(2)
+    changed["inner"]["step"] = "c"
+    shallow = {**dict(before), "step": "d"} | {"more": [*copy.copy(before["items"]), 3]}
+    ctx.set_state(changed)
+    return [
+        before,
+        isinstance(before, dict),
+        shallow,
+        ctx.state,
+        before == {"step": "a", "items": [1], "inner": {"step": "b"}},
+    ]
+
+
+@pytest.mark.parametrize("how", CHANGES)
+async def test_L1_state_that_is_changed_in_place_says_how_to_set_it(how: str) -> None:
+    async with TestEngine(workflows=[changes_in_place]) as engine:
+        told = await (await engine.start(changes_in_place, how)).result()
+
+    assert told.startswith("Expected ctx.state only to be read")
+    assert "ctx.set_state(step=" in told
+
+
+async def test_L1_copies_of_the_state_can_be_changed() -> None:
+    async with TestEngine(workflows=[changes_a_copy]) as engine:
+        first, is_dict, shallow, after, is_equal = await (await engine.start(changes_a_copy)).result()
+
+    assert first == {"step": "a", "items": [1], "inner": {"step": "b"}}
+    assert (is_dict, is_equal) == (True, True)
+    assert shallow == {"step": "d", "items": [1], "inner": {"step": "b"}, "more": [1, 3]}
+    assert after == {"step": "a", "items": [1, 2], "inner": {"step": "c"}}
