@@ -9,6 +9,7 @@ from holdfast.core.effects import DeadLetter, Refused, Turn
 from holdfast.core.execution import Execution
 from holdfast.core.failures import Failure, describe_exception
 from holdfast.core.instants import Instant
+from holdfast.core.lifecycle import Status
 from holdfast.core.unused import add, put
 from holdfast.errors import ExecutionClosed, ExecutionNotFound, SignalLimitReached
 
@@ -100,6 +101,14 @@ def limit_error(execution: Execution, waiting: int = 0, verb: str = "signal") ->
 
 def closed_error(execution: Execution, verb: str) -> ExecutionClosed:
     """The error that says that an execution cannot be reached, since it is closed."""
+    following = execution.details.retried_as
+    if following is not None or execution.status is Status.CONTINUED:
+        how = "continued" if following is None else f"{execution.status}, and was retried,"
+        to_it = "" if following is None else f" ({following})"
+        return ExecutionClosed(
+            f"Expected to {verb} {describe_execution(execution)}, but that run is over: it {how} as a next run{to_it}. "
+            f"Use engine.handle('{execution.workflow_id}'), which always reaches the newest run."
+        )
     return ExecutionClosed(
         f"Expected to {verb} {describe_execution(execution)}, but it is {execution.status}. "
         f"Start a new one, or {'update' if verb == 'update' else 'signal'} with start, which starts one if none is open."

@@ -229,7 +229,11 @@ class WorkflowHandle(Generic[R]):
         )
 
     async def query(self, name: str, *args: Any, timeout: Duration | None = None, hint: Any = Any) -> Any:
-        """Ask a query handler of the execution, open or closed; what it returns, read as `hint`. Changes nothing."""
+        """Ask a query handler of the execution, open or closed; what it returns, read as `hint`. Changes nothing.
+
+        A handle that `start` gave asks the run that it was made for, also after that continued as another; the handle of a
+        workflow id, `engine.handle(…)`, asks the newest run.
+        """
         return await self._engine.query(await self._find(), name, *args, org=self.org, timeout=timeout, hint=hint)
 
     async def update(

@@ -229,8 +229,10 @@ async def test_C5_a_run_that_continued_is_closed(world: World) -> None:
     handle = await engine.start(on_go, 1, workflow_id="w")
     await handle.signal("next", "go")
 
-    with pytest.raises(ExecutionClosed, match="continued"):
+    with pytest.raises(ExecutionClosed, match=r"it continued as a next run\. Use engine\.handle\('w'\)"):
         await handle.signal("x", 1)
+    with pytest.raises(ExecutionClosed, match=r"it continued as a next run\. Use engine\.handle\('w'\)"):
+        await handle.update("x", 1)
     cancelled, terminated = await handle.cancel(), await handle.terminate()
 
     assert (cancelled, terminated) == (False, False)

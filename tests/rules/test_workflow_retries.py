@@ -10,6 +10,7 @@ from holdfast import (
     ApplicationFailure,
     ChildWorkflowFailed,
     Context,
+    ExecutionClosed,
     ExecutionTimedOut,
     Retry,
     Status,
@@ -88,6 +89,8 @@ async def test_T8_a_failed_run_is_followed_by_another_after_the_pause(world: Wor
     assert (first.status, first.retried_as, first.attempt) == (Status.FAILED, second.execution_id, 1)
     assert (second.status, second.waiting_for, second.attempt) == (Status.SUSPENDED, "start", 2)
     assert second.continued_from == first.execution_id
+    with pytest.raises(ExecutionClosed, match=rf"next run \({second.execution_id}\)\. Use engine\.handle\('w'\)"):
+        await handle.signal("x", 1)
     await engine.restart()
     await engine.clock.advance(seconds=10)
     assert (await engine.query_status("w")).attempt == 3
