@@ -6,6 +6,7 @@ import hashlib
 from functools import lru_cache
 from typing import Final
 
+from holdfast.core.safe_texts import name_type
 from holdfast.errors import InvalidIdentifier
 
 DEFAULT_ORG: Final = "default"
@@ -14,6 +15,8 @@ LONGEST_ID: Final = 255
 LONGEST_TOPIC: Final = 255
 """How many bytes names of messages, events and broadcast signals, and ids of messages, have at most."""
 
+_SHORT: Final = (int, float, bytes, type(None))
+"""Types whose values a message may show; others may be of any length."""
 _VERSION_AND_VARIANT: Final = (0x7 << 76) | (0b10 << 62)
 
 
@@ -60,7 +63,7 @@ def check_identifier(value: object, what: str) -> str:
     if type(value) is str and _is_identifier(value):
         return value
     if not isinstance(value, str):
-        found = f"it is {type(value).__name__} {value!r}"
+        found = f"it is {name_type(value)}" + (f" {value!r}" if isinstance(value, _SHORT) else "")
     elif not value:
         found = "it is empty"
     elif len(value) > LONGEST_ID:

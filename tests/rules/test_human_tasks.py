@@ -384,6 +384,8 @@ async def test_H1_bad_input_is_refused(alone: World, options: dict[str, Any], er
         await engine.claim_task(task_id, **options)
     with pytest.raises(TaskNotFound):
         await engine.claim_task("nobody", by="ann")
+    with pytest.raises(InvalidIdentifier, match=r"^Expected the id of a task, but got a TaskInfo\. Pass task\.task_id\.$"):
+        await engine.claim_task(await engine.task(task_id), by="ann")  # type: ignore[arg-type]
     with pytest.raises(InvalidArguments):
         await engine.comment_task(task_id, "", by="ann")
 
