@@ -11,10 +11,10 @@ from uuid import UUID
 
 import msgspec
 import pytest
-from pydantic import BaseModel, Field
+from pydantic import BaseModel, ConfigDict, Field
 
 from holdfast import Context, workflow
-from holdfast.errors import AnswerTimedOut, TaskFormMismatch, WorkflowFailed, status_code
+from holdfast.errors import AnswerTimedOut, InvalidArguments, TaskFormMismatch, WorkflowFailed, status_code
 from holdfast.testing import TestEngine
 from tests.eventually import eventually
 from tests.rules.world import Nodes, World
@@ -241,3 +241,79 @@ async def test_H1_a_form_that_waited_and_cannot_be_read_takes_nothing_with_it(wo
 
 async def _has_inbox(engine: TestEngine, most: int) -> bool:
     return len((await engine.query_status("w")).inbox) == most
+
+
+class StrictStruct(msgspec.Struct, forbid_unknown_fields=True):
+    approved: bool = False
+
+
+class StrictModel(BaseModel):
+    model_config = ConfigDict(extra="forbid")
+    approved: bool = False
+
+
+@dataclass
+class Lenient:
+    approved: bool = False
+
+
+STRICT: dict[str, Any] = {"struct": StrictStruct, "model": StrictModel, "dataclass": Lenient}
+
+
+@workflow
+async def deciding(ctx: Context, kind: str) -> bool:
+    approved: bool = (await ctx.human_task("decide", STRICT[kind])).approved
+    return approved
+
+
+@workflow
+async def updated(ctx: Context, kind: str) -> bool:
+    approved: list[bool] = []
+
+    def decide(form: Any) -> None:
+        approved.append(form.approved)
+
+    decide.__annotations__["form"] = STRICT[kind]
+    ctx.on_update("decide", decide)
+    await ctx.wait_for_signal("end")
+    return approved == [True]
+
+
+@pytest.mark.parametrize("kind", ["struct", "model"])
+async def test_H1_form_that_forbids_unknown_keys_refuses_a_misspelt_one_by_name(world: World, kind: str) -> None:
+    engine = await world.open([deciding])
+    handle = await engine.start(deciding, kind)
+    await engine.settle()
+    (task,) = await engine.tasks()
+    await engine.claim_task(task.task_id, by="ann")
+
+    with pytest.raises(TaskFormMismatch, match=r"Expected the form of .*aproved.*othing was changed\."):
+        await engine.complete_task(task.task_id, {"aproved": True}, by="ann")
+    await engine.complete_task(task.task_id, {"approved": True}, by="ann")
+
+    assert await handle.result() is True
+
+
+async def test_H1_form_without_that_leaves_a_misspelt_key_out(world: World) -> None:
+    engine = await world.open([deciding])
+    handle = await engine.start(deciding, "dataclass")
+    await engine.settle()
+    (task,) = await engine.tasks()
+    await engine.claim_task(task.task_id, by="ann")
+
+    await engine.complete_task(task.task_id, {"aproved": True}, by="ann")
+
+    assert await handle.result() is False
+
+
+@pytest.mark.parametrize("kind", ["struct", "model"])
+async def test_U5_update_that_forbids_unknown_keys_refuses_a_misspelt_one_by_name(world: World, kind: str) -> None:
+    engine = await world.open([updated])
+    handle = await engine.start(updated, kind)
+
+    with pytest.raises(InvalidArguments, match="aproved"):
+        await handle.update("decide", {"aproved": True})
+    await handle.update("decide", {"approved": True})
+    await handle.signal("end")
+
+    assert await handle.result() is True
