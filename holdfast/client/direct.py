@@ -211,7 +211,7 @@ class DirectVerbs(Engine):
         return kind(self.store, self._delivery, self._answered)
 
     def _make_answered(self, replies: ReplyWaiters) -> AnsweredCalls:
-        return (UnansweredCalls if self.store.exclusive else AnsweredCalls)(self._delivery, replies)
+        return (UnansweredCalls if self.store.exclusive else AnsweredCalls)(self._delivery, replies, self._wait_time)
 
     def _check_answered(self, what: str) -> None:
         """Raises NobodyAnswers on a file that only this process owns, which has no code."""

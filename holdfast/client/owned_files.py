@@ -37,9 +37,9 @@ from holdfast.core.instants import SECOND, Duration, to_micros
 from holdfast.core.lifecycle import Status
 from holdfast.core.options import OnBlocked
 from holdfast.engine.payload_codecs import PayloadCodec
-from holdfast.engine.use_cases.result_waits import check_on_blocked, describe_wait, tell_blocked
+from holdfast.engine.use_cases.result_waits import check_on_blocked, tell_blocked
 from holdfast.engine.verbs import Verbs
-from holdfast.engine.views import ExecutionInfo
+from holdfast.engine.views import ExecutionInfo, describe_wait
 from holdfast.errors import (
     AnswerTimedOut,
     ConnectionRefused,

@@ -69,6 +69,7 @@ from holdfast.engine.use_cases.transactional_outbox import (
 )
 from holdfast.engine.verbs import Verbs
 from holdfast.engine.views import RecoveryReport
+from holdfast.engine.wait_time import WaitTime
 from holdfast.errors import EngineClosed, HoldfastError, WrongEventLoop
 from holdfast.log_events import LogEvent, tag
 from holdfast.store.endpoints import OwnedStore
@@ -133,6 +134,7 @@ class Engine(EngineVerbs, EngineScheduleVerbs, StaleVerbs):
         self.recovery_report: RecoveryReport | None = None
         """What was found when the engine opened."""
         self.routes = Routes(self.catalog, queues, limits, exclusive=self._runs_code and self.store.exclusive)
+        self._wait_time = self._make_wait_time()
         replies = ReplyWaiters(self.store, self.clock)
         self._delivery = Delivery(self.store, self.catalog, self.config, self.clock, self._submit, entropy)
         self._answered = self._make_answered(replies)
@@ -154,7 +156,7 @@ class Engine(EngineVerbs, EngineScheduleVerbs, StaleVerbs):
         self._publications = self._make_publications(AnnouncedEvents(self.store, self.clock, known_events), entropy)
         self._queries = self._make_queries()
         self._program_queries = self._make_program_queries()
-        self._change_waits = ChangeWaits(self._delivery, self._queries, self._runtime.changes)
+        self._change_waits = ChangeWaits(self._delivery, self._queries, self._runtime.changes, self._wait_time)
         self._result_waits = self._make_result_waits()
         news = self._runtime.pause_news
         self._pausing = Pausing(
@@ -180,8 +182,11 @@ class Engine(EngineVerbs, EngineScheduleVerbs, StaleVerbs):
     def _make_runtime(self, deps: RuntimeDeps) -> Runtime:
         return Runtime(deps, self._on_replaced)
 
+    def _make_wait_time(self) -> WaitTime:
+        return WaitTime()
+
     def _make_answered(self, replies: ReplyWaiters) -> AnsweredCalls:
-        return AnsweredCalls(self._delivery, replies)
+        return AnsweredCalls(self._delivery, replies, self._wait_time)
 
     def _make_publications(self, events: AnnouncedEvents, entropy: Callable[[int], int]) -> PublicationCalls:
         return PublicationCalls(

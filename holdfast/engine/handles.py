@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import inspect
 from typing import TYPE_CHECKING, Any, Final, Generic, Protocol, TypeVar
 
 from holdfast.core.ids import check_identifier
@@ -10,7 +11,9 @@ from holdfast.core.instants import SECOND, Duration, to_micros
 from holdfast.core.lifecycle import Status
 from holdfast.core.options import OnBlocked
 from holdfast.core.shown_values import ShownValue
-from holdfast.errors import ExecutionClosed, InvalidArguments
+from holdfast.engine.views import describe_wait
+from holdfast.engine.wait_time import WaitTime
+from holdfast.errors import AnswerTimedOut, ExecutionClosed, InvalidArguments
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping, Sequence
@@ -288,15 +291,29 @@ async def _wait_for(
 ) -> ExecutionInfo:
     if not callable(predicate):
         raise InvalidArguments(f"Expected a function of the execution's status, but got {predicate!r}. Pass a function.")
-    clock = asyncio.get_running_loop().time
-    ends_at = None if timeout is None else clock() + to_micros(timeout, "the timeout") / SECOND
+    if inspect.iscoroutinefunction(predicate):
+        raise _make_async_error()
+    found = getattr(handle._engine, "_wait_time", None)
+    time = found if isinstance(found, WaitTime) else WaitTime()  # a client of an engine waits in real time
+    ends_at = None if timeout is None else time.read() + to_micros(timeout, "the timeout") / SECOND
     target, before = await handle._find(), ""
+    info: ExecutionInfo | None = None
     seen: int | None = None
     seen_pauses: list[str] | None = None
     while True:
-        left = None if ends_at is None else max(0.0, ends_at - clock())
-        info = await handle._engine.wait_for_change(target, seen, seen_pauses=seen_pauses, org=handle.org, timeout=left)
-        if predicate(info):
+        left = None if ends_at is None else max(0.0, ends_at - time.read())
+        try:
+            info = await handle._engine.wait_for_change(target, seen, seen_pauses=seen_pauses, org=handle.org, timeout=left)
+        except AnswerTimedOut as error:
+            if info is None or timeout is None:
+                raise
+            raise _make_late(info, to_micros(timeout) / SECOND) from error
+        fits = predicate(info)
+        if inspect.isawaitable(fits):
+            if inspect.iscoroutine(fits):
+                fits.close()
+            raise _make_async_error()
+        if fits:
             return info
         target, seen, seen_pauses = info.execution_id, info.state_version, [str(one) for one in info.pauses]
         if info.closed_at is None:
@@ -309,6 +326,20 @@ async def _wait_for(
         if before == info.execution_id:
             await asyncio.sleep(FOLLOWING_PAUSE)  # the run that follows is about to be there
         target, seen, seen_pauses, before = info.workflow_id, None, None, info.execution_id
+
+
+def _make_async_error() -> InvalidArguments:
+    return InvalidArguments(
+        "Expected the predicate of wait_for to be a plain function, but it is async, so that its answer comes too late. "
+        "Write for instance wait_for(lambda info: info.state == {'step': 'paid'}); what it needs is in the ExecutionInfo."
+    )
+
+
+def _make_late(info: ExecutionInfo, seconds: float) -> AnswerTimedOut:
+    return AnswerTimedOut(
+        f"Expected execution '{info.workflow_id}' ({info.execution_id}) to come to the wanted status within {seconds:g} s, "
+        f"but it did not: {describe_wait(info).removesuffix('.')}. It goes on; wait again, or for longer."
+    )
 
 
 def make_handle(verbs: ExecutionVerbs, target: str, org: str, workflow: Workflow[..., R] | None = None) -> WorkflowHandle[R]:

@@ -364,3 +364,17 @@ def _show_envelope(body: bytes) -> Any:
         return msgspec.json.decode(body)
     except (msgspec.MsgspecError, ValueError, RecursionError):
         return body.decode(errors="replace")
+
+
+def describe_wait(info: ExecutionInfo) -> str:
+    """What keeps an open execution from its end, as part of a sentence."""
+    if info.missing_definition is not None:
+        return info.missing_definition
+    if info.status is Status.BLOCKED:
+        return f"it is blocked by {info.last_error}"
+    if info.pauses:
+        return str(info.pauses[0])
+    if info.waiting_for is None:
+        return f"it is {info.status}"
+    until = "" if info.waiting_until is None else f", until {info.waiting_until:%Y-%m-%d %H:%M:%S} UTC"
+    return f"it is {info.status}, and waits for {info.waiting_for}{until}"

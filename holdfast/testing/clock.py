@@ -41,10 +41,12 @@ class Participant(Protocol):
 class VirtualAlarm:
     """A callback that is scheduled for a moment of virtual time."""
 
-    __slots__ = ("_order", "callback", "is_cancelled", "is_pulse", "when")
+    __slots__ = ("_order", "callback", "is_cancelled", "is_pulse", "not_before", "when")
 
-    def __init__(self, when: Instant, order: int, callback: Callable[[], None]) -> None:
+    def __init__(self, when: Instant, order: int, callback: Callable[[], None], not_before: float = 0.0) -> None:
         self.when = when
+        self.not_before = not_before
+        """Before which moment of the loop's real time no jump leads to it: others may still act, for which it waits."""
         self.callback = callback
         self.is_cancelled = False
         self.is_pulse = isinstance(getattr(callback, "__self__", None), Heartbeat)
@@ -98,14 +100,17 @@ class VirtualClock:
         """Everything that waits for time, in due order; the heartbeats of nodes aside."""
         return sorted(alarm for alarm in self._heap if not alarm.is_cancelled and not alarm.is_pulse)
 
-    def call_at(self, when: Instant, callback: Callable[[], None]) -> Alarm:
-        """Call back when time has moved to `when`; in the next pass of the loop if it is there already."""
+    def call_at(self, when: Instant, callback: Callable[[], None], not_before: float = 0.0) -> Alarm:
+        """Call back when time has moved to `when`; in the next pass of the loop if it is there already.
+
+        Time does not jump there by itself before `not_before`, in the loop's real time.
+        """
         if when <= self._now:
             return asyncio.get_running_loop().call_soon(callback)
         self._count += 1
-        alarm = VirtualAlarm(when, self._count, callback)
+        alarm = VirtualAlarm(when, self._count, callback, not_before)
         heapq.heappush(self._heap, alarm)
-        self._stir()
+        self.note_change()
         return alarm
 
     # --- moving it ---
@@ -194,7 +199,7 @@ class VirtualClock:
         """Let time move without waiting for this participant, which has closed or crashed."""
         if participant in self._participants:
             self._participants.remove(participant)
-        self._stir()
+        self.note_change()
 
     # --- for who moves it ---
 
@@ -214,11 +219,17 @@ class VirtualClock:
                 await participant.tell_waits()
 
     @property
+    def is_shared(self) -> bool:
+        """Whether several engines live by it."""
+        return len(self._participants) > 1
+
+    @property
     def is_moving(self) -> bool:
         """Whether a test is advancing it right now."""
         return self._lock.locked()
 
-    def _stir(self) -> None:
+    def note_change(self) -> None:
+        """Let whoever moves time look again: an alarm was set or is gone, or somebody has left."""
         listeners, self._listeners = self._listeners, []
         for listener in listeners:
             if not listener.done():

@@ -20,12 +20,13 @@ from holdfast.engine.leftovers import forget_open
 from holdfast.engine.payload_codecs import PayloadCodec
 from holdfast.engine.requests import AnyRequest
 from holdfast.engine.stores import make_store
-from holdfast.engine.use_cases.result_waits import describe_wait
-from holdfast.engine.views import RecoveryReport
+from holdfast.engine.views import RecoveryReport, describe_wait
+from holdfast.engine.wait_time import WaitTime
 from holdfast.errors import EngineClosed
 from holdfast.log_events import LogEvent, tag_execution
 from holdfast.testing.clock import VirtualClock
 from holdfast.testing.rest import Rest
+from holdfast.testing.wait_time import VirtualWaitTime
 
 if TYPE_CHECKING:
     from holdfast.store.contract import Store
@@ -65,9 +66,10 @@ class TestEngine(Engine):
             handle = await engine.start(remind, "Ann")
             assert await handle.result() == "sent"  # though it sleeps for 30 days
 
-    While somebody awaits a result and nothing else can happen, time jumps to the next due moment by itself; with
-    `auto_advance=False` it moves only by `engine.clock.advance(…)`. If nothing waits for time either, the log says after two
-    real seconds what the awaited execution waits for. Activities are real: while one runs, time does not jump.
+    While somebody awaits a result, an answer or a status, and nothing else can happen, time jumps to the next due moment by
+    itself; with `auto_advance=False` it moves only by `engine.clock.advance(…)`. If nothing waits for time either, the log
+    says after two real seconds what the awaited execution waits for. Activities are real: time does not jump while one
+    runs.
 
     `start` is the time at which it begins. `patience` is how many real seconds `clock.advance` and `settle` wait for an
     activity: one that takes longer is taken to wait for time to pass. With 0 only those that need no real waiting count.
@@ -135,6 +137,9 @@ class TestEngine(Engine):
                 describe_wait(info),
                 extra=tag_execution(LogEvent.RESULT_WAITS_FOR_TEST, info, node=self.node),
             )
+
+    def _make_wait_time(self) -> WaitTime:
+        return VirtualWaitTime(self.clock, lambda: self.auto_advance)
 
     async def _await_end(self, watcher: asyncio.Future[AnyEvent]) -> AnyEvent:
         if self.auto_advance:

@@ -52,8 +52,11 @@ class Skipper:
             if clock.is_moving:
                 await clock.wait_for_change()
                 continue
-            if not clock.alarms:
+            if not (alarms := clock.alarms):
                 await self._wait_for_others()
+                continue
+            if (left := alarms[0].not_before - asyncio.get_running_loop().time()) > 0:
+                await self._wait_for_change(left)
                 continue
             clock.step()
             jumps += 1
@@ -63,6 +66,14 @@ class Skipper:
                     "Look for an activity that fails at every attempt (give it Retry(max_attempts=…)) or a loop that only "
                     "sleeps; or open TestEngine(..., auto_advance=False) and move the clock yourself."
                 )
+
+    async def _wait_for_change(self, seconds: float) -> None:
+        """Wait until alarms have changed, but no longer than so many real seconds."""
+        change = asyncio.ensure_future(self._clock.wait_for_change())
+        try:
+            await asyncio.wait([change], timeout=seconds)
+        finally:
+            change.cancel()
 
     async def _wait_for_others(self) -> None:
         """Wait until somebody else changes something: only the test itself can, and the log says so after a while."""

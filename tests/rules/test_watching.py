@@ -118,6 +118,31 @@ async def test_Q6_mistakes_and_ends_are_typed_errors(world: World) -> None:
     await handle.signal("next")
     with pytest.raises(ExecutionClosed, match="completed"):
         await waits
+
+
+async def test_Q6_async_predicates_are_refused(world: World) -> None:
+    engine = await world.open([climbs])
+    handle = await engine.start(climbs, 1, workflow_id="w")
+
+    async def is_wanted(info: ExecutionInfo) -> bool:
+        return info.closed_at is not None
+
+    for predicate in (is_wanted, lambda info: is_wanted(info), partial(is_wanted)):  # noqa: PLW0108 - a coroutine as a result
+        with pytest.raises(InvalidArguments, match=r"but it is async.*wait_for\(lambda info"):
+            await handle.wait_for(predicate, timeout=30)
+
+
+async def test_Q6_timeout_names_the_execution_the_time_and_the_status(world: World) -> None:
+    engine = await world.open([climbs])
+    handle = await engine.start(climbs, 1, workflow_id="w")
+
+    with pytest.raises(AnswerTimedOut) as late:
+        await handle.wait_for(lambda _: False, timeout=0.25)
+
+    assert late.value.message == (
+        f"Expected execution 'w' ({handle.execution_id}) to come to the wanted status within 0.25 s, but it did not: "
+        "it is suspended, and waits for signal next. It goes on; wait again, or for longer."
+    )
     assert not engine._runtime.changes.is_active
 
 

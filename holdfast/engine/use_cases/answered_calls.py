@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import asyncio
 from collections.abc import Awaitable, Callable, Mapping
 from functools import partial
 from typing import Any
@@ -18,15 +17,17 @@ from holdfast.engine.replies import ReplyWaiters
 from holdfast.engine.requests import Answer, ReplyFollows, Request
 from holdfast.engine.turns.claims import key_id_of
 from holdfast.engine.use_cases.delivery import Delivery, PreparedStart
+from holdfast.engine.wait_time import WaitTime
 from holdfast.errors import AnswerTimedOut, HoldfastError
 
 
 class AnsweredCalls:
     """Delivers envelopes of `core.envelopes.ANSWERED` and waits for their replies, whichever node decides on those."""
 
-    def __init__(self, delivery: Delivery, replies: ReplyWaiters) -> None:
+    def __init__(self, delivery: Delivery, replies: ReplyWaiters, time: WaitTime) -> None:
         self._delivery = delivery
         self._replies = replies
+        self._time = time
 
     def make_update(self, name: str, value: Any, key: RequestKey, headers: Mapping[str, str] | None = None) -> Update:
         """An update with its name and headers checked and its value encoded. Raises InvalidIdentifier or EncodingError."""
@@ -60,12 +61,12 @@ class AnsweredCalls:
         key_id = key_id_of(org, key)
         future = self._replies.wait(key_id)
         try:
-            async with asyncio.timeout(seconds):
+            async with self._time.limit(seconds):
                 answer = await send()
                 if type(answer) is ReplyFollows:
                     if key.kind != MADE_UP:
                         await self._replies.look()  # it may have been answered before this call waited
-                    answer = await future
+                    answer = await self._time.wait(future)
         except TimeoutError as error:
             if isinstance(error, HoldfastError):
                 raise

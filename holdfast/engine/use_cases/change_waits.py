@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import asyncio
 from collections.abc import Sequence
 from typing import TYPE_CHECKING, Final
 
@@ -15,6 +14,7 @@ if TYPE_CHECKING:
     from holdfast.engine.use_cases.delivery import Delivery
     from holdfast.engine.use_cases.queries import Queries
     from holdfast.engine.views import ExecutionInfo, Pause
+    from holdfast.engine.wait_time import WaitTime
 
 
 LONGEST_LOOK: Final = 10.0
@@ -24,10 +24,11 @@ LONGEST_LOOK: Final = 10.0
 class ChangeWaits:
     """Waits for executions to have another version, or to be paused by others than before."""
 
-    def __init__(self, delivery: Delivery, queries: Queries, changes: Changes) -> None:
+    def __init__(self, delivery: Delivery, queries: Queries, changes: Changes, time: WaitTime) -> None:
         self._delivery = delivery
         self._queries = queries
         self._changes = changes
+        self._time = time
 
     async def wait(
         self, org: str, target: str, seen: int | None, seen_pauses: Sequence[str] | None, timeout: Duration | None
@@ -39,10 +40,9 @@ class ChangeWaits:
         check_identifier(org, "the org")
         check_identifier(target, "the id of an execution")
         seconds = None if timeout is None else to_micros(timeout, "the timeout") / SECOND
-        now = asyncio.get_running_loop().time()
-        ends_at, has_looked = None if seconds is None else now + seconds, False
+        ends_at, has_looked = None if seconds is None else self._time.read() + seconds, False
         try:
-            async with asyncio.timeout(None if seconds is None else max(seconds, LONGEST_LOOK)) as limit:
+            async with self._time.limit(None if seconds is None else max(seconds, LONGEST_LOOK)) as limit:
                 while True:
                     row = await self._delivery.find_or_raise(org, target, "watch")
                     watch = self._changes.watch(row.execution_id, row.state_version if seen is None else seen)
@@ -53,7 +53,7 @@ class ChangeWaits:
                         if not has_looked:
                             has_looked = True
                             limit.reschedule(ends_at)
-                        await watch.changed
+                        await self._time.wait(watch.changed)
                     finally:
                         self._changes.forget(watch)
         except TimeoutError as error:

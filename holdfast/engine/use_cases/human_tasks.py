@@ -122,7 +122,8 @@ class HumanTasks:
 
     async def _find(self, store: Store, org: str, task_id: str) -> TaskRow:
         check_identifier(org, "the org")
-        if isinstance(task_id, TaskInfo):
+        given: object = task_id
+        if isinstance(given, TaskInfo):
             raise InvalidIdentifier("Expected the id of a task, but got a TaskInfo. Pass task.task_id.")
         row = await store.tasks.find(org, check_identifier(task_id, "the id of a task"))
         if row is None:

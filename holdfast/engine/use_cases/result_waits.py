@@ -16,6 +16,7 @@ from holdfast.core.options import OnBlocked
 from holdfast.engine.clock import Clock, call_after
 from holdfast.engine.encoded_store import show_encoded
 from holdfast.engine.results import Ending, find_following, read_blocked, read_closing
+from holdfast.engine.views import describe_wait
 from holdfast.errors import ExecutionBlocked, HoldfastError, InvalidArguments, ResultTimedOut
 from holdfast.log_events import LogEvent, tag_execution
 
@@ -215,17 +216,3 @@ def tell_blocked(
         extra=tag_execution(LogEvent.RESULT_WAITS_FOR_BLOCKED, execution, node=node),
     )
     return None
-
-
-def describe_wait(info: ExecutionInfo) -> str:
-    """What keeps an open execution from its end, as part of a sentence."""
-    if info.missing_definition is not None:
-        return info.missing_definition
-    if info.status is Status.BLOCKED:
-        return f"it is blocked by {info.last_error}"
-    if info.pauses:
-        return str(info.pauses[0])
-    if info.waiting_for is None:
-        return f"it is {info.status}"
-    until = "" if info.waiting_until is None else f", until {info.waiting_until:%Y-%m-%d %H:%M:%S} UTC"
-    return f"it is {info.status}, and waits for {info.waiting_for}{until}"
