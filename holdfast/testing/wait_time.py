@@ -28,7 +28,7 @@ class VirtualWaitTime(WaitTime):
     another task of the test may do what the caller waits for.
 
     Engines that share a clock answer each other by their database, in real time, of which the clock knows nothing: it would
-    jump while an answer is on its way. There callers wait in real time.
+    jump while an answer is on its way. There callers wait in real time, and so they do where only the test moves the clock.
     """
 
     def __init__(self, clock: VirtualClock, may_advance: Callable[[], bool]) -> None:
@@ -37,17 +37,19 @@ class VirtualWaitTime(WaitTime):
 
     def read(self) -> float:
         """Seconds since some moment, of virtual time."""
-        return super().read() if self._clock.is_shared else self._clock.now() / SECOND
+        return self._clock.now() / SECOND if self._is_virtual else super().read()
 
     def limit(self, seconds: float | None) -> AbstractAsyncContextManager[Limit]:
         """Raises TimeoutError, when it is left, if more virtual time has passed."""
-        return super().limit(seconds) if self._clock.is_shared else _VirtualLimit(self._clock, seconds)
+        return _VirtualLimit(self._clock, seconds) if self._is_virtual else super().limit(seconds)
 
     async def wait(self, future: asyncio.Future[T]) -> T:
         """Wait for a future; whenever nothing else can happen meanwhile, time jumps to the next alarm."""
-        if self._may_advance() and not self._clock.is_shared:
-            return await self._clock.run_until(future)
-        return await future
+        return await self._clock.run_until(future) if self._is_virtual else await future
+
+    @property
+    def _is_virtual(self) -> bool:
+        return self._may_advance() and not self._clock.is_shared
 
 
 class _VirtualLimit:
