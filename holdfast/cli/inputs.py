@@ -103,14 +103,21 @@ def read_length(_ctx: click.Context, _param: click.Parameter, value: str | None)
 
 def read_moment(_ctx: click.Context, _param: click.Parameter, value: str | None) -> datetime | None:
     """A moment: a date or time in ISO format, in UTC unless it says otherwise, or how long ago. Raises BadParameter."""
-    if value is None:
-        return None
-    ago = parse_length(value)
+    return None if value is None else _find_moment(value, -1, "how long ago")
+
+
+def read_moment_ahead(_ctx: click.Context, _param: click.Parameter, value: str | None) -> datetime | None:
+    """As `read_moment`, for what lies ahead: a length such as 2h counts from now on. Raises BadParameter."""
+    return None if value is None else _find_moment(value, 1, "a length from now on")
+
+
+def _find_moment(value: str, direction: int, length: str) -> datetime:
+    found = parse_length(value)
     try:
-        return datetime.now(UTC) - ago if ago is not None else _parse_moment(value)
+        return _parse_moment(value) if found is None else datetime.now(UTC) + direction * found
     except (ValueError, OverflowError) as error:
         raise click.BadParameter(
-            f"Expected a time such as 2026-05-01 or 2026-05-01T12:30:00Z, or how long ago, such as 2h, but it is '{value}'. "
+            f"Expected a time such as 2026-05-01 or 2026-05-01T12:30:00Z, or {length}, such as 2h, but it is '{value}'. "
             "Correct it."
         ) from error
 

@@ -119,17 +119,34 @@ def find_style(row: Sequence[object]) -> str | None:
 
 def show_execution(info: ExecutionInfo, headers: Mapping[str, str] | None = None) -> None:
     """Print what is known about one execution, leaving out what is empty or as it always is."""
-    from rich.table import Table
-
-    table = Table.grid(padding=(0, 2))
+    fields: dict[str, Any] = {}
     for field in msgspec.structs.fields(info):
         value = getattr(info, field.name)
         is_usual = field.name == "attempt" and value == 1
         if value not in (None, "", {}, ()) and field.name not in SHOWN_APART and not is_usual:
-            table.add_row(field.name.replace("_", " "), show_value(value))
-    if headers:
-        table.add_row("headers", show_value(headers))
+            fields[field.name] = value
+    show_fields(fields | ({"headers": headers} if headers else {}))
+
+
+def show_fields(fields: Mapping[str, Any]) -> None:
+    """Print names and values, one below the other, all of them whole: what is long takes several lines."""
+    from rich.table import Table
+
+    table = Table.grid(padding=(0, 2))
+    table.add_column(no_wrap=True)
+    table.add_column(overflow="fold")
+    for name, value in fields.items():
+        table.add_row(name.replace("_", " "), show_value(value))
     print_table(make_console(), table)
+
+
+def show_document(title: str, value: Any) -> None:
+    """Print a value as JSON in several lines, with nothing left out."""
+    text = msgspec.json.format(msgspec.json.encode(value), indent=2).decode()
+    console = make_console()
+    console.print(f"\n{clean(title)}:")
+    for line in text.splitlines():
+        console.print(clean(line), soft_wrap=True)
 
 
 def show_history(history: History) -> None:

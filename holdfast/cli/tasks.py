@@ -11,7 +11,7 @@ import click
 from holdfast.cli.answers import answer, json_option, print_json
 from holdfast.cli.codecs import codec_option
 from holdfast.cli.databases import PATIENCE, Database, database_argument, org_option, use_client
-from holdfast.cli.inputs import read_input, read_moment
+from holdfast.cli.inputs import read_input, read_moment_ahead
 from holdfast.cli.interventions import request_id_option
 from holdfast.cli.owners import read_verbs
 from holdfast.cli.starts import TAKES_NEGATIVE_NUMBERS, choose_given
@@ -23,6 +23,10 @@ if TYPE_CHECKING:
 Function = TypeVar("Function", bound=Callable[..., Any])
 
 COLUMNS = ("task id", "name", "state", "assignee", "claimer", "candidates", "due", "workflow", "workflow id")
+DOCUMENTS = ("payload", "form_schema", "result")
+"""What a task has that is shown as JSON in several lines."""
+TOLD_BY_KIND = ("state", "claimer")
+"""What a step changes that its kind and who took it tell already."""
 STATES = ("open", "claimed", "completed", "cancelled", "all")
 
 
@@ -33,7 +37,9 @@ STATES = ("open", "claimed", "completed", "cancelled", "all")
 @click.option("--claimer", help="Only those that this person has claimed.")
 @click.option("--group", "candidate_group", help="Only those that members of this group may claim.")
 @click.option("--user", "candidate_user", help="Only those that this person may claim as a candidate.")
-@click.option("--due-before", callback=read_moment, metavar="TIME", help="Only those that are due earlier.")
+@click.option(
+    "--due-before", callback=read_moment_ahead, metavar="TIME", help="Only those that are due earlier; 2d: within two days."
+)
 @click.option("--name", help="Only tasks of this name.")
 @click.option("--workflow", help="Only tasks of this workflow.")
 @click.option("--execution", "execution_id", metavar="EXECUTION_ID", help="Only tasks of this execution.")
@@ -116,15 +122,15 @@ timeout_option = click.option(
 
 
 def take(
-    database: Database, verb: str, call: Callable[[Client], Awaitable[TaskInfo]], *, as_json: bool, timeout: float = 0.0
+    database: Database, said: str, call: Callable[[Client], Awaitable[TaskInfo]], *, as_json: bool, timeout: float = 0.0
 ) -> None:
-    """Take a step, and tell what became of the task. `timeout`: the seconds that the step itself may wait."""
+    """Take a step, and tell it: `said` follows the task. `timeout`: the seconds that the step itself may wait."""
 
     async def work(client: Client) -> TaskInfo:
         return await call(client)
 
     done = use_client(database, work, patience=PATIENCE + timeout)
-    answer(done, f"Task {done.task_id} ('{done.name}') is {verb}; it is {done.state}.", as_json=as_json)
+    answer(done, f"Task {done.task_id} ('{done.name}') {said}.", as_json=as_json)
 
 
 @task.command()
@@ -144,15 +150,36 @@ def show(database: Database, /, *, task_id: str, org: str, as_json: bool) -> Non
     if as_json:
         print_json({**told, "events": [one.to_dict() for one in events]})
         return
-    from holdfast.cli.tables import show_rows
+    from holdfast.cli.tables import show_document, show_fields, show_rows, show_time
 
-    show_rows(("field", "value"), [(name, value) for name, value in told.items() if value not in (None, "", [], {})])
-    click.echo()
-    rows = [
-        (str(one.sequence), f"{one.at:%Y-%m-%d %H:%M:%S}", one.kind, one.by or "", one.comment or one.reason)
-        for one in events
-    ]
+    documents = {name: value for name in DOCUMENTS if (value := told.pop(name)) is not None}
+    show_fields({name: getattr(found, name) for name, value in told.items() if value not in (None, "", [], {})})
+    for name, value in documents.items():
+        show_document(name.replace("_", " "), value)
+    click.echo("\nwhat happened to it:")
+    rows = [(one.sequence, show_time(one.at, "seconds"), one.kind, one.by or "", describe_step(one)) for one in events]
     show_rows(("#", "at", "step", "by", "details"), rows)
+
+
+def describe_step(one: TaskEvent) -> str:
+    """What a step changed, and what was said about it, in full."""
+    if one.damage is not None:
+        return one.damage
+    changes = [
+        f"{name}: {_show_change(name, one.before.get(name))} -> {_show_change(name, value)}"
+        for name, value in one.after.items()
+        if name not in TOLD_BY_KIND
+    ]
+    return "; ".join([*changes, *filter(None, (one.comment, one.reason))])
+
+
+def _show_change(name: str, value: Any) -> str:
+    from holdfast.cli.tables import show_time, show_value
+    from holdfast.core.instants import to_datetime
+
+    if name in ("due", "follow_up") and isinstance(value, int):
+        return show_time(to_datetime(value), "seconds")
+    return "none" if value in (None, "", [], ()) else show_value(value)
 
 
 @task.command()
@@ -162,7 +189,7 @@ def show(database: Database, /, *, task_id: str, org: str, as_json: bool) -> Non
 def claim(database: Database, /, *, task_id: str, as_json: bool, **options: Any) -> None:
     """Take a task, as its assignee or a candidate."""
     given = choose_given(options)
-    take(database, "claimed", lambda client: client.claim_task(task_id, **given), as_json=as_json)
+    take(database, f"was claimed by '{given['by']}'", lambda client: client.claim_task(task_id, **given), as_json=as_json)
 
 
 @task.command()
@@ -172,7 +199,7 @@ def claim(database: Database, /, *, task_id: str, as_json: bool, **options: Any)
 def release(database: Database, /, *, task_id: str, as_json: bool, **options: Any) -> None:
     """Give back a task that one has claimed."""
     given = choose_given(options)
-    take(database, "released", lambda client: client.release_task(task_id, **given), as_json=as_json)
+    take(database, f"was released by '{given['by']}'", lambda client: client.release_task(task_id, **given), as_json=as_json)
 
 
 @task.command()
@@ -183,7 +210,8 @@ def release(database: Database, /, *, task_id: str, as_json: bool, **options: An
 def assign(database: Database, /, *, task_id: str, assignee: str | None, as_json: bool, **options: Any) -> None:
     """Assign a task to somebody, or to nobody; a claim ends by it."""
     given = choose_given(options)
-    take(database, "assigned", lambda client: client.assign_task(task_id, assignee, **given), as_json=as_json)
+    whom = "nobody" if assignee is None else f"'{assignee}'"
+    take(database, f"was assigned to {whom}", lambda client: client.assign_task(task_id, assignee, **given), as_json=as_json)
 
 
 @task.command(context_settings=TAKES_NEGATIVE_NUMBERS)
@@ -203,7 +231,13 @@ def complete(
     """
     value, given = read_input(form, "FORM", as_text=as_text), choose_given(options)
     call = {"timeout": timeout, **given}
-    take(database, "done", lambda client: client.complete_task(task_id, value, **call), as_json=as_json, timeout=timeout)
+    take(
+        database,
+        f"was completed by '{given['by']}'",
+        lambda client: client.complete_task(task_id, value, **call),
+        as_json=as_json,
+        timeout=timeout,
+    )
 
 
 @task.command()
@@ -215,7 +249,13 @@ def complete(
 def cancel(database: Database, /, *, task_id: str, reason: str, as_json: bool, timeout: float, **options: Any) -> None:
     """Cancel a task: its workflow is told."""
     call = {"timeout": timeout, **choose_given(options)}
-    take(database, "over", lambda client: client.cancel_task(task_id, reason, **call), as_json=as_json, timeout=timeout)
+    take(
+        database,
+        f"was cancelled by '{call['by']}'",
+        lambda client: client.cancel_task(task_id, reason, **call),
+        as_json=as_json,
+        timeout=timeout,
+    )
 
 
 @task.command()
@@ -226,12 +266,19 @@ def cancel(database: Database, /, *, task_id: str, reason: str, as_json: bool, t
 def comment(database: Database, /, *, task_id: str, text: str, as_json: bool, **options: Any) -> None:
     """Say something about a task: a task event keeps it."""
     given = choose_given(options)
-    take(database, "commented", lambda client: client.comment_task(task_id, text, **given), as_json=as_json)
+    take(
+        database,
+        f"has a new comment, by '{given['by']}'",
+        lambda client: client.comment_task(task_id, text, **given),
+        as_json=as_json,
+    )
 
 
 @task.command()
 @click.argument("task_id", metavar="TASK")
-@click.option("--at", callback=read_moment, metavar="TIME", help="When it is due.")
+@click.option(
+    "--at", callback=read_moment_ahead, metavar="TIME", help="When it is due: a time, or 2h for two hours from now."
+)
 @click.option("--never", is_flag=True, help="It is not due at any time.")
 @timeout_option
 @step_options
@@ -248,7 +295,10 @@ def due(
     **options: Any,
 ) -> None:
     """Change when a task is due."""
+    from holdfast.cli.tables import show_time
+
     if (at is None) != never:
         raise click.UsageError("Expected --at TIME or --never: one of them.")
     call = {"timeout": timeout, **choose_given(options)}
-    take(database, "rescheduled", lambda client: client.set_task_due(task_id, at, **call), as_json=as_json, timeout=timeout)
+    said = "is due at no time" if at is None else f"is due at {show_time(at, 'seconds')}"
+    take(database, said, lambda client: client.set_task_due(task_id, at, **call), as_json=as_json, timeout=timeout)

@@ -6,7 +6,7 @@ import asyncio
 import json
 import threading
 from collections.abc import Callable, Iterator
-from datetime import timedelta
+from datetime import UTC, datetime, timedelta
 from pathlib import Path
 from typing import Any
 
@@ -91,7 +91,7 @@ def test_every_step_is_taken_and_told(run: Run) -> None:
     ended = run("cancel", second, "--reason", "not needed", "--by", "boss")
 
     assert (assigned["assignee"], released["state"], moved["due"][:10]) == ("ann", "open", "2030-01-01")
-    assert claimed.output == again.output == f"Task {first} ('approve') is claimed; it is claimed.\n"
+    assert claimed.output == again.output == f"Task {first} ('approve') was claimed by 'ann'.\n"
     assert (refused.exit_code, wrong.exit_code) == (1, 1)
     assert "'ann' has claimed it" in refused.output
     assert (done["state"], done["result"], once) == ("completed", {"amount": 7}, done)
@@ -100,6 +100,56 @@ def test_every_step_is_taken_and_told(run: Run) -> None:
     kinds = ["created", "assigned", "claimed", "commented", "released", "rescheduled", "claimed"]
     assert [one["kind"] for one in shown["events"]] == [*kinds, "completed"]
     assert "not needed" in run("show", second).output
+
+
+def test_each_step_is_told_in_one_sentence(run: Run) -> None:
+    first, second = (one["task_id"] for one in read(run("tasks", "--json"))["tasks"])
+    steps = [
+        (("assign", first, "ann"), "was assigned to 'ann'"),
+        (("assign", first), "was assigned to nobody"),
+        (("claim", first, "--group", "managers"), "was claimed by 'ann'"),
+        (("comment", first, "hard"), "has a new comment, by 'ann'"),
+        (("release", first), "was released by 'ann'"),
+        (("due", first, "--at", "2030-01-01"), "is due at 2030-01-01 00:00:00Z"),
+        (("due", first, "--never"), "is due at no time"),
+        (("cancel", second), "was cancelled by 'ann'"),
+    ]
+
+    told = [run(*words, "--by", "ann").output for words, _ in steps]
+
+    assert told == [f"Task {words[1]} ('approve') {said}.\n" for words, said in steps]
+
+
+def test_H2_a_length_of_time_in_a_due_date_counts_from_now_on(run: Run) -> None:
+    [first, second] = read(run("tasks", "--json"))["tasks"]
+    before = datetime.now(UTC)
+    moved = read(run("due", second["task_id"], "--at", "2h", "--by", "boss", "--json"))
+    after = datetime.now(UTC)
+
+    assert before + timedelta(hours=2) <= datetime.fromisoformat(moved["due"]) <= after + timedelta(hours=2)
+    assert [one["task_id"] for one in read(run("tasks", "--due-before", "3h", "--json"))["tasks"]] == [second["task_id"]]
+    both = read(run("tasks", "--due-before", "2d", "--json"))["tasks"]
+    assert [one["task_id"] for one in both] == [second["task_id"], first["task_id"]]
+    assert "a length from now on, such as 2h" in run("due", first["task_id"], "--at", "soon", "--by", "boss").output
+
+
+def test_a_task_is_shown_whole(run: Run) -> None:
+    [first, _] = read(run("tasks", "--json"))["tasks"]
+    for whom in ("ann", "zoe"):
+        run("assign", first["task_id"], whom, "--by", "boss")
+    words = "word " * 80
+    run("comment", first["task_id"], words.strip(), "--by", "ann")
+
+    shown = run("show", first["task_id"]).output
+    lines = shown.splitlines()
+
+    assert ["workflow id", "w1"] in [line.split("  ")[0:1] + line.split()[-1:] for line in lines]
+    assert all(name.replace("_", " ") in shown for name in ("execution_id", "candidate_groups", "effective_roles"))
+    schema = shown[shown.index("form schema:\n") + len("form schema:\n") : shown.index("\nwhat happened to it:")]
+    assert json.loads(schema) == first["form_schema"]
+    [reassigned] = [line for line in lines if " reassigned " in line]
+    assert reassigned.endswith("assignee: ann -> zoe")
+    assert shown.count("word") == 80
 
 
 def test_a_step_waits_for_the_application_and_does_not_keep_it_out(tmp_path: Path) -> None:
@@ -128,7 +178,7 @@ def test_a_step_waits_for_the_application_and_does_not_keep_it_out(tmp_path: Pat
 
     assert late.exit_code == 1
     assert "call again with request_id='r'" in late.output
-    assert done.output == f"Task {task_id} ('approve') is done; it is completed.\n"
+    assert done.output == f"Task {task_id} ('approve') was completed by 'ann'.\n"
     assert result == {"amount": 7}
 
 
