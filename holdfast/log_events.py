@@ -46,6 +46,7 @@ class LogEvent(StrEnum):
     CLIENT_CUT_OFF = "client_cut_off"
     CLIENT_CALL_FAILED = "client_call_failed"
     WORKFLOW_NOT_ANNOUNCED = "workflow_not_announced"
+    PAUSE_UNKNOWN = "pause_unknown"
 
     # --- who waits for a result ---
     RESULT_WAITS_FOR_BLOCKED = "result_waits_for_blocked"

@@ -96,15 +96,20 @@ def intervene(
     call: Callable[[Client], Awaitable[bool]],
     told: dict[str, Any],
     done: str,
-    refused: str,
+    refused: str | Callable[[Client], Awaitable[str]],
     *,
     as_json: bool,
 ) -> None:
-    """Do something about an execution, and print it. Raises ClickException if its state does not allow it."""
+    """Do something about an execution, and print it. Raises ClickException if its state does not allow it.
 
-    async def work(client: Client) -> bool:
-        return await call(client)
+    `refused` says so, or is asked for what to say.
+    """
 
-    if not use_client(database, work):
-        raise click.ClickException(refused)
+    async def work(client: Client) -> str:
+        if await call(client):
+            return ""
+        return refused if isinstance(refused, str) else await refused(client)
+
+    if why := use_client(database, work):
+        raise click.ClickException(why)
     answer({**told, "done": True}, done, as_json=as_json)

@@ -64,14 +64,21 @@ def pause(
             return await client.pause_queue(name, reason, by, org=org, **given)
         return await client.pause(name, reason, by, org=org, **given)
 
+    async def explain(client: Client) -> str:
+        why, remedy = "is paused already", "Run `holdfast pauses` to see since when."
+        if not kind:
+            status = (await client.query_status(name, org=org)).status
+            why = why if status == "paused" else f"is {status}"
+            remedy = f"Run `holdfast show` to see {'what happened' if status != 'paused' else 'since when'}."
+        return f"Expected to pause {what} '{name}', but it {why}. {remedy}"
+
     what = kind or "execution"
-    why = "it is paused already" if kind else "it is closed, blocked or paused already"
     intervene(
         database,
         call,
         {"org": org, kind or "id": name, "verb": "pause"},
         f"{what.capitalize()} '{name}' is paused.",
-        f"Expected to pause {what} '{name}', but {why}. Run `holdfast show` or `holdfast pauses`.",
+        explain,
         as_json=as_json,
     )
 

@@ -18,7 +18,7 @@ from holdfast.cli.starts import TAKES_NEGATIVE_NUMBERS, choose_given, read_refer
 
 if TYPE_CHECKING:
     from holdfast.client.client import Client
-    from holdfast.engine.use_cases.schedule_views import ScheduleInfo
+    from holdfast.engine.use_cases.schedule_views import ScheduleInfo, ScheduleRun
 
 Function = TypeVar("Function", bound=Callable[..., Any])
 
@@ -279,11 +279,27 @@ def run(database: Database, schedule_id: str, request_id: str | None, org: str, 
     """Start an execution of a schedule now, also while it is paused."""
     given = choose_given({"request_id": request_id})
 
-    async def work(client: Client) -> Any:
-        return await client.run_schedule(schedule_id, org=org, **given)
+    async def work(client: Client) -> tuple[ScheduleRun, str]:
+        done = await client.run_schedule(schedule_id, org=org, **given)
+        return done, await _describe_run(client, done, schedule_id, org)
 
-    done = use_client(database, work)
-    answer(done, f"Started '{done.workflow_id}' (execution {done.execution_id}).", as_json=as_json)
+    done, said = use_client(database, work)
+    answer(done, said, as_json=as_json)
+
+
+async def _describe_run(client: Client, done: ScheduleRun, schedule_id: str, org: str) -> str:
+    """What became of a run: it is started by a node that has the workflow, and waits while none has."""
+    from holdfast.engine.nodes.roster import NodeState
+    from holdfast.errors import ScheduleNotFound
+
+    name = f"'{done.workflow_id}' (execution {done.execution_id})"
+    try:
+        workflow = (await client.describe_schedule(schedule_id, org=org)).workflow
+    except ScheduleNotFound:  # it was deleted meanwhile, and what it started goes on
+        return f"Started {name}."
+    if any(workflow in one.workflows for one in await client.nodes() if one.state is NodeState.ALIVE):
+        return f"Started {name}."
+    return f"The start of {name} waits: no node that has workflow '{workflow}' runs. There is no execution until one does."
 
 
 @schedules.command()

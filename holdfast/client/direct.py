@@ -53,6 +53,8 @@ LOOK_INTERVAL: Final = 2.0
 """Seconds between two looks for ends of executions of which no wake-up told."""
 CLOCK_INTERVAL: Final = 30
 """After so many looks the store is asked for its time, and whether executions that somebody waits for are gone."""
+_STARTED: Final = "workflow '%s' was started, but no living node has it: the execution waits until one does.%s"
+_SCHEDULED: Final = "a schedule is to start workflow '%s', but no living node has it: nothing starts until one does.%s"
 _NOTHING_FOUND: Final = RecoveryReport(resumed=0, waiting=0, timers=0, taken_over=0, blocked=0, inbox=0)
 
 
@@ -182,7 +184,8 @@ class DirectVerbs(Engine):
             """As `Verbs.create_schedule`; by name, the arguments are checked by what nodes announce."""
             create = super().create_schedule
             workflow = args[2] if len(args) > 2 else keywords.get("workflow")
-            return await self._check_by_name(workflow, keywords.get("version"), lambda: create(*args, **keywords))
+            version = keywords.get("version")
+            return await self._check_by_name(workflow, version, lambda: create(*args, **keywords), _SCHEDULED)
 
         async def update_schedule(self, schedule_id: str, *args: Any, **keywords: Any) -> Any:
             """As `Verbs.update_schedule`; by name, or of the schedule's own, the arguments are checked in the same way."""
@@ -191,7 +194,7 @@ class DirectVerbs(Engine):
             if workflow is None and keywords.get("args") is not None:
                 workflow = (await self.describe_schedule(schedule_id, org=keywords.get("org", DEFAULT_ORG))).workflow
             version = keywords.get("version")
-            return await self._check_by_name(workflow, version, lambda: update(schedule_id, *args, **keywords))
+            return await self._check_by_name(workflow, version, lambda: update(schedule_id, *args, **keywords), _SCHEDULED)
 
         async def update(self, *args: Any, **keywords: Any) -> Any:
             """As `Verbs.update`. On a file that nobody else owns, nobody would answer."""
@@ -219,8 +222,13 @@ class DirectVerbs(Engine):
         if self.store.exclusive:
             raise make_silence(what)
 
-    async def _check_by_name(self, workflow: object, version: str | None, call: Callable[[], Awaitable[T]]) -> T:
-        """Make a call that starts a workflow, with what nodes announce of it known if it is started by its name."""
+    async def _check_by_name(
+        self, workflow: object, version: str | None, call: Callable[[], Awaitable[T]], unknown: str = _STARTED
+    ) -> T:
+        """Make a call that starts a workflow, with what nodes announce of it known if it is started by its name.
+
+        `unknown`: what is logged of a name that no living node has.
+        """
         if isinstance(workflow, BoundWorkflow):
             workflow = workflow.workflow
         if not isinstance(workflow, str):
@@ -233,19 +241,19 @@ class DirectVerbs(Engine):
             if is_new:
                 raise
         else:
-            self._warn_of_unknown(workflow)
+            self._warn_of_unknown(workflow, unknown)
             return answer
         await self._named.learn(self.store, self.clock, workflow, version, anew=True)  # a newer node may take them
         return await call()
 
-    def _warn_of_unknown(self, workflow: str) -> None:
-        """Log once that no living node has a workflow which was started by its name: it may be misspelt."""
+    def _warn_of_unknown(self, workflow: str, told: str) -> None:
+        """Log once that no living node has a workflow which was named in a call: it may be misspelt."""
         near = self._named.take_unknown(workflow)
         if near is None:
             return
         hint = f" Did you mean {' or '.join(map(repr, near))}?" if near else ""
         log.warning(
-            "workflow '%s' was started, but no living node has it: the execution waits until one does.%s",
+            told,
             workflow,
             hint,
             extra=tag(LogEvent.WORKFLOW_NOT_ANNOUNCED, workflow=workflow),

@@ -17,7 +17,7 @@ from holdfast.core import payloads
 from holdfast.core.ids import DEFAULT_ORG
 from holdfast.core.instants import from_datetime
 from holdfast.core.times.calendars import Calendar
-from holdfast.engine.use_cases.schedule_checks import SCHEDULE_OPTIONS, choose_args
+from holdfast.engine.use_cases.schedule_checks import SCHEDULE_OPTIONS, check_order, choose_args
 from holdfast.engine.use_cases.schedule_views import ScheduleInfo, ScheduleOptions, ScheduleRun
 
 
@@ -41,6 +41,7 @@ class SocketScheduleVerbs(SocketCalls):
         as for `start`, or are the list `args`. Raises InvalidSchedule, ScheduleExists, or what a start with these arguments
         raises.
         """
+        check_order(spec)
         given, keywords = choose_args(inputs, args), {**options, "org": org}
         name, _, encoded, named = encode_start(workflow, (*given,), keywords, SCHEDULE_OPTIONS)
         named["request_id"] = request_id

@@ -18,6 +18,7 @@ from holdfast.client.socket_handler_verbs import SocketHandlerVerbs, read_answer
 from holdfast.client.socket_schedule_verbs import SocketScheduleVerbs
 from holdfast.client.socket_stale_verbs import SocketStaleVerbs
 from holdfast.client.socket_task_verbs import SocketTaskVerbs
+from holdfast.client.unknown_pauses import warn_of_unknown_queue, warn_of_unknown_workflow
 from holdfast.code.bound_workflows import BoundWorkflow
 from holdfast.code.definitions import Workflow
 from holdfast.code.event_types import encode_event, find_event_type
@@ -258,7 +259,10 @@ class SocketVerbs(SocketScheduleVerbs, SocketTaskVerbs, SocketHandlerVerbs, Sock
 
         Returns False if it is paused already.
         """
-        return await self._call("pause_workflow", bool, [name, reason, by], {"org": org, "request_id": request_id})
+        done = await self._call("pause_workflow", bool, [name, reason, by], {"org": org, "request_id": request_id})
+        if done:
+            await warn_of_unknown_workflow(self, org, name)
+        return done
 
     async def resume_workflow(self, name: str, *, org: str = DEFAULT_ORG, request_id: str | None = None) -> bool:
         """Let the executions of a paused workflow go on. Returns False if it is not paused."""
@@ -271,7 +275,10 @@ class SocketVerbs(SocketScheduleVerbs, SocketTaskVerbs, SocketHandlerVerbs, Sock
 
         Returns False if it is paused already.
         """
-        return await self._call("pause_queue", bool, [name, reason, by], {"org": org, "request_id": request_id})
+        done = await self._call("pause_queue", bool, [name, reason, by], {"org": org, "request_id": request_id})
+        if done:
+            await warn_of_unknown_queue(self, org, name)
+        return done
 
     async def resume_queue(self, name: str, *, org: str = DEFAULT_ORG, request_id: str | None = None) -> bool:
         """Let the executions and activities of a paused queue go on. Returns False if it is not paused."""

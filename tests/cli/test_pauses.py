@@ -39,9 +39,17 @@ def test_an_execution_is_paused_shown_and_resumed(run: Run) -> None:
     assert json.loads(paused.stdout) == {"org": "default", "id": "w", "verb": "pause", "done": True}
     assert "audit" in json.dumps(shown)
     assert again.exit_code == 1
-    assert "closed, blocked or paused already" in again.output
+    assert "but it is paused already. Run `holdfast show`" in again.output
     assert resumed.output == "Execution 'w' goes on.\n"
     assert run("resume", "w").exit_code == 1
+
+
+def test_what_cannot_be_paused_is_told_by_its_status(run: Run) -> None:
+    run("terminate", "w")
+    run("pause", "--queue", "default")
+
+    assert "but it is terminated." in run("pause", "w").output
+    assert "but it is paused already. Run `holdfast pauses`" in run("pause", "--queue", "default").output
 
 
 def test_workflows_and_queues_are_paused_and_listed(run: Run) -> None:

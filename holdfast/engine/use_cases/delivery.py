@@ -34,6 +34,7 @@ from holdfast.engine.turns.claims import key_id_of
 from holdfast.engine.turns.request_keys import SIGNAL_WITH_START, answer_remembered
 from holdfast.engine.use_cases.open_limits import OpenLimits
 from holdfast.engine.use_cases.start_options import SIGNAL_WITH_START_OPTIONS, START_OPTIONS
+from holdfast.engine.use_cases.unknown_names import UnknownNames
 from holdfast.errors import (
     ExecutionClosed,
     ExecutionNotFound,
@@ -87,6 +88,7 @@ class Delivery:
         self._submit = submit
         self._entropy = entropy
         self.open_limits = OpenLimits(store, config, self.send, self._recall)
+        self.unknown_names = UnknownNames(store, catalog, clock)
 
     @property
     def now(self) -> Instant:

@@ -92,7 +92,10 @@ class Pausing:
     # --- workflows and queues ---
 
     async def pause_all(self, org: str, kind: PauseKind, name: str, reason: str, by: str, request_id: str | None) -> bool:
-        """Let no execution of a workflow or queue take a turn; False if it is paused already."""
+        """Let no execution of a workflow or queue take a turn; False if it is paused already.
+
+        A name that nobody knows may be one of later: it is paused too, and warned of.
+        """
         check_identifier(org, "the org")
         check_identifier(name, f"the name of the {kind}")
         check_reason(reason)
@@ -101,6 +104,8 @@ class Pausing:
         call = self._make_call(org, f"pause_{kind}", request_id, name)
         is_new = await self._store.put_pause(row, call)
         await self._follow()
+        if is_new:
+            await self._delivery.unknown_names.warn_of_pause(org, kind, name)
         return is_new
 
     async def resume_all(self, org: str, kind: PauseKind, name: str, request_id: str | None) -> bool:

@@ -56,6 +56,15 @@ def choose_args(inputs: Sequence[Any], args: Any) -> Sequence[Any]:
     return inputs or check_args(args)
 
 
+def check_order(spec: Any) -> None:
+    """Raises InvalidSchedule if a workflow stands where a schedule says when it fires."""
+    if isinstance(spec, BoundWorkflow) or callable(spec):
+        raise InvalidSchedule(
+            f"Expected a schedule to say when it fires, but it is workflow {name_workflow(spec)!r}. Write the times before "
+            "the workflow: create_schedule('nightly', '0 2 * * *', report)."
+        )
+
+
 def name_workflow(workflow: Any) -> Any:
     """The name of a workflow that may be given as a function, with its arguments, or by its name."""
     given = workflow.workflow if isinstance(workflow, BoundWorkflow) else workflow

@@ -37,6 +37,7 @@ from holdfast.engine.use_cases.schedule_checks import (
     check_flag,
     check_names,
     check_options,
+    check_order,
     check_passed,
     check_template,
     choose_overlap,
@@ -113,6 +114,7 @@ class Schedules:
         options, kwargs = separate_options(keywords, SCHEDULE_OPTIONS)
         check_arguments(kwargs)
         spec, workflow, args = what
+        check_order(spec)
         now = self._clock.now()
         with naming_options(SCHEDULE_OPTIONS):
             start = self._delivery.make_scheduled(org, workflow, args, kwargs, options)
@@ -257,6 +259,7 @@ class Schedules:
             except Conflict:
                 continue
             self._on_put()
+            await self._delivery.unknown_names.warn_of_run(org, schedule_id, start.workflow)
             if made == at:
                 return show_run(changed.recent[0])
             return await self._find_run(org, schedule_id, made)
@@ -312,6 +315,8 @@ class Schedules:
             except Conflict:
                 continue
             self._on_put()
+            if starts:
+                await self._delivery.unknown_names.warn_of_run(org, schedule_id, details.start.workflow)
             return made
         raise _busy(schedule_id)
 
