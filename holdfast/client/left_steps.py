@@ -10,7 +10,7 @@ import secrets
 from collections.abc import Callable, Sequence
 from typing import TYPE_CHECKING
 
-from holdfast.core.ids import check_identifier
+from holdfast.core.ids import check_person
 from holdfast.core.replies import Replied
 from holdfast.core.request_keys import MADE_UP
 from holdfast.engine.task_rules import Actor
@@ -72,7 +72,7 @@ class UnansweredTasks(HumanTasks):
 
         A step without a request id gets one: so whoever left it can join it.
         """
-        check_identifier(by, "who does it (by=…)")
+        check_person(by)
         actor = Actor(by, check_groups(groups), self._delivery.now)
         joining_id = secrets.token_hex(16) if request_id is None else request_id
         key = self._delivery.make_reply_key(f"task_{verb}", joining_id, task_id)

@@ -58,8 +58,11 @@ def _is_identifier(value: str) -> bool:
     return 0 < len(value) <= LONGEST_ID and value.isprintable() and value.strip() == value
 
 
-def check_identifier(value: object, what: str) -> str:
-    """`value` if it can serve as an identifier; raises InvalidIdentifier that says what is wrong with it."""
+def check_identifier(value: object, what: str, example: str = "an id such as 'order-1042'") -> str:
+    """`value` if it can serve as an identifier; raises InvalidIdentifier that says what is wrong with it.
+
+    `example`: what to choose instead.
+    """
     if type(value) is str and _is_identifier(value):
         return value
     if not isinstance(value, str):
@@ -73,8 +76,7 @@ def check_identifier(value: object, what: str) -> str:
     else:
         found = f"it begins or ends with white space: {value!r}"
     raise InvalidIdentifier(
-        f"Expected {what} to be text of 1 to {LONGEST_ID} printable characters, but {found}. "
-        "Choose an id such as 'order-1042'."
+        f"Expected {what} to be text of 1 to {LONGEST_ID} printable characters, but {found}. Choose {example}."
     )
 
 
@@ -86,6 +88,11 @@ def check_topic(value: object, what: str) -> str:
             f"Expected {what} to have at most {LONGEST_TOPIC} bytes in UTF-8, but it has {size}. Choose a shorter one."
         )
     return found
+
+
+def check_person(value: object) -> str:
+    """The name of whoever does something. Raises InvalidIdentifier."""
+    return check_identifier(value, "who does it (by=…)", "a person, such as 'ann'")
 
 
 def check_label(value: object, what: str) -> str:

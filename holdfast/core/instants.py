@@ -65,7 +65,10 @@ def to_micros(value: Duration, what: str = "the duration") -> Micros:
 
 
 def _refused(value: object, what: str) -> InvalidDuration:
+    remedy = "Write for instance timedelta(minutes=5) or 300."
+    if isinstance(value, datetime):
+        remedy = "Pass the length until then, in a workflow `when - ctx.now()`, or use ctx.sleep_until(when)."
     return InvalidDuration(
         f"Expected {what} to be a timedelta or a number of seconds between 0 and a hundred years, "
-        f"but it is {show(value, repr, LONGEST_SHOWN)}. Write for instance timedelta(minutes=5) or 300."
+        f"but it is {show(value, repr, LONGEST_SHOWN)}. {remedy}"
     )

@@ -56,10 +56,15 @@ def check_key(key: Any) -> str:
 
 
 def _check_text(text: Any, what: str) -> None:
-    if not isinstance(text, str) or not _is_unicode(text) or not 0 < len(text.encode()) <= LONGEST_VALUE or "\0" in text:
+    if not isinstance(text, str):
+        raise InvalidArguments(
+            f"Expected {what} to be text, but it is {show(text, repr, LONGEST_SHOWN)}. Write it as text: str(…)."
+        )
+    if not _is_unicode(text) or not 0 < len(text.encode()) <= LONGEST_VALUE or "\0" in text:
+        is_long = _is_unicode(text) and len(text.encode()) > LONGEST_VALUE
         raise InvalidArguments(
             f"Expected {what} to be text of 1 to {LONGEST_VALUE} bytes without NUL, "
-            f"but it is {show(text, repr, LONGEST_SHOWN)}. Shorten it."
+            f"but it is {show(text, repr, LONGEST_SHOWN)}. {'Shorten' if is_long else 'Correct'} it."
         )
 
 

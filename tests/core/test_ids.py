@@ -13,6 +13,7 @@ from hypothesis import strategies as st
 from holdfast.core.ids import (
     LONGEST_ID,
     check_identifier,
+    check_person,
     derive_entropy,
     derive_execution_id,
     instant_of,
@@ -105,3 +106,8 @@ def test_what_passes_can_be_stored_and_logged(value: str) -> None:
     else:
         assert value.encode().decode() == value
         assert value.splitlines() == [value]
+
+
+def test_a_person_that_is_refused_is_shown_a_person_as_an_example() -> None:
+    with pytest.raises(InvalidIdentifier, match=r"but it is empty\. Choose a person, such as 'ann'\."):
+        check_person("")

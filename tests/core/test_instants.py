@@ -75,3 +75,10 @@ def test_seconds_are_rounded_to_the_microsecond(seconds: float) -> None:
 def test_duration_that_cannot_be_meant_is_refused(value: Any) -> None:
     with pytest.raises(InvalidDuration, match=r"^Expected the pause to be .* between 0 and a hundred years, but it is "):
         to_micros(value, "the pause")
+
+
+def test_a_point_in_time_in_place_of_a_duration_is_told_how_to_wait_for_it() -> None:
+    when: Any = datetime(2030, 1, 1, tzinfo=UTC)
+
+    with pytest.raises(InvalidDuration, match=r"but it is datetime.*`when - ctx\.now\(\)`, or use ctx\.sleep_until\(when\)"):
+        to_micros(when, "the length of a timer")

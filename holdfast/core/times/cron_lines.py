@@ -30,6 +30,15 @@ NAMES: Final = {
     "@hourly": "0 * * * *",
 }
 LONGEST_LINE: Final = 1_000
+ALLOWED: Final = {
+    "second": "0 to 59",
+    "minute": "0 to 59",
+    "hour": "0 to 23",
+    "day-of-month": "1 to 31, L or LW",
+    "month": "1 to 12 or JAN to DEC",
+    "day-of-week": "0 to 7 or SUN to SAT",
+}
+"""What each field may say, beside `*`, ranges, lists and steps."""
 _LAST_YEAR: Final = 2200
 
 
@@ -43,12 +52,33 @@ def check_line(line: str) -> str:
     try:
         next(CronSim(NAMES.get(text, text), datetime.fromisoformat("2000-01-01")))
     except CronSimError as error:
-        raise _refused(line, f"{error}, or no such day exists") from None
+        raise _refused(line, _explain(NAMES.get(text, text).split(), str(error))) from None
     except StopIteration:
         raise _refused(line, "it never fires") from None
     except (AssertionError, ValueError, TypeError):
         raise _refused(line, "a field cannot be read") from None
     return text
+
+
+def _explain(fields: list[str], error: str) -> str:
+    """Which field is wrong and why, of a line that was refused with an error that names the field alone."""
+    if len(fields) not in (5, 6):
+        return f"it has the wrong number of fields, {len(fields)} instead of 5 or 6"
+    name = error.removeprefix("Bad ")
+    named = dict(zip(list(ALLOWED)[-len(fields) :], fields, strict=True))
+    if name not in named:
+        return error
+    if name == "day-of-month" and _can_be_read([*fields[:-2], "*", fields[-1]]):
+        return f"no such day exists, since no month of '{named['month']}' has a day '{named[name]}'"
+    return f"its {name} is {show(named[name], repr, LONGEST_SHOWN)}, and allowed are {ALLOWED[name]}"
+
+
+def _can_be_read(fields: list[str]) -> bool:
+    try:
+        CronSim(" ".join(fields), datetime.fromisoformat("2000-01-01"))
+    except CronSimError:
+        return False
+    return True
 
 
 def _refused(line: str, why: str) -> InvalidSchedule:

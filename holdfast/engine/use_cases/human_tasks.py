@@ -16,7 +16,7 @@ from typing import TYPE_CHECKING, Any, Final, TypedDict
 from holdfast.code.definitions import Workflow
 from holdfast.core import payloads
 from holdfast.core.envelopes import TaskCompleted
-from holdfast.core.ids import DEFAULT_ORG, check_identifier
+from holdfast.core.ids import DEFAULT_ORG, check_identifier, check_person
 from holdfast.core.instants import from_datetime
 from holdfast.core.references import check_key
 from holdfast.core.task_standings import check_step, make_gone_error
@@ -150,7 +150,7 @@ class HumanTasks:
 
         Raises CorruptStore if it cannot be read who may claim the task.
         """
-        check_identifier(by, "who does it (by=…)")
+        check_person(by)
         checked = check_groups(groups)
         call: KeyedCall | None = None
         bare = find_bare_store(self._store)  # who may do what needs no value, and no codec that is in order
@@ -183,7 +183,7 @@ class HumanTasks:
         timeout: Duration | None = None,
     ) -> TaskInfo:
         """Take a step in a turn of the execution; the task after it. Raises as `step`, or AnswerTimedOut."""
-        check_identifier(by, "who does it (by=…)")
+        check_person(by)
         actor = Actor(by, check_groups(groups), self._delivery.now)
         key = self._delivery.make_reply_key(f"task_{verb}", request_id, task_id)
         return await self._send(org, task_id, lambda row: make(row, actor, key), is_new=request_id is None, timeout=timeout)

@@ -15,7 +15,7 @@ from typing import TYPE_CHECKING, Any, Final, TypeAlias
 import msgspec
 
 from holdfast.core.envelopes import TaskCancelled, Terminate
-from holdfast.core.ids import DEFAULT_ORG, check_identifier
+from holdfast.core.ids import DEFAULT_ORG, check_identifier, check_person
 from holdfast.core.instants import LONGEST, SECOND, Duration, Instant, Micros, to_micros
 from holdfast.engine.replies import read_reply
 from holdfast.engine.requests import Handled, Judged, Request
@@ -157,7 +157,7 @@ class StaleCalls:
         """End a page of what is stale; what was ended. Raises InvalidArguments."""
         check_reason(reason)
         if by:
-            check_identifier(by, "who does it (by=…)")
+            check_person(by)
         await self._pauses.refresh()
         settings, now = self._pauses.present.number, self._delivery.now
         ended: list[Found] = []

@@ -115,7 +115,10 @@ def test_T5_ambiguous_time_fires_once() -> None:
     ("line", "words"),
     [
         ("0 0 30 2 *", "no such day"),
-        ("0 0 31 4,6,9,11 *", "no such day"),
+        ("0 0 31 4,6,9,11 *", "no such day exists, since no month of '4,6,9,11' has a day '31'"),
+        ("0 25 * * *", "its hour is '25', and allowed are 0 to 23"),
+        ("0 6 32 2 *", "its day-of-month is '32', and allowed are 1 to 31"),
+        ("0 0 25 * * *", "its hour is '25'"),
         ("61 * * * *", "minute"),
         ("* * * *", "number of fields"),
         ("@sometimes", "@daily"),
