@@ -165,8 +165,10 @@ def describe_wait(info: ExecutionInfo) -> str:
         return f"a retry, after {info.last_error.type}"
     if info.missing_definition is not None or info.waiting_for is None:
         return info.missing_definition or ""
-    if info.waiting_until is None or info.waiting_kind not in ("start", "retry", "timer"):
+    if info.waiting_until is None:
         return info.waiting_for
+    if info.waiting_kind not in ("start", "retry", "timer"):
+        return f"{info.waiting_for}, timer at {show_time(info.waiting_until, 'seconds')}"
     return f"{info.waiting_for} at {show_time(info.waiting_until, 'seconds')}"
 
 

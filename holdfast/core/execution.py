@@ -87,8 +87,8 @@ class Waiting(msgspec.Struct, frozen=True, omit_defaults=True, gc=False, forbid_
     The kinds, each with its token: `task` (the id of the human task), `signal` (the names), `child`, `timer` and
     `signal_answer` (the number of the command),
     `retry` (number and attempt, as in `3:2`), `never` (where in the code it waits for what nothing can bring); `message`,
-    `event` and `broadcast` (the names, with keys and fields), `publication_answer` (the number of the command), `update`
-    (the names of its update handlers).
+    `event` and `broadcast` (the names, with keys and fields; behind them, with their kinds, those of the other two),
+    `publication_answer` (the number of the command), `update` (the names of its update handlers).
     """
 
     kind: str
@@ -353,9 +353,10 @@ class Execution(msgspec.Struct, kw_only=True, gc=False):
         if self.tasks:
             return Waiting("task", self.details.active_task, until)
         if signal_names:
-            return Waiting("signal", ", ".join(signal_names), until)
+            return Waiting("signal", ", ".join(signal_names), until)  # names alone: where the code is missing, they are read
         if self.subscriptions:
-            return self._describe_subscriptions(until)
+            kind = next(iter(self.subscriptions.values())).kind
+            return Waiting(kind, ", ".join(self._list_awaited(kind)), until)
         if self.children:
             return Waiting("child", str(min(self.children)), until)
         if self.activities:
@@ -366,13 +367,12 @@ class Execution(msgspec.Struct, kw_only=True, gc=False):
             return Waiting("signal_answer", str(min(self.externals)))
         return Waiting("publication_answer", str(min(self.publications))) if self.publications else None
 
-    def _describe_subscriptions(self, until: Instant | None) -> Waiting:
-        """The kind of the oldest wait for what is published, and what is awaited by all of that kind."""
-        kind = next(iter(self.subscriptions.values())).kind
-        same = (one for one in self.subscriptions.values() if one.kind is kind)
-        awaited = list(dict.fromkeys(map(describe_awaited, same)))
-        shown = awaited[:MOST_SHOWN] + (["…"] if len(awaited) > MOST_SHOWN else [])
-        return Waiting(kind, ", ".join(shown), until)
+    def _list_awaited(self, kind: str) -> list[str]:
+        """What is awaited of what others publish: first those of one kind, then all others with their kinds."""
+        waits = sorted(self.subscriptions.values(), key=lambda one: one.kind != kind)
+        told = (describe_awaited(one) if one.kind == kind else f"{one.kind} {describe_awaited(one)}" for one in waits)
+        awaited = list(dict.fromkeys(told))
+        return awaited[:MOST_SHOWN] + (["…"] if len(awaited) > MOST_SHOWN else [])
 
     def _describe_retry(self) -> Waiting:
         """The next attempt that begins, of those activities that failed."""

@@ -24,7 +24,7 @@ from holdfast.engine.pending import FailureInfo, PendingWork, SignalInfo, show_f
 from holdfast.errors import CorruptStore, NewerFormat
 from holdfast.store.rows import DeadLetterRow, ExecutionRow, InboxRow
 
-TOLD_TOKENS: Final = frozenset({"signal", "timer"})
+TOLD_TOKENS: Final = frozenset({"signal", "timer", "message", "event", "broadcast"})
 """The kinds of waits whose token says something to people."""
 
 
@@ -75,17 +75,18 @@ class ExecutionInfo(ShownValue, frozen=True, kw_only=True):
     state_version: int
     """How many turns were committed."""
     waiting_for: str | None
-    """What it waits for, in words: the kind, and for signals, timers and what never comes the token too."""
+    """What it waits for, in words: the kind, and for signals, what others publish, timers and what never comes the token
+    too."""
     waiting_kind: str | None = None
     """What it waits for, the most telling thing first: `task` (of a person), `signal`, `child`, `activity` (one
     runs, or is to), `retry` (one
     failed, and is tried again later), `timer`, `signal_answer` (of an execution that it signalled), or `never`: nothing is
     open that could wake it, only its own code could, and none of that runs. None if it is closed, or takes no turns."""
     waiting_token: str | None = None
-    """Which one: the id of the human task; the names of the signals; the number of the
-    child, timer or sent signal, as in the history; number and
-    attempt of an activity, as in `3:2` (of a running one, `query_status` fills it in, lists do not); for `never`, the
-    lines of the code that wait."""
+    """Which one: the id of the human task; the names of the signals; the names of the messages, events or broadcast
+    signals, and behind them, with their kinds, those of the other two; the number of the child, timer or sent signal, as in
+    the history; number and attempt of an activity, as in `3:2` (of a running one, `query_status` fills it in, lists do
+    not); for `never`, the lines of the code that wait."""
     active_task_id: str | None = None
     """The human task that has been open for longest, if one is open."""
     waiting_until: datetime | None

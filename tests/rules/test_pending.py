@@ -4,13 +4,15 @@ from __future__ import annotations
 
 import asyncio
 import logging
+from dataclasses import dataclass
 from datetime import timedelta
 from typing import Any
 
 import msgspec
 import pytest
 
-from holdfast import ApplicationFailure, Context, ExecutionInfo, Retry, activity, heartbeat, workflow
+from holdfast import ApplicationFailure, Context, ExecutionInfo, Retry, activity, event, heartbeat, workflow
+from holdfast.cli.searches import describe_wait
 from holdfast.engine.pending import ActivityState, PendingWork
 from tests.rules.steps import gate, pass_gate
 from tests.rules.world import World
@@ -86,6 +88,31 @@ async def test_O3_a_signal_wait_is_told_by_name_token_and_time(world: World) -> 
     [listed] = await engine.list()
     assert (listed.waiting_kind, listed.waiting_token, listed.waiting_until) == ("signal", "approve", due)
     assert listed.pending is None
+
+
+@event
+@dataclass
+class Paid:
+    order: int
+
+
+@workflow
+async def racing(ctx: Context) -> int:
+    paid, called_off = ctx.event(Paid, {"order": 7}), ctx.message("called off", "order-7")
+    return (await ctx.wait_any(paid, called_off, ctx.broadcast("closing"), ctx.timer(60))).index
+
+
+async def test_O3_all_that_is_awaited_of_what_others_publish_is_told(world: World) -> None:
+    engine = await world.open([racing], events=[Paid], auto_advance=False)
+    await engine.start(racing, workflow_id="r")
+    await engine.settle()
+
+    [listed] = await engine.list()
+
+    assert listed.waiting_for == "event Paid (order=7), message called off (order-7), broadcast closing"
+    assert (listed.waiting_kind, listed.waiting_until) == ("event", listed.created_at + timedelta(seconds=60))
+    told = describe_wait(listed)
+    assert told == f"{listed.waiting_for}, timer at {listed.waiting_until:%Y-%m-%d %H:%M:%S}Z"
 
 
 async def test_O3_each_thing_that_is_open_is_told(world: World) -> None:
