@@ -68,7 +68,7 @@ def test_subscription_begins_with_the_commit_and_is_open_in_the_history() -> Non
     [
         ([wait(1, key="o-1"), wait(2, key="o-2")], "message", "paid (o-1), paid (o-2)"),
         ([wait(1, EVENT, where={"order": "7"})], "event", "paid (order=7)"),
-        ([wait(1, BROADCAST), wait(2, BROADCAST, "stop"), wait(3, key="k")], "broadcast", "paid, stop"),
+        ([wait(1, BROADCAST), wait(2, BROADCAST, "stop"), wait(3, key="k")], "broadcast", "paid, stop, message paid (k)"),
         ([wait(n, BROADCAST, f"b{n}") for n in range(1, 13)], "broadcast", "b1, b2, b3, b4, b5, b6, b7, b8, b9, b10, …"),
     ],
 )
