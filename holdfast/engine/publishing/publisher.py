@@ -37,7 +37,6 @@ from __future__ import annotations
 
 import asyncio
 import logging
-from collections import deque
 from collections.abc import Callable, Collection, Coroutine, Mapping
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, Final
@@ -54,6 +53,7 @@ from holdfast.engine.publishing.publish_batch import (
     PublishBatchDeps,
     PublishOutcome,
 )
+from holdfast.engine.publishing.publish_requests import PublishQueue
 from holdfast.engine.publishing.spread_batch import SpreadBatch
 from holdfast.errors import EngineClosed, HoldfastError, OutcomeUnknown, StoreError, StoreUnavailable
 from holdfast.log_events import LogEvent, tag
@@ -103,9 +103,7 @@ class Publisher:
         self._deps = deps
         self._callbacks = callbacks
         self._spawn = spawn
-        self._queue: deque[PublishRequest] = deque()
-        self._put_off: deque[PublishRequest] = deque()
-        """Requests that are not tried again before the pause is over, and those behind them that must not overtake them."""
+        self._queue = PublishQueue()
         self._has_outbox = False
         """Whether the outbox may hold something."""
         self._has_spreads = False
@@ -180,7 +178,7 @@ class Publisher:
         self._disarm()
         await self._at_rest.wait()
         for _ in range(CLOSING_TRIES):
-            if not self._has_requests and not self._has_outbox:
+            if not self._queue and not self._has_outbox:
                 break
             if not await self._publish_next():
                 break  # the store is out of reach: nobody waits for it
@@ -190,9 +188,8 @@ class Publisher:
         """Publish no more, at once. Callers are told that the engine is closed."""
         self._is_closed = True
         self._disarm()
-        for queue in (self._put_off, self._queue):
-            while queue:
-                queue.popleft().resolve(_make_closed())
+        for request in self._queue.drain():
+            request.resolve(_make_closed())
 
     # --- running ---
 
@@ -200,14 +197,6 @@ class Publisher:
         if self._at_rest.is_set() and self._alarm is None and not self._is_closed:
             self._at_rest.clear()
             self._spawn(self._run())
-
-    @property
-    def _has_requests(self) -> bool:
-        return bool(self._queue or self._put_off)
-
-    @property
-    def _has_work(self) -> bool:
-        return self._has_requests or self._has_outbox or self._has_spreads or bool(self._unmatched)
 
     def _disarm(self) -> None:
         for alarm in (self._alarm, self._row_alarm):
@@ -223,8 +212,10 @@ class Publisher:
         """Publish until nothing is left, or a pause is due."""
         goes_on = True
         try:
-            while goes_on and not self._is_closed and self._has_work:
-                if self._has_requests or self._has_outbox:
+            while (
+                goes_on and not self._is_closed and (self._queue or self._has_outbox or self._has_spreads or self._unmatched)
+            ):
+                if self._queue or self._has_outbox:
                     goes_on = await self._publish_next()
                 if self._has_spreads and goes_on:
                     goes_on = await self._spread_next()
@@ -238,28 +229,15 @@ class Publisher:
 
     async def _publish_next(self) -> bool:
         """One transaction, or one for each row of an outbox that failed. False: a pause is due before the next."""
-        requests = self._take_requests()
+        if asyncio.get_running_loop().time() >= self._busy_until:
+            self._queue.resume()
+        requests = self._queue.take(MOST_REQUESTS)
         takes_outbox, self._has_outbox = self._has_outbox, False
         if not (takes_outbox and self._isolates_rows):
             return await self._publish(requests, takes_outbox=takes_outbox)
         self._has_outbox = True
         goes_on = not requests or await self._publish(requests, takes_outbox=False)
         return goes_on and await self._publish_rows()
-
-    def _take_requests(self) -> list[PublishRequest]:
-        """The next requests, but for those behind one that is put off: of the same name and key, or for the same target."""
-        if self._put_off and asyncio.get_running_loop().time() >= self._busy_until:
-            self._queue.extendleft(reversed(self._put_off))
-            self._put_off.clear()
-        topics = {_find_topic(one) for one in self._put_off}
-        requests: list[PublishRequest] = []
-        while self._queue and len(requests) < MOST_REQUESTS:
-            request = self._queue.popleft()
-            if topics and _find_topic(request) in topics:
-                self._put_off.append(request)
-            else:
-                requests.append(request)
-        return requests
 
     async def _publish(self, requests: list[PublishRequest], *, takes_outbox: bool) -> bool:
         if asyncio.get_running_loop().time() >= self._busy_until:
@@ -280,7 +258,7 @@ class Publisher:
                 request.resolve(_make_closed())
             raise
         is_settled = self._settle(outcome)
-        if (is_settled and not self._busy and not self._put_off) or outcome.is_full or self._queue:
+        if (is_settled and not self._busy and not self._queue) or outcome.is_full or self._queue.has_ready:
             return True  # behind those that are busy there may be others
         # Real time: whoever has the lock lets go of it in real time.
         await asyncio.sleep(max(self._pause / SECOND, self._busy_until - asyncio.get_running_loop().time()))
@@ -294,7 +272,7 @@ class Publisher:
         self._newer.update(outcome.newer)
         for request, answer in outcome.answers:
             request.resolve(answer)
-        self._put_off.extendleft(reversed(outcome.busy))
+        self._queue.put_off(outcome.busy)
         self._has_outbox |= outcome.has_more or outcome.is_busy
         self._has_spreads |= outcome.has_spreads
         if outcome.has_sent:
@@ -307,7 +285,7 @@ class Publisher:
             self.match_kept(outcome.unstarted)
         self._busy.update(outcome.busy_rows)
         is_put_off = bool(outcome.busy or outcome.busy_kept) or outcome.is_busy
-        if (not is_put_off and not self._busy and not self._put_off) or outcome.answers:
+        if (not is_put_off and not self._busy and not self._queue.has_put_off) or outcome.answers:
             self._pause = 0
         if is_put_off:
             self._pause = min(max(2 * self._pause, SHORTEST_PAUSE), LONGEST_PAUSE)
@@ -384,7 +362,7 @@ class Publisher:
                 kept.append(request)
             else:
                 request.resolve(error)
-        self._queue.extendleft(reversed(kept))
+        self._queue.put_back(kept)
 
     def _rest_after(self, error: Exception) -> bool:
         self._failures += 1
@@ -489,12 +467,6 @@ class _Failures:
 def _list_given_up(failed: Mapping[int, _Failures]) -> dict[int, HoldfastError]:
     """Why rows failed that are tried no more, by their ids."""
     return {one: failures.error for one, failures in failed.items() if failures.is_final}
-
-
-def _find_topic(request: PublishRequest) -> tuple[str, ...]:
-    """What requests share that are published in order."""
-    one = request.publication
-    return request.row.org, one.kind.value, one.name, one.key, one.target
 
 
 def _as_error(error: Exception) -> HoldfastError:

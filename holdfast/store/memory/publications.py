@@ -208,7 +208,8 @@ class MemoryPublishing(MemorySpreading):
             for row_id in plan.taken:
                 changes.pending[row_id] = None
             for row_id, start in plan.starts:
-                changes.pending[row_id] = replace(self._session.view.kept(row_id), start=start)
+                stored = changes.pending.get(row_id) or self._session.connection.database.tables.pending[row_id]
+                changes.pending[row_id] = replace(stored, start=start)
             for row in plan.kept:
                 row_id = self._session.connection.database.next_pending_id()
                 changes.pending[row_id] = replace(row, id=row_id)

@@ -503,10 +503,6 @@ class View:
         committed = self._tables.subscribed.get((org, "event", name), ())
         return sorted({fields for fields, _ in (*committed, *(one.lookup for one in own))})
 
-    def kept(self, row_id: int) -> PendingRow:
-        """A row of what is kept, which is there."""
-        return self._changes.pending.get(row_id) or self._tables.pending[row_id]
-
     def pending_named(self, org: str, kind: str, name: str) -> list[PendingRow]:
         """What is kept under a name, by age."""
         own, topic = self._changes.pending, (org, kind, name)
