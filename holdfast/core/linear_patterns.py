@@ -55,8 +55,11 @@ def find_linear(pattern: str) -> str | None:
 
 def _translate(pattern: str) -> list[str]:
     made: list[str] = []
-    depth, skipped_from = 0, 0
+    depth, skipped_from, before = 0, 0, ""
     for kind, text, at_end in _split(pattern):
+        if kind == before == "count" and text == "+":
+            continue  # a count that gives nothing back: without that, more is matched, and nothing less
+        before = kind
         if kind in ("open", "look"):
             depth += 1
             if kind == "look" and not skipped_from:
@@ -69,6 +72,26 @@ def _translate(pattern: str) -> list[str]:
                 made.append(_NOTHING)
             depth -= 1
     return made
+
+
+def find_weight(pattern: str) -> int:
+    """About how many states a pattern of `find_linear` has: what is counted counts as often."""
+    weights, last = [0], 0
+    for kind, text, _ in _split(pattern):
+        if kind in ("open", "look"):
+            weights.append(0)
+            last = 0
+        elif kind == "close" and len(weights) > 1:
+            last = weights.pop()
+            weights[-1] += last
+        elif kind == "count":
+            most = max((int(number) for number in re.findall(r"\d+", text)), default=1)
+            weights[-1] += last * (most - 1)
+            last *= most
+        else:
+            last = 1
+            weights[-1] += last
+    return max(1, weights[0])
 
 
 def _split(pattern: str) -> list[tuple[str, str, bool]]:

@@ -3,7 +3,7 @@
 A handler runs on the loop, up to the `turn_limit`. So that one which does not return holds up others no longer than that:
 
 - After one that took long, no handler is asked for a moment (`REST`), in which everybody else's work goes on. Queries
-  whose replay ends in that moment are replayed again after it.
+  whose replay ends in that moment are asked after it, in their order.
 - A question whose handler was interrupted is refused at once for a while (`REFUSED_FOR`): as long as the execution takes no
   turn and has the same code, the handler would not return either. Other questions to the execution are asked.
 """
@@ -60,20 +60,16 @@ class QueryAnswers:
         if not has_begun(row):
             raise make_not_begun(row, question.name)
         asked = _Asked(row.execution_id, question.name, bytes(question.args.data))
-        while True:
-            if self._rest is not None:
-                await self._rest.wait()
-            self._check_interrupted(asked, row)
-            try:
-                return await self._prefetch.replay_to_ask(row, lambda program: self._ask(program, asked, row, question))
-            except _AskLater:
-                continue
-            except UnknownWorkflow as error:
-                raise QueryFailed(error.message, type="UnknownWorkflow") from None
+        await self._wait_for_rest()
+        self._check_interrupted(asked, row)
+        try:
+            return await self._prefetch.replay_to_ask(
+                row, lambda program: self._ask(program, asked, row, question), self._wait_for_rest
+            )
+        except UnknownWorkflow as error:
+            raise QueryFailed(error.message, type="UnknownWorkflow") from None
 
     def _ask(self, program: Program, asked: _Asked, row: ExecutionRow, question: Question) -> Payload:
-        if self._rest is not None:
-            raise _AskLater
         self._check_interrupted(asked, row)
         began = time.monotonic()
         try:
@@ -88,6 +84,11 @@ class QueryAnswers:
                 self._begin_rest()
 
     # --- rests ---
+
+    async def _wait_for_rest(self) -> None:
+        """Wait until handlers may be asked. Those who wait come in their order, and before those who begin to wait."""
+        while self._rest is not None:
+            await self._rest.wait()
 
     def _begin_rest(self) -> None:
         if self._rest is not None:
@@ -148,10 +149,6 @@ class _Interruption(msgspec.Struct, frozen=True):
     version: int
     definition: Definition | None
     at: float
-
-
-class _AskLater(Exception):
-    """Another handler took long a moment ago: this one is asked after a rest."""
 
 
 def has_begun(row: ExecutionRow) -> bool:

@@ -6,11 +6,16 @@ Whatever a type takes, fits. What a schema cannot say, or this library cannot ch
 from __future__ import annotations
 
 from functools import lru_cache
-from typing import Any
+from typing import Any, Final
 
 from jsonschema_rs import Draft202012Validator, ValidationError
 
-from holdfast.core.linear_patterns import find_linear
+from holdfast.core.linear_patterns import find_linear, find_weight
+
+MOST_STEPS: Final = 20_000_000
+"""A text is not checked by a pattern if its length times the states of the pattern is more: the loop would stand still."""
+LEAST_CHECKED: Final = 2_000
+"""Texts of so many characters are checked by every pattern."""
 
 
 def make_validator(schema: Any) -> Draft202012Validator | None:
@@ -53,7 +58,8 @@ def adapt_patterns(schema: Any) -> Any:
             case "pattern":
                 pattern = _find_usable(value)
                 if pattern is not None:
-                    adapted[keyword] = pattern
+                    adapted["if"] = {"maxLength": max(LEAST_CHECKED, MOST_STEPS // find_weight(value))}
+                    adapted["then"] = {"pattern": pattern}
             case _:
                 adapted[keyword] = adapt_patterns(value)
     return adapted

@@ -21,8 +21,8 @@ from pydantic import AliasChoices, AliasPath, BaseModel, ConfigDict, Field, Root
 
 from holdfast.core.check_schemas import make_check_schema
 from holdfast.core.decoders import make_decoder
-from holdfast.core.linear_patterns import find_linear
-from holdfast.engine.schema_checks import adapt_patterns, find_misfit, make_validator
+from holdfast.core.linear_patterns import find_linear, find_weight
+from holdfast.engine.schema_checks import MOST_STEPS, adapt_patterns, find_misfit, make_validator
 
 
 class Colour(enum.Enum):
@@ -244,6 +244,7 @@ TAKEN: list[tuple[Any, Any]] = [
     (Annotated[str, Meta(pattern=r"^\d+$")], "١٢٣"),
     (Annotated[str, Meta(pattern=r"^[^\W\d_]+$")], "Müller"),
     (Annotated[str, Meta(pattern=r"^a$")], "a\n"),
+    (Annotated[str, Meta(pattern=r"^(?:a(?=x))?+ab$")], "ab"),
     (Annotated[str, Meta(pattern=r"^.$")], "\u2028"),
     (Annotated[str, Meta(pattern=r"^(?=z).*.*.*.*z")], "z" + "x" * 500 + "z"),
     (Decimal, 12.5),
@@ -351,7 +352,10 @@ UNUSABLE = {"type": "string", "pattern": "(?i)a"}
 @pytest.mark.parametrize(
     ("schema", "adapted"),
     [
-        ({"type": "string", "pattern": "^a"}, {"type": "string", "pattern": r"^\x61"}),
+        (
+            {"type": "string", "pattern": "^a"},
+            {"type": "string", "if": {"maxLength": MOST_STEPS // 2}, "then": {"pattern": r"^\x61"}},
+        ),
         (UNUSABLE, TEXT),
         ({"type": "string", "pattern": r"^\w{1,100000}$"}, TEXT),
         ({"properties": {"pattern": UNUSABLE, "enum": TEXT}}, {"properties": {"pattern": TEXT, "enum": TEXT}}),
@@ -363,6 +367,21 @@ UNUSABLE = {"type": "string", "pattern": "(?i)a"}
 )  # fmt: skip
 def test_only_patterns_that_cannot_be_used_are_left_out(schema: dict[str, Any], adapted: dict[str, Any]) -> None:
     assert adapt_patterns(schema) == adapted
+
+
+@pytest.mark.parametrize(
+    ("pattern", "weight"), [("abc", 3), ("[ab]*a[ab]{1000}c", 1003), ("^((a{1,10}){1,10}b){2,}$", 204), ("", 1)]
+)
+def test_what_a_pattern_counts_weighs_as_often(pattern: str, weight: int) -> None:
+    assert find_weight(pattern) == weight
+
+
+def test_D2_long_texts_are_not_checked_by_large_patterns() -> None:
+    validator = make_validator({"pattern": "[ab]*a[ab]{1000}c"})
+
+    assert validator is not None
+    assert find_misfit(validator, "a" * 1_500) is not None
+    assert find_misfit(validator, "a" * 1_900_000) is None, "whoever reads it finds out"
 
 
 def test_a_schema_that_cannot_be_used_checks_nothing() -> None:

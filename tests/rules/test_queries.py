@@ -390,6 +390,20 @@ async def test_D2_others_come_between_handlers_that_do_not_return(world: World) 
     assert all(later - sooner > 3 for sooner, later in itertools.pairwise(ASKED)), ASKED
 
 
+async def test_D2_a_query_whose_replay_ends_in_a_rest_is_not_replayed_again(
+    world: World, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    engine = await world.open([stuck], turn_limit=0.2)
+    slow, other = [await engine.start(stuck) for _ in range(2)]
+    made = hooks.note_replayed(engine, monkeypatch)
+
+    answers = await asyncio.gather(slow.query("spins"), other.query("answers"), return_exceptions=True)
+
+    assert isinstance(answers[0], QueryFailed)
+    assert answers[1] == 1
+    assert len(made) == 2
+
+
 async def test_D2_a_handler_that_did_not_return_is_not_asked_again_before_something_changes(world: World) -> None:
     ASKED.clear()
     engine = await world.open([stuck], turn_limit=0.2)

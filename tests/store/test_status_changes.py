@@ -21,6 +21,7 @@ from tests.store.builders import (
     make_turn,
     read_row,
 )
+from tests.store.conftest import Backend
 
 
 async def test_a_row_is_replaced_at_the_expected_version(store: Store) -> None:
@@ -125,3 +126,18 @@ async def test_a_transaction_that_holds_the_row_is_waited_for(store: Store, by_w
 
     assert await changing is True
     assert await read_row(store) == pause(turn.row), "made of what the turn left"
+
+
+async def test_others_read_while_many_wait_for_a_row_that_is_held(shared: Backend) -> None:
+    await commit(holder := await shared.connect("holder"), make_start(make_row(1)), make_start(make_row(2)))
+    store = await shared.connect("changes")
+    transaction = await holder.begin()
+    assert (await transaction.claim(Claim([Wanted(ORG, id_of(1))]))).held == {id_of(1)}
+
+    changing = [asyncio.create_task(store.change_open(ORG, id_of(1), pause)) for _ in range(8)]
+    await asyncio.sleep(0)
+    assert (await store.find_execution(ORG, id_of(2))) is not None
+    assert not any(one.done() for one in changing)
+
+    await transaction.rollback()
+    assert any(await asyncio.gather(*changing))

@@ -142,6 +142,7 @@ class Cycle(Spec, frozen=True, kw_only=True, tag="cycle"):
         `repeats` ends a cycle that has a start, whose times are fixed. Of others the one who fires counts: what is left out
         in a pause does not count, and comes later instead.
         """
+        self._check_span()
         base, number = self._base(armed_at)
         number = max(number, (after - base) // self.span.about - 2)
         try:
@@ -165,10 +166,16 @@ class Cycle(Spec, frozen=True, kw_only=True, tag="cycle"):
         """From where the grid is counted, and the number of its first point."""
         return (armed_at, 1) if self.start is None else (self.start, 0)
 
+    def _check_span(self) -> None:
+        """Raises InvalidSchedule where a stored interval is none: the grid would have no end."""
+        if self.span.about <= 0:
+            raise InvalidSchedule(f"Expected the interval of '{self.text}' to be longer than nothing, but it is not.")
+
     def count_fires(self, armed_at: Instant) -> int | None:
         """The repeats; of a cycle that began before it was armed, those that are left."""
         if self.repeats is None or self.start is None or self.start > armed_at:
             return self.repeats
+        self._check_span()
         past = max(0, (armed_at - self.start) // self.span.about - 2)
         while past < self.repeats and self.span.add_to(self.start, past, self.zone) <= armed_at:
             past += 1

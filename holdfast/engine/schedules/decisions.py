@@ -97,9 +97,9 @@ class Decision:
 
         A row that says another due time than its details is written, too: it would be claimed again and again.
         """
-        is_due_wrong = not self.is_paused and self.row.due != find_due(self.fired.details)
-        if is_due_wrong or self.fired.details != self._stored:
-            self.new_row = change_row(self.row, self.fired.details, self._now)
+        new_row = change_row(self.row, self.fired.details, self._now)
+        if self.row.due != new_row.due or self.fired.details != self._stored:
+            self.new_row = new_row
             self.start_rows = [make_start_row(self.row.org, start, self._now) for start in self.fired.starts]
 
 

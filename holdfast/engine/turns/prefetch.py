@@ -5,7 +5,7 @@ from __future__ import annotations
 import asyncio
 import logging
 import time
-from collections.abc import AsyncIterator, Callable, Iterable, Iterator, Sequence
+from collections.abc import AsyncIterator, Awaitable, Callable, Iterable, Iterator, Sequence
 from contextlib import asynccontextmanager
 from functools import partial
 from typing import TYPE_CHECKING, Final, TypeVar
@@ -117,8 +117,12 @@ class HistoryPrefetch:
             async with self._take_slot() as slot:
                 return await self._replay(org, execution_id, slot, self._quarantine.max_tries)
 
-    async def replay_to_ask(self, row: ExecutionRow, ask: Callable[[Program], T]) -> T:
+    async def replay_to_ask(
+        self, row: ExecutionRow, ask: Callable[[Program], T], may_ask: Callable[[], Awaitable[None]]
+    ) -> T:
         """Replay an execution, open or not, into a program of its own, ask that something, and throw it away.
+
+        Between the two `may_ask` is awaited.
 
         Nothing of it is kept, whatever asking does to it. Raises QueryFailed if the history cannot be replayed here, or may
         end the process; UnknownWorkflow if its code is not here.
@@ -145,6 +149,7 @@ class HistoryPrefetch:
                     if failure is not None:
                         why = f"its history does not fit its code: {failure.type}: {failure.message}"
                         raise _refuse(row, why, "Look at its status.")
+                    await may_ask()
                     return call_outside_task(partial(self._ask, ask, live.program))
                 finally:
                     call_outside_task(live.program.close)

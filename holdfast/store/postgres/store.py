@@ -48,6 +48,10 @@ log = logging.getLogger("holdfast.store")
 T = TypeVar("T")
 
 _READERS: Final = 4
+_MOST_HOLDERS: Final = 2
+"""How many of those connections may wait for rows that batches hold."""
+_HOLD_PATIENTLY: Final = "SET LOCAL lock_timeout = '12s'"
+"""Longer than anybody holds a row: a batch is ended after ten seconds, a node that stands still after eight."""
 _LONGEST_PAUSE: Final = 1.0
 _FORGOTTEN_AT_ONCE: Final = 2_000
 _RUNS_HELD: Final = 3
@@ -71,6 +75,8 @@ class PostgresStore(Reads, StaleReads, PostgresNodes, PostgresPublications):
         self._wakeups: Wakeups | None = None
         self._listeners: list[Callable[[WakeReason], None]] = []
         self._is_open = False
+        self._holders = asyncio.Semaphore(_MOST_HOLDERS)
+        """Who waits for a row keeps a connection that others read by."""
 
     def _make_connections(self) -> None:
         self._batches = self.make_connections(self._address, self._address.max_transactions)
@@ -286,6 +292,7 @@ class PostgresStore(Reads, StaleReads, PostgresNodes, PostgresPublications):
         hold = self._connections.sql["hold_open_by_workflow_id" if by_workflow_id else "hold_open"]
 
         async def work(connection: Connection) -> int:
+            await connection.execute(_HOLD_PATIENTLY)
             for _ in range(_RUNS_HELD if by_workflow_id else 1):
                 found = await connection.fetch(hold, org, target)
                 if found:
@@ -296,7 +303,8 @@ class PostgresStore(Reads, StaleReads, PostgresNodes, PostgresPublications):
                     return await self._replace(connection, org, row.execution_id, row.state_version, changed)
             return 0
 
-        return await self._change_once("change the status of an execution in", call, work) == 1
+        async with self._holders:
+            return await self._change_once("change the status of an execution in", call, work) == 1
 
     async def _replace(
         self, connection: Connection, org: str, execution_id: str, expected_version: int, row: ExecutionRow

@@ -150,3 +150,14 @@ def test_next_fire_derives_from_the_due_time(text: str, zone: str, late: int) ->
     assert fires == sorted(set(fires))
     for due, following in pairwise(fires):
         assert spec.next_after(NOON, min(due + late, following - 1)) == following
+
+
+@pytest.mark.parametrize("micros", [0, -1_000_000])
+def test_a_stored_interval_that_is_none_is_refused(micros: int) -> None:
+    """Whoever wrote it: a grid without an end must not be walked along."""
+    cycle = Cycle(text="R/PT0S", span=Span(micros=micros), start=0, repeats=5)
+
+    with pytest.raises(InvalidSchedule, match="longer than nothing"):
+        cycle.next_after(0, 10)
+    with pytest.raises(InvalidSchedule, match="longer than nothing"):
+        cycle.count_fires(10)

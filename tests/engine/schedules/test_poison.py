@@ -162,6 +162,24 @@ async def test_D2_a_row_that_says_another_due_time_than_its_details_is_put_right
     assert (await engine.describe_schedule("s")).fired == 1
 
 
+async def test_D2_a_paused_row_that_says_it_is_due_is_put_right(open_engine: OpenEngine) -> None:
+    engine = await open_engine(note, start=START)
+    await engine.create_schedule("s", "@hourly", note)
+    assert await engine.pause_schedule("s")
+    row = await engine.store.find_schedule("default", "s")
+    assert row is not None
+    wrong = replace(row, due=row.created_at + SECOND, version=row.version + 1)
+    await engine.store.change_schedule(ScheduleChange("default", "s", row.version, wrong))
+    await engine.update_schedule("s", notes="look again")
+
+    await engine.clock.advance(hours=2)
+
+    mended = await engine.store.find_schedule("default", "s")
+    assert mended is not None
+    assert mended.due is None
+    assert (await engine.describe_schedule("s")).fired == 0
+
+
 class OneOrgCodec:
     """Cannot encode values of one org; its service refuses them."""
 
