@@ -223,15 +223,22 @@ class HistoryPrefetch:
         slot = self._slots.pop()
         try:
             yield slot
+            await self._clear_mark(slot)
+        except (Exception, asyncio.CancelledError):  # not if the coroutine is closed: it cannot wait any more
+            await self._clear_mark(slot)
+            raise
         finally:
-            try:
-                if slot in self._marked and not self._is_stopped:
-                    await self._put_mark(slot, {})
-            except StoreError as error:
-                log.debug("the mark of a replay stays: %s", error)
-            finally:
-                self._marked.discard(slot)
-                self._slots.append(slot)
+            self._marked.discard(slot)
+            self._slots.append(slot)
+
+    async def _clear_mark(self, slot: int) -> None:
+        if slot not in self._marked or self._is_stopped:
+            return
+        self._marked.discard(slot)
+        try:
+            await self._put_mark(slot, {})
+        except StoreError as error:
+            log.debug("the mark of a replay stays: %s", error)
 
     async def _mark(self, row: ExecutionRow, slot: int) -> int:
         """Leave a trace, should the process end in the replay; how many others ended while they had this execution."""

@@ -263,7 +263,7 @@ class SqliteStore:
         self, org: str, target: str, change: RowChange, call: KeyedCall | None = None, *, by_workflow_id: bool = False
     ) -> bool:
         def work(connection: sqlite3.Connection, changes: Changes) -> int:
-            hold = SQL["hold_open_by_workflow_id" if by_workflow_id else "hold_open"]
+            hold = SQL["hold_open_by_workflow_id"] if by_workflow_id else SQL["hold_open"]
             found = connection.execute(hold, (org, target)).fetchone()
             if found is None:
                 return 0

@@ -34,7 +34,9 @@ async def user(watch: Watch) -> AsyncIterator[Plain]:
     await connection.close()
 
 
-async def test_schema_has_no_foreign_keys_and_no_triggers_but_those_of_attributes(left: PostgresStore, watch: Watch) -> None:
+async def test_schema_has_no_foreign_keys_and_only_the_triggers_that_go_with_executions(
+    left: PostgresStore, watch: Watch
+) -> None:
     await commit(left, make_start(make_row(1)))
 
     keys = await watch.fetch(
@@ -49,8 +51,10 @@ async def test_schema_has_no_foreign_keys_and_no_triggers_but_those_of_attribute
     assert sorted(one for (one,) in triggers) == [
         "executions_put_metadata",
         "executions_put_states",
+        "executions_remove_belongings",
         "executions_remove_metadata",
         "executions_remove_states",
+        "executions_return_kept",
     ]
 
 
