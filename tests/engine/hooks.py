@@ -209,8 +209,7 @@ def drop_program(engine: Engine, execution_id: str) -> None:
 async def replay_early(engine: Engine, execution_id: str) -> LiveExecution | None:
     """Replay an execution as before it is locked, without keeping the program."""
     prefetch = engine._runtime.pump.prefetch
-    async with prefetch._take_slot() as slot:
-        return await prefetch._replay(DEFAULT_ORG, execution_id, slot, most_lost=1)
+    return await prefetch._with_slot(lambda slot: prefetch._replay(DEFAULT_ORG, execution_id, slot, most_lost=1))
 
 
 async def keep_replayed(engine: Engine, live: LiveExecution) -> None:

@@ -5,8 +5,7 @@ from __future__ import annotations
 import asyncio
 import logging
 import time
-from collections.abc import AsyncIterator, Awaitable, Callable, Iterable, Iterator, Sequence
-from contextlib import asynccontextmanager
+from collections.abc import Awaitable, Callable, Iterable, Iterator, Sequence
 from functools import partial
 from typing import TYPE_CHECKING, Final, TypeVar
 
@@ -114,8 +113,7 @@ class HistoryPrefetch:
         async with self._semaphore:
             if self._is_stopped:
                 return None
-            async with self._take_slot() as slot:
-                return await self._replay(org, execution_id, slot, self._quarantine.max_tries)
+            return await self._with_slot(lambda slot: self._replay(org, execution_id, slot, self._quarantine.max_tries))
 
     async def replay_to_ask(
         self, row: ExecutionRow, ask: Callable[[Program], T], may_ask: Callable[[], Awaitable[None]]
@@ -130,29 +128,31 @@ class HistoryPrefetch:
         async with self._semaphore:
             if self._is_stopped:
                 raise EngineClosed("Expected to ask a workflow, but the engine was shut down. Ask another.")
-            async with self._take_slot() as slot:
-                execution = from_row(row)
-                if execution.details.tries or execution.details.suspect:
-                    raise _refuse(
-                        row, "a process ended while it took its turn, so that it is in quarantine", "Look at its status."
-                    )
-                # A closed one is not marked: it is replayed only when somebody asks.
-                if row.closed_at is None and await self._mark(row, slot) >= self._quarantine.max_tries:
-                    raise _refuse(
-                        row,
-                        f"{self._quarantine.max_tries} processes ended while they replayed it",
-                        "Correct its code; it is tried again once it has taken a turn, or some minutes later.",
-                    )
-                live = LiveExecution(execution, self._make_program(execution), row, 0)
-                try:
-                    failure = await self._replay_all(live, await self._store.load_history(row.execution_id))
-                    if failure is not None:
-                        why = f"its history does not fit its code: {failure.type}: {failure.message}"
-                        raise _refuse(row, why, "Look at its status.")
-                    await may_ask()
-                    return call_outside_task(partial(self._ask, ask, live.program))
-                finally:
-                    call_outside_task(live.program.close)
+            return await self._with_slot(lambda slot: self._replay_and_ask(row, ask, may_ask, slot))
+
+    async def _replay_and_ask(
+        self, row: ExecutionRow, ask: Callable[[Program], T], may_ask: Callable[[], Awaitable[None]], slot: int
+    ) -> T:
+        execution = from_row(row)
+        if execution.details.tries or execution.details.suspect:
+            raise _refuse(row, "a process ended while it took its turn, so that it is in quarantine", "Look at its status.")
+        # A closed one is not marked: it is replayed only when somebody asks.
+        if row.closed_at is None and await self._mark(row, slot) >= self._quarantine.max_tries:
+            raise _refuse(
+                row,
+                f"{self._quarantine.max_tries} processes ended while they replayed it",
+                "Correct its code; it is tried again once it has taken a turn, or some minutes later.",
+            )
+        live = LiveExecution(execution, self._make_program(execution), row, 0)
+        try:
+            failure = await self._replay_all(live, await self._store.load_history(row.execution_id))
+            if failure is not None:
+                why = f"its history does not fit its code: {failure.type}: {failure.message}"
+                raise _refuse(row, why, "Look at its status.")
+            await may_ask()
+            return call_outside_task(partial(self._ask, ask, live.program))
+        finally:
+            call_outside_task(live.program.close)
 
     def _ask(self, ask: Callable[[Program], T], program: Program) -> T:
         self.busy_since = time.monotonic()
@@ -189,8 +189,7 @@ class HistoryPrefetch:
         try:
             async with self._semaphore:
                 epoch = self._epoch
-                async with self._take_slot() as slot:
-                    live = await self._replay(org, execution_id, slot, most_lost=1)
+                live = await self._with_slot(lambda slot: self._replay(org, execution_id, slot, most_lost=1))
                 if live is not None:
                     await self._keep(live, epoch)
         except HoldfastError as error:
@@ -217,16 +216,20 @@ class HistoryPrefetch:
             else:
                 live.program.close()
 
-    @asynccontextmanager
-    async def _take_slot(self) -> AsyncIterator[int]:
-        """A slot to mark a replay by. The mark is cleared at the end: a process that is killed later did not end by it."""
+    async def _with_slot(self, replay: Callable[[int], Awaitable[T]]) -> T:
+        """Replay with a slot to mark it by. The mark is cleared at the end: who is killed later did not end by it.
+
+        Not if the coroutine is closed, as by the end of its process: it cannot wait any more.
+        """
         slot = self._slots.pop()
         try:
-            yield slot
+            found = await replay(slot)
             await self._clear_mark(slot)
-        except (Exception, asyncio.CancelledError):  # not if the coroutine is closed: it cannot wait any more
+        except (Exception, asyncio.CancelledError):
             await self._clear_mark(slot)
             raise
+        else:
+            return found
         finally:
             self._marked.discard(slot)
             self._slots.append(slot)
