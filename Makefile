@@ -2,7 +2,7 @@
 
 PYTHON ?= python3
 # Test processes at a time; JOBS=0 runs all in one process.
-JOBS ?= 3
+JOBS ?= 2
 # What `make simulate` runs: so many seeds, from the first on.
 SEEDS ?= 2000
 FIRST ?= 0
