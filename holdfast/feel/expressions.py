@@ -86,6 +86,10 @@ class Expression(_Compiled):
         """
         return self._run(self._make_frame(context, Run(warnings, clock, random, max_steps, max_bytes)))
 
+    def evaluate_within(self, context: Mapping[str, Any], run: Run) -> Value:
+        """As `evaluate`; the run tells afterwards which steps are left to it. Raises FeelError."""
+        return self._run(self._make_frame(context, run))
+
 
 class UnaryTests(_Compiled):
     """Tests of one value, as in a cell of a decision table: `< 5`, `"a", "b"`, `[1..3]`, `not(…)`, `-`."""

@@ -202,6 +202,8 @@ day of week(date: @"2024-02-29") is "Thursday"
 month of year(date: @"2024-02-29") is "February"
 week of year(date: @"2021-01-03") is 53
 last day of month(date: @"2024-02-01") is @"2024-02-29"
+cycle(interval: @"PT10M") is "R/PT10M"
+cycle(repetitions: 3, interval: @"PT10M") is "R3/PT10M"
 """
 
 

@@ -22,6 +22,7 @@ from holdfast.feel.temporal.building import (
     start_day,
 )
 from holdfast.feel.temporal.calendar import count_days, find_twin
+from holdfast.feel.temporal.formatting import to_text
 from holdfast.feel.temporal.properties import find_weekday
 from holdfast.feel.temporal.texts import DAY, HOUR, MINUTE, SECOND
 from holdfast.feel.temporal.values import (
@@ -163,6 +164,19 @@ def _take_duration(_run: Run, value: Duration) -> Duration:
     return value
 
 
+def _write_cycle(run: Run, repetitions: Decimal | None, interval: Duration) -> str:
+    """`cycle` (Camunda): the text of a repeating interval of ISO 8601; without a count it repeats without an end."""
+    run.spend(_STEPS)
+    if repetitions is not None and (repetitions != repetitions.to_integral_value() or not 0 < repetitions < 10**9):
+        raise Fail(f"expected a whole number of repetitions above zero, but it is {repetitions:.20}")
+    count = "" if repetitions is None else str(int(repetitions))
+    return f"R{count}/{to_text(interval)}"
+
+
+def _write_endless_cycle(run: Run, interval: Duration) -> str:
+    return _write_cycle(run, None, interval)
+
+
 def _count_months_between(run: Run, start: Any, end: Any) -> YearsMonthsDuration:
     run.spend(_STEPS)
     _get_day(start), _get_day(end)
@@ -290,6 +304,10 @@ TEMPORAL: Final[Mapping[str, tuple[Form, ...]]] = {
         form(_build_date_time, *_PARTS, ("timezone", "string?")),
     ),
     "duration": (form(_parse_duration, ("from", "string")), form(_take_duration, ("from", "duration"))),
+    "cycle": (
+        form(_write_endless_cycle, ("interval", "duration")),
+        form(_write_cycle, ("repetitions", "number?"), ("interval", "duration")),
+    ),
     "years and months duration": (form(_count_months_between, ("from", "temporal"), ("to", "temporal")),),
     "now": (form(_tell_now),),
     "today": (form(_tell_today),),
