@@ -3,7 +3,7 @@
 PYTHON ?= python3
 # Test processes at a time; JOBS=0 runs all in one process.
 JOBS ?= 2
-# What `make simulate` runs: so many seeds, from the first on.
+# What `make simulate` and `make oracles` run: so many seeds, from the first on.
 SEEDS ?= 2000
 FIRST ?= 0
 # More for pytest, for instance: make test ARGS="-k signal -x"
@@ -22,7 +22,7 @@ COMPILE := $(UV) pip compile --quiet --upgrade --universal --python-version 3.11
 
 .DEFAULT_GOAL := help
 .DELETE_ON_ERROR:
-.PHONY: help up test simulate check fmt bench docs pins clean
+.PHONY: help up test simulate oracles check fmt bench docs pins clean
 
 help: ## Show this list
 	@sed -n 's/^\([a-z]*\):.*## \(.*\)/  make \1	\2/p' $(MAKEFILE_LIST)
@@ -36,6 +36,9 @@ test: $(READY) ## Set up and run all tests
 simulate: $(READY) ## Simulate thousands of seeds; make simulate SEEDS=100 FIRST=5000 for others
 	@$(BIN)/holdfast simulate --seeds $(SEEDS) --first $(FIRST) --store memory
 	@$(BIN)/holdfast simulate --seeds $(SEEDS) --first $(FIRST) --store sqlite
+
+oracles: $(READY) ## Compare thousands of random processes with their oracles; make oracles SEEDS=100 FIRST=5000
+	@HOLDFAST_ORACLE_SEEDS=$(SEEDS) HOLDFAST_ORACLE_FIRST=$(FIRST) $(BIN)/python -m pytest -n $(JOBS) -q tests/bpmn/oracles
 
 check: $(READY) ## Check format, lint, types, import directions and shape
 	$(BIN)/ruff format --check $(SOURCES)

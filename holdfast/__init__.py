@@ -9,6 +9,7 @@ from holdfast.code.context import ChildHandle, Context
 from holdfast.code.definitions import Workflow
 from holdfast.code.start_triggers import BroadcastSignal, Message
 from holdfast.code.wait_values import Winner
+from holdfast.connectors.http_activity import http_activity
 from holdfast.core.lifecycle import Status
 from holdfast.core.options import OnClosed, OnOpen, ParentClose
 from holdfast.core.org_limits import OrgLimits
@@ -18,8 +19,10 @@ from holdfast.core.retry import Retry
 from holdfast.core.schedules import Overlap, ScheduleState
 from holdfast.core.times.calendars import Calendar
 from holdfast.engine.activities.attempt import ActivityInfo, activity_info, heartbeat, is_cancelled
+from holdfast.engine.deployment_views import DefinitionInfo, DefinitionList, DeployedDefinition, Deployment
 from holdfast.engine.engine import Engine
 from holdfast.engine.handles import SignalResponse, SignalWithStartResponse, WorkflowHandle
+from holdfast.engine.incident_views import IncidentInfo, IncidentList
 from holdfast.engine.nodes.roster import NodeInfo
 from holdfast.engine.payload_codecs import EncodedPayload, PayloadCodec
 from holdfast.engine.stale_views import StaleItem, StaleList
@@ -38,6 +41,7 @@ from holdfast.errors import (
     AlreadyDone,
     AnswerTimedOut,
     ApplicationFailure,
+    BpmnError,
     ChildWorkflowCancelled,
     ChildWorkflowFailed,
     ChildWorkflowTerminated,
@@ -48,6 +52,7 @@ from holdfast.errors import (
     CorruptStore,
     DatabaseNotFound,
     DecodingError,
+    DeploymentRefused,
     DeterminismError,
     DmnError,
     DuplicateMessage,
@@ -67,11 +72,13 @@ from holdfast.errors import (
     ForbiddenInWorkflow,
     HoldfastError,
     HumanTaskCancelled,
+    IncidentNotFound,
     InvalidArguments,
     InvalidConfiguration,
     InvalidDefinition,
     InvalidDuration,
     InvalidIdentifier,
+    InvalidProcess,
     InvalidRequest,
     InvalidResult,
     InvalidSchedule,
@@ -91,6 +98,7 @@ from holdfast.errors import (
     OutcomeUnknown,
     PayloadError,
     PayloadTooLarge,
+    ProcessNotStartable,
     PublicationFailed,
     QueryFailed,
     ReadOnlyHandler,
@@ -117,6 +125,7 @@ from holdfast.errors import (
     TurnTooLarge,
     TurnTooLong,
     UnknownActivity,
+    UnknownDefinition,
     UnknownEvent,
     UnknownQuery,
     UnknownUpdate,
@@ -149,6 +158,7 @@ __all__ = [
     "AnswerTimedOut",
     "ApplicationFailure",
     "BoundWorkflow",
+    "BpmnError",
     "Broadcast",
     "BroadcastSignal",
     "BusinessReference",
@@ -166,6 +176,11 @@ __all__ = [
     "CorruptStore",
     "DatabaseNotFound",
     "DecodingError",
+    "DefinitionInfo",
+    "DefinitionList",
+    "DeployedDefinition",
+    "Deployment",
+    "DeploymentRefused",
     "DeterminismError",
     "DmnError",
     "DuplicateMessage",
@@ -190,11 +205,15 @@ __all__ = [
     "History",
     "HoldfastError",
     "HumanTaskCancelled",
+    "IncidentInfo",
+    "IncidentList",
+    "IncidentNotFound",
     "InvalidArguments",
     "InvalidConfiguration",
     "InvalidDefinition",
     "InvalidDuration",
     "InvalidIdentifier",
+    "InvalidProcess",
     "InvalidRequest",
     "InvalidResult",
     "InvalidSchedule",
@@ -224,6 +243,7 @@ __all__ = [
     "PayloadError",
     "PayloadTooLarge",
     "PendingEvent",
+    "ProcessNotStartable",
     "PublicationFailed",
     "QueryFailed",
     "ReadOnlyHandler",
@@ -268,6 +288,7 @@ __all__ = [
     "TurnTooLarge",
     "TurnTooLong",
     "UnknownActivity",
+    "UnknownDefinition",
     "UnknownEvent",
     "UnknownQuery",
     "UnknownUpdate",
@@ -290,6 +311,7 @@ __all__ = [
     "collect",
     "event",
     "heartbeat",
+    "http_activity",
     "is_cancelled",
     "transaction",
     "workflow",

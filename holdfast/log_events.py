@@ -65,6 +65,8 @@ class LogEvent(StrEnum):
     PUBLISHING_FAILED = "publishing_failed"
     LEFT_TO_NEWER = "left_to_newer"
     REPLAY_AHEAD_FAILED = "replay_ahead_failed"
+    SNAPSHOT_FAILED = "snapshot_failed"
+    LINKED_NOT_LOADED = "linked_not_loaded"
     LOOP_BLOCKED = "loop_blocked"
     LOOP_FREE_AGAIN = "loop_free_again"
     TASK_ENDED = "task_ended"

@@ -82,6 +82,8 @@ def activity(function: Callable[P, Awaitable[R]], /) -> Activity[P, R, Coro[R]]:
 def activity(function: Callable[P, R], /) -> Activity[P, R, R]: ...
 @overload
 def activity(
+    function: str | None = None,
+    /,
     *,
     name: str | None = None,
     retry: RetryPolicy | None = None,
@@ -117,6 +119,9 @@ def activity(
 ) -> Any:
     """Make a function an activity: it may do anything, runs at least once, and its recorded result counts once.
 
+    `@activity("charge-card")` names it, as `name=…` does: tasks of processes ask for it by that job type, and it gets the
+    variables that it has parameters for.
+
     Async functions run in the loop, sync ones in threads; `executor='process'` runs a sync function in a process. The
     default retry is without end, with growing pauses: give `Retry(max_attempts=…)` to bound it. Workflows can catch what it
     raises by its class: built-in ones, those that its module or the workflow's knows by name, and those in `errors`.
@@ -134,6 +139,10 @@ def activity(
     `cancellation` says what happens when the workflow cancels the activity: with "abandon" (default) its code goes on at
     once, with "wait" only when the function has ended, clean-up and all; then CancelledError is raised, however it ended.
     """
+    if isinstance(function, str):
+        if name is not None:
+            raise InvalidDefinition(f"Expected one name of an activity, but there are {function!r} and {name!r}. Give one.")
+        function, name = None, function
     options = make_options(
         retry=retry,
         queue=queue,

@@ -117,6 +117,15 @@ EXPECTED = {
         refused: out of stock
         order-1: [('order-1', 'shipped')], 4 in stock
     """,
+    "order_process.py": """
+        shipped as A-1-2, paid by Ann
+        released 1
+        given up
+    """,
+    "code_and_diagram.py": """
+        Inn in Rome for 94
+        stay at home
+    """,
     "cancel_and_cleanup.py": """
         training on machine-7
         accepted: True

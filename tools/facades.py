@@ -22,6 +22,8 @@ SYNC: Final = ROOT / "holdfast/engine/sync_verbs.py"
 NOTE: Final = "Written by `python -m tools.facades`: change the protocol, and run it again."
 STARTING: Final = frozenset({"signal_with_start_workflow", "start"})
 """Verbs whose overloads take the arguments of a workflow."""
+REPEATABLE: Final = frozenset({"deploy", "disable", "enable", "undeploy"})
+"""Verbs that change something, and that can be called again without harm, though they carry no request id."""
 IGNORED: Final = "  # type: ignore[misc]  # mypy finds that no implementation fits *Ts\n"
 
 Method = ast.FunctionDef | ast.AsyncFunctionDef
@@ -90,7 +92,7 @@ def write_method(method: Method, body: str, *, is_async: bool) -> str:
 
 def is_changing(method: Method) -> bool:
     """Whether a verb changes something. All others may be asked again when an answer is lost."""
-    return method.name in {*STARTING, "end_stale", "update_with_start"} or "request_id" in [
+    return method.name in {*STARTING, *REPEATABLE, "end_stale", "update_with_start"} or "request_id" in [
         one.arg for one in method.args.kwonlyargs
     ]
 
@@ -109,6 +111,8 @@ def make_client_body(method: Method) -> str:
     if "timeout" in [one.arg for one in method.args.kwonlyargs]:
         return make_asking_body(method)
     has_key = "request_id" in [one.arg for one in method.args.kwonlyargs]
+    if method.name in REPEATABLE:
+        return f"return await self._reach.write({call}, is_safe=True)"
     is_safe = "request_id is not None" if has_key else "is_keyed(options)" if method.args.kwarg else "False"
     made = f"await self._reach.write({call}, is_safe={is_safe})"
     return f"return ({made}).bind(self)" if method.name == "start" else f"return {made}"

@@ -105,7 +105,12 @@ class Activity(Generic[P, R_co, C_co]):
 
     def _read_signature(self) -> Signature:
         skip = self.skipped_parameters + (self.binding is not Binding.NONE)
-        return Signature(self.function, f"activity '{self.name}'", skip=skip)
+        return Signature(self.function, f"activity '{self.name}'", skip=skip, takes_extra=True)
+
+    @property
+    def parameters(self) -> frozenset[str] | None:
+        """The names of what it takes, as variables of a process are looked up; None if it takes all of them."""
+        return None if self.signature.extra is not None else frozenset(self.signature.names)
 
     def __set_name__(self, owner: type, name: str) -> None:
         """Called by the body of a class: the function is a method, unless it came from elsewhere and has no `self`."""

@@ -15,15 +15,20 @@ from holdfast.cli.backlogs import backlog
 from holdfast.cli.check import check
 from holdfast.cli.dead_letters import dead_letters
 from holdfast.cli.demo.command import demo
+from holdfast.cli.deployments import definitions, deploy, disable, enable, undeploy
 from holdfast.cli.dmn import dmn
+from holdfast.cli.drawings import render
 from holdfast.cli.executions import show
 from holdfast.cli.exports import export_executions, import_executions
 from holdfast.cli.feel import feel
 from holdfast.cli.handler_calls import ask_query, send_update
 from holdfast.cli.histories import history, replay
+from holdfast.cli.incidents import incidents, resolve_incident, variables
 from holdfast.cli.interventions import cancel, retry, terminate
 from holdfast.cli.nodes import nodes
 from holdfast.cli.pauses import pause, pauses, resume
+from holdfast.cli.process_tests import test_process
+from holdfast.cli.processes import run
 from holdfast.cli.publications import broadcast, events, send_event, send_message
 from holdfast.cli.purges import purge
 from holdfast.cli.schedules import schedules
@@ -39,6 +44,12 @@ from holdfast.errors import HoldfastError
 
 COMMANDS: Final[Sequence[click.Command]] = (
     demo,
+    deploy,
+    undeploy,
+    enable,
+    disable,
+    definitions,
+    run,
     start,
     send_signal,
     signal_with_start,
@@ -55,6 +66,9 @@ COMMANDS: Final[Sequence[click.Command]] = (
     resume,
     pauses,
     stale,
+    incidents,
+    resolve_incident,
+    variables,
     schedules,
     tasks,
     task,
@@ -75,6 +89,8 @@ COMMANDS: Final[Sequence[click.Command]] = (
     simulate,
     feel,
     dmn,
+    test_process,
+    render,
 )
 
 

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Final
 
 import click
 
@@ -10,7 +10,10 @@ from holdfast.cli.answers import json_option, print_json
 from holdfast.cli.databases import Database, database_argument, use_database
 
 if TYPE_CHECKING:
-    from holdfast.store.contract import Counts, Store
+    from holdfast.store.contract import Store
+    from holdfast.store.rows import Counts
+
+PAGE: Final = 1_000
 
 
 @click.command()
@@ -43,7 +46,41 @@ def check(database: Database, as_json: bool) -> None:
 
 async def check_and_count(store: Store) -> tuple[list[str], list[str], Counts]:
     """The problems of a database, what a newer Holdfast wrote into it, and how much it holds."""
-    return await store.check(), await store.list_newer(), await store.count()
+    problems = await store.check()
+    return problems + await check_snapshots(store), await store.list_newer(), await store.count()
+
+
+async def check_snapshots(store: Store) -> list[str]:
+    """What snapshots say that is not in the histories behind them: of processes that can be compiled here, all of it."""
+    from holdfast.engine.catalog import Catalog
+    from holdfast.engine.processes.deployed_processes import DeployedProcesses
+    from holdfast.engine.turns.snapshots import may_have_snapshot
+    from holdfast.engine.use_cases.snapshot_checks import check_snapshot
+    from holdfast.errors import HoldfastError
+    from holdfast.store.rows import ExecutionRow
+    from holdfast.store.transfer import FROM_THE_START, PersistentStore, RowKind
+
+    if not isinstance(store, PersistentStore):
+        return []
+    processes, everything = DeployedProcesses(store), store.make_transferable()
+    catalog, is_known = Catalog(processes=processes), False
+    problems: list[str] = []
+    page = await everything.read_page(RowKind.EXECUTIONS, FROM_THE_START, PAGE)
+    while page.cursor is not None:
+        for row in page.rows:
+            if not isinstance(row, ExecutionRow) or row.closed_at is not None or not may_have_snapshot(row):
+                continue
+            try:
+                if not is_known:
+                    await processes.refresh()
+                    is_known = True
+                await processes.make_ready(row.org, row.workflow, row.code_version)
+            except HoldfastError:
+                pass  # its process cannot be compiled here: what is open is compared alone
+            problem = await check_snapshot(store, row, catalog.make_program)
+            problems += [] if problem is None else [problem]
+        page = await everything.read_page(RowKind.EXECUTIONS, page.cursor, PAGE)
+    return problems
 
 
 def describe_counts(counts: Counts) -> str:

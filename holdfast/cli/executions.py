@@ -15,6 +15,7 @@ if TYPE_CHECKING:
     from holdfast.engine.turns.program_cache import MakeProgram
     from holdfast.engine.views import ExecutionInfo, History
     from holdfast.store.contract import Store
+    from holdfast.store.rows import ExecutionRow
 
 
 @click.command()
@@ -39,7 +40,7 @@ def show(*, database: Database, target: str, org: str, as_json: bool, modules: t
 
     workflows = [workflow for module in modules for workflow in find_workflows(module)]
     make_program = Catalog(workflows, ()).make_program if workflows else None
-    info, history = use_database(database, lambda store: read_execution(database, store, org, target, make_program))
+    info, history, names = use_database(database, lambda store: read_execution(database, store, org, target, make_program))
     headers = find_headers(history)
     if as_json:
         import msgspec
@@ -55,7 +56,7 @@ def show(*, database: Database, target: str, org: str, as_json: bool, modules: t
     if info.pending is not None and info.waiting_kind != "start":
         show_pending(info.pending, may_ask_code=info.status != "blocked" and info.history_length > 0)
     make_console().print()
-    show_history(history)
+    show_history(history, names)
     if info.inbox:
         show_inbox(info.inbox)
 
@@ -68,8 +69,8 @@ def find_headers(history: History) -> dict[str, str]:
 
 async def read_execution(
     database: Database, store: Store, org: str, target: str, make_program: MakeProgram | None = None
-) -> tuple[ExecutionInfo, History]:
-    """An execution with its history. Raises ExecutionNotFound.
+) -> tuple[ExecutionInfo, History, dict[str, str]]:
+    """An execution with its history, and what its diagram calls its elements if it is a process's. Raises ExecutionNotFound.
 
     What it waits for is told by the owner of the file, if it answers; by its code, where that was named; or as it is stored.
     """
@@ -82,7 +83,7 @@ async def read_execution(
 
     row = await find_execution(store, org, target)
     if row.closed_at is not None:
-        return to_info(row), await read_history(store, row)
+        return to_info(row), await read_history(store, row), await read_names_of(store, row)
     answer = await ask(database, lambda verbs: verbs.query_status(row.execution_id, org=org))
     if isinstance(answer, Unanswered):
         info = to_info(row)
@@ -95,4 +96,15 @@ async def read_execution(
         info = await add_pending(store, info, row, time.time_ns() // 1000, make_program)
     if not info.inbox:
         info = await add_inbox(store, info)
-    return info, await read_history(store, row)
+    return info, await read_history(store, row), await read_names_of(store, row)
+
+
+async def read_names_of(store: Store, row: ExecutionRow) -> dict[str, str]:
+    """What the diagram of a process calls its elements, by their ids."""
+    from holdfast.store.attributes import is_process
+
+    if not is_process(row.details):
+        return {}
+    from holdfast.cli.process_paths import read_names
+
+    return await read_names(store, row)

@@ -38,18 +38,26 @@ if TYPE_CHECKING:
 @click.option("--without-traces", is_flag=True, help="With --json: leave out stack traces, which name files of a machine.")
 def history(database: Database, target: str, org: str, as_json: bool, without_traces: bool) -> None:
     """Print the history of one execution. ID is a workflow id (the newest counts) or an execution id."""
-    found = use_database(database, lambda store: find_history(store, org, target))
+    found, names = use_database(database, lambda store: find_named_history(store, org, target))
     if as_json:
         click.echo(write_events(found.to_json(), with_traces=not without_traces))
     else:
         from holdfast.cli.tables import show_history
 
-        show_history(found)
+        show_history(found, names)
 
 
 async def find_history(store: Store, org: str, target: str) -> History:
     """The history of an execution. Raises ExecutionNotFound."""
     return await read_history(store, await find_execution(store, org, target))
+
+
+async def find_named_history(store: Store, org: str, target: str) -> tuple[History, dict[str, str]]:
+    """The history of an execution, and what its diagram calls its elements if it is a process's."""
+    from holdfast.cli.executions import read_names_of
+
+    row = await find_execution(store, org, target)
+    return await read_history(store, row), await read_names_of(store, row)
 
 
 def write_events(events: list[dict[str, Any]], *, with_traces: bool = True) -> str:

@@ -1,4 +1,4 @@
-"""Workflows of modules that are named on the command line."""
+"""Workflows and activities of modules that are named on the command line."""
 
 from __future__ import annotations
 
@@ -10,6 +10,9 @@ from typing import TYPE_CHECKING, Any
 import click
 
 if TYPE_CHECKING:
+    from collections.abc import Iterable
+
+    from holdfast.activities.definitions import Activity
     from holdfast.code.definitions import Workflow
 
 
@@ -37,3 +40,13 @@ def find_workflows(name: str) -> list[Workflow[..., Any]]:
             f"Expected module '{name}' to define workflows, but it has none. Name the module with the decorated functions."
         )
     return found
+
+
+def find_code(names: Iterable[str]) -> tuple[list[Workflow[..., Any]], list[Activity[..., Any]]]:
+    """All workflows and activities that modules define or import, each once. There need not be any."""
+    from holdfast.activities.definitions import Activity
+    from holdfast.code.definitions import Workflow
+
+    found = {id(value): value for name in names for value in vars(load_module(name)).values()}
+    workflows = [one for one in found.values() if isinstance(one, Workflow)]
+    return workflows, [one for one in found.values() if isinstance(one, Activity)]

@@ -20,6 +20,12 @@ def show_pending(pending: PendingWork, *, may_ask_code: bool = True) -> None:
 
     `may_ask_code`: its code could be asked for more.
     """
+    if pending.incidents:
+        _show(
+            "somebody to correct what went wrong",
+            ("#", "element", "name", "kind", "reason"),
+            [(one.number, one.element, one.element_name, one.kind, one.message) for one in pending.incidents],
+        )
     if pending.activities:
         _show_activities(pending.activities)
     if pending.timers:
@@ -95,12 +101,13 @@ def show_trace(trace: str, indent: str = "  ") -> None:
 def _show_activities(activities: tuple[PendingActivity, ...]) -> None:
     _show(
         "activities",
-        ("#", "activity", "name", "state", "attempt", "since", "next try", "queue", "on node"),
+        ("#", "activity", "name", "element", "state", "attempt", "since", "next try", "queue", "on node"),
         [
             (
                 one.number,
                 one.name,
                 one.label,
+                one.element,
                 one.state.value,
                 one.attempt,
                 show_time(one.started_at or one.scheduled_at, "seconds"),

@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Any
 import msgspec
 
 from holdfast.core import codec
+from holdfast.core.events import ProcessAdvanced
 from holdfast.core.instants import to_datetime
 from holdfast.engine.pending import FailureInfo, SignalInfo
 
@@ -149,13 +150,23 @@ def show_document(title: str, value: Any) -> None:
         console.print(clean(line), soft_wrap=True)
 
 
-def show_history(history: History) -> None:
-    """Print a history, one event per line, and the stack trace below what failed."""
+def show_history(history: History, names: Mapping[str, str] | None = None) -> None:
+    """Print a history, one event per line, and the stack trace below what failed.
+
+    Of a process, what happened at its elements is below the event that tells of it; `names` are what its diagram calls them.
+    """
     if not history.turns:
         make_console().print("its history is empty: it has not begun")
         return
+    path = None
     rows: list[tuple[object, ...]] = []
     for recorded, plain in zip(history.events, codec.export_history(history.turns), strict=True):
+        if isinstance(recorded.event, ProcessAdvanced):
+            from holdfast.cli.process_paths import ProcessPath
+
+            path = path or ProcessPath(names or {})
+            rows += [(recorded.sequence, show_time(recorded.at), kind, told) for kind, told in path.follow(recorded.event)]
+            continue
         rows.append((recorded.sequence, show_time(recorded.at), recorded.kind, describe_event(plain)))
         rows += [("", "", "", f"  {line}") for line in list_trace(plain.get("failure"))]
     show_rows(("#", "time", "event", "details"), rows)

@@ -16,8 +16,11 @@ from holdfast.core.instants import Duration
 from holdfast.core.options import OnBlocked
 from holdfast.core.publications import Broadcast, EventOutcome, MessageOutcome
 from holdfast.core.times.calendars import Calendar
+from holdfast.engine.deployment_views import DefinitionInfo, DefinitionList, Deployment
 from holdfast.engine.handles import SignalResponse, SignalWithStartResponse, WorkflowHandle, make_handle
+from holdfast.engine.incident_views import IncidentList
 from holdfast.engine.nodes.roster import NodeInfo
+from holdfast.engine.processes.source_files import Files
 from holdfast.engine.stale_views import StaleList
 from holdfast.engine.task_views import TASK_TIMEOUT, TaskEvent, TaskInfo, TaskList
 from holdfast.engine.use_cases.backlogs import QueueBacklog
@@ -820,3 +823,179 @@ class ClientVerbs:
             lambda verbs: verbs.end_stale(older_than, reason=reason, by=by, org=org, limit=limit, cursor=cursor),
             is_safe=False,
         )
+
+    async def variables(
+        self, target: str, *, scope: str | None = None, org: str = DEFAULT_ORG, timeout: Duration | None = None
+    ) -> dict[str, Any]:
+        """The variables of a process, open or closed, by workflow id or execution id; or those of an element (`scope`).
+
+        Raises ExecutionNotFound; InvalidArguments if the workflow is code, or the scope is not there; and what `query`
+        raises.
+        """
+        return await self._reach.read(lambda verbs: verbs.variables(target, scope=scope, org=org, timeout=timeout))
+
+    async def set_variables(
+        self,
+        target: str,
+        variables: Mapping[str, Any],
+        *,
+        scope: str | None = None,
+        local: bool = False,
+        org: str = DEFAULT_ORG,
+        request_id: str | None = None,
+        timeout: Duration | None = None,
+    ) -> None:
+        """Set variables of an open process; it returns when that is durable.
+
+        Each goes to the nearest scope that has it, from `scope` (the id of an element) outwards, else to the process; with
+        `local`, all go to the scope itself. Calls with the same `request_id` are one call. Raises InvalidArguments,
+        EncodingError, ExecutionNotFound, ExecutionClosed, and AnswerTimedOut after `timeout`, while the call goes on.
+        """
+        return await self._reach.ask(
+            lambda verbs, key, left: verbs.set_variables(
+                target, variables, scope=scope, local=local, org=org, request_id=key, timeout=left
+            ),
+            key=request_id,
+            timeout=timeout,
+        )
+
+    async def incidents(
+        self,
+        *,
+        workflow: str | None = None,
+        target: str | None = None,
+        element: str | None = None,
+        kind: str | None = None,
+        org: str = DEFAULT_ORG,
+        limit: int = 100,
+        cursor: str | None = None,
+    ) -> IncidentList:
+        """List the open incidents for which all conditions hold, those of the oldest executions first.
+
+        `target` is a workflow id or an execution id; `element` the id of a BPMN element. `cursor` of the list leads to the
+        next page. Raises InvalidArguments, or ExecutionNotFound for a target that is not there.
+        """
+        return await self._reach.read(
+            lambda verbs: verbs.incidents(
+                workflow=workflow, target=target, element=element, kind=kind, org=org, limit=limit, cursor=cursor
+            )
+        )
+
+    async def count_incidents(
+        self,
+        *,
+        workflow: str | None = None,
+        target: str | None = None,
+        element: str | None = None,
+        kind: str | None = None,
+        org: str = DEFAULT_ORG,
+    ) -> int:
+        """Count the open incidents under the conditions of `incidents`, up to 10,000."""
+        return await self._reach.read(
+            lambda verbs: verbs.count_incidents(workflow=workflow, target=target, element=element, kind=kind, org=org)
+        )
+
+    async def resolve_incident(
+        self,
+        target: str,
+        number: int | None = None,
+        *,
+        variables: Mapping[str, Any] | None = None,
+        org: str = DEFAULT_ORG,
+        request_id: str | None = None,
+        timeout: Duration | None = None,
+    ) -> None:
+        """Let an open process try again where something went wrong, once `variables` are set; without a number, everywhere.
+
+        If nothing has changed, the same goes wrong again, and that is a new incident. Raises IncidentNotFound,
+        InvalidArguments, ExecutionNotFound, ExecutionClosed, and AnswerTimedOut after `timeout`, while the call goes on.
+        """
+        return await self._reach.ask(
+            lambda verbs, key, left: verbs.resolve_incident(
+                target, number, variables=variables, org=org, request_id=key, timeout=left
+            ),
+            key=request_id,
+            timeout=timeout,
+        )
+
+    async def deploy(self, files: Files, *, org: str = DEFAULT_ORG) -> Deployment:
+        """Deploy BPMN processes, DMN decisions and forms: a path, several, or a dictionary from file names to content.
+
+        All or nothing: everything is checked first. Unchanged content makes no new version. When it returns, every start on
+        every node gets the new version; executions keep theirs. Message, signal and timer start events hold from then on.
+        Raises InvalidProcess, which lists all problems with file, line, element and remedy; DeploymentRefused if a code
+        workflow has the id of a process, or a message would start two; InvalidArguments if a file cannot be read.
+        """
+        return await self._reach.write(lambda verbs: verbs.deploy(files, org=org), is_safe=True)
+
+    async def undeploy(
+        self, definition_id: str, *, version: int | None = None, kind: str = "bpmn", org: str = DEFAULT_ORG
+    ) -> bool:
+        """Let a definition start nothing any more, or one version of it; its executions go on.
+
+        It is removed with its last execution. Returns False if nothing was to be done. Raises UnknownDefinition.
+        """
+        return await self._reach.write(
+            lambda verbs: verbs.undeploy(definition_id, version=version, kind=kind, org=org), is_safe=True
+        )
+
+    async def disable(
+        self, definition_id: str, *, version: int | None = None, kind: str = "bpmn", org: str = DEFAULT_ORG
+    ) -> bool:
+        """Let a definition start nothing until it is enabled; its executions go on. Its start timers end.
+
+        It stays the newest version. Returns False if it is disabled already. Raises UnknownDefinition.
+        """
+        return await self._reach.write(
+            lambda verbs: verbs.disable(definition_id, version=version, kind=kind, org=org), is_safe=True
+        )
+
+    async def enable(
+        self, definition_id: str, *, version: int | None = None, kind: str = "bpmn", org: str = DEFAULT_ORG
+    ) -> bool:
+        """Let a disabled definition start executions again; its start timers count from now on.
+
+        Dates that have passed do not fire. Returns False if it is enabled already. Raises UnknownDefinition.
+        """
+        return await self._reach.write(
+            lambda verbs: verbs.enable(definition_id, version=version, kind=kind, org=org), is_safe=True
+        )
+
+    async def definitions(
+        self,
+        *,
+        definition_id: str | None = None,
+        kind: str | None = None,
+        state: str | None = None,
+        all_versions: bool = False,
+        org: str = DEFAULT_ORG,
+        limit: int = 100,
+        cursor: str | None = None,
+    ) -> DefinitionList:
+        """The deployed processes, decisions and forms of an org, by kind and id; `cursor` of the list leads on.
+
+        Of each the newest version that is not undeployed, or with `all_versions` all of them, the newest first.
+        """
+        return await self._reach.read(
+            lambda verbs: verbs.definitions(
+                definition_id=definition_id,
+                kind=kind,
+                state=state,
+                all_versions=all_versions,
+                org=org,
+                limit=limit,
+                cursor=cursor,
+            )
+        )
+
+    async def definition(
+        self, definition_id: str, *, version: int | None = None, kind: str = "bpmn", org: str = DEFAULT_ORG
+    ) -> DefinitionInfo:
+        """One version of a definition in any state, or the newest that is not undeployed. Raises UnknownDefinition."""
+        return await self._reach.read(lambda verbs: verbs.definition(definition_id, version=version, kind=kind, org=org))
+
+    async def definition_xml(
+        self, definition_id: str, *, version: int | None = None, kind: str = "bpmn", org: str = DEFAULT_ORG
+    ) -> bytes:
+        """The file that a version of a definition came with, byte for byte. Raises UnknownDefinition."""
+        return await self._reach.read(lambda verbs: verbs.definition_xml(definition_id, version=version, kind=kind, org=org))

@@ -23,6 +23,7 @@ if TYPE_CHECKING:
     from holdfast.core.program import Program
     from holdfast.core.program_limits import ProgramLimits
     from holdfast.engine.clock import Clock
+    from holdfast.engine.processes.deployed_processes import DeployedProcesses
     from holdfast.store.contract import Store
 
 LEARNT_FOR: Final = 5.0
@@ -39,6 +40,7 @@ class NamedWorkflow:
 
     kind = "named"
     org: str | None = None
+    route_name = ""
     is_pinned = False
     retry: RetryPolicy | None = None
     starts_on = ()
@@ -100,8 +102,8 @@ class NamedWorkflows(Catalog):
     What nodes announce of a workflow is `learn`ed before it is started by its name, and believed for `LEARNT_FOR` seconds.
     """
 
-    def __init__(self) -> None:
-        super().__init__()
+    def __init__(self, processes: DeployedProcesses) -> None:
+        super().__init__(processes=processes)
         self._learnt: dict[tuple[str, str | None], tuple[float, list[InputChecker]]] = {}
         self._unannounced: dict[str, list[str]] = {}
         """Workflows that nobody announces, each with the names that resemble it, until they were told of."""
@@ -123,6 +125,19 @@ class NamedWorkflows(Catalog):
             self._learnt.clear()
         self._learnt[workflow, version] = time.monotonic() + LEARNT_FOR, checkers
         return True
+
+    @property
+    def route_names(self) -> Sequence[str]:
+        """None: a client interprets no processes."""
+        return ()
+
+    async def learn_processes(self, workflow: str) -> None:
+        """Read what is deployed, unless living nodes announce the name as that of a code workflow. Raises StoreError."""
+        announced = any(checkers for (name, _), (_, checkers) in self._learnt.items() if name == workflow)
+        if self.processes is not None and not announced:
+            await self.processes.refresh()
+            if workflow in self.processes.list_names():
+                self._unannounced.pop(workflow, None)
 
     def take_unknown(self, workflow: str) -> list[str] | None:
         """Of a workflow that no living node announces: the nearest names that are announced. None if it is, or was told."""
@@ -147,5 +162,7 @@ class NamedWorkflows(Catalog):
                 f"Expected a workflow or the name of one, but got {getattr(workflow, '__name__', workflow)!r}. Decorate it "
                 "with @workflow, or pass its name."
             )
+        if (process := self._find_process(workflow, version, org)) is not None:
+            return process
         _, checkers = self._learnt.get((workflow, version), (0.0, ()))
         return NamedWorkflow(check_identifier(workflow, "the name of a workflow"), version or "", checkers=checkers)

@@ -235,6 +235,7 @@ class DirectVerbs(Engine):
             return await call()
         self._check_open()
         is_new = await self._named.learn(self.store, self.clock, workflow, version)
+        await self._named.learn_processes(workflow)
         try:
             answer = await call()
         except InvalidArguments:
@@ -264,7 +265,7 @@ class DirectVerbs(Engine):
         workflows: Iterable[Workflow[..., Any]],
         activities: Iterable[Activity[..., Any]],
     ) -> Catalog:
-        self._named = NamedWorkflows()
+        self._named = NamedWorkflows(self._processes)
         return self._named
 
     def _make_runtime(self, deps: RuntimeDeps) -> Runtime:

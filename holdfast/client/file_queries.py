@@ -9,8 +9,10 @@ from pathlib import Path
 from typing import Any, Final, Unpack
 
 from holdfast.client.direct import DirectVerbs, make_silence
+from holdfast.client.file_definitions import FileDefinitions
 from holdfast.core.ids import DEFAULT_ORG
 from holdfast.core.instants import SECOND, Duration, to_micros
+from holdfast.engine.incident_views import IncidentList
 from holdfast.engine.nodes.roster import NodeInfo
 from holdfast.engine.payload_codecs import PayloadCodec
 from holdfast.engine.requests import AnyRequest, Handled
@@ -19,12 +21,14 @@ from holdfast.engine.stale_views import StaleList
 from holdfast.engine.task_views import TaskEvent, TaskInfo, TaskList
 from holdfast.engine.use_cases.backlogs import QueueBacklog
 from holdfast.engine.use_cases.human_tasks import TaskConditions
+from holdfast.engine.use_cases.incidents import IncidentConditions
 from holdfast.engine.use_cases.pausing import list_pauses
 from holdfast.engine.use_cases.publications import PendingEvent
 from holdfast.engine.use_cases.queries import Queries
 from holdfast.engine.use_cases.schedule_views import ScheduleInfo
 from holdfast.engine.use_cases.searching import ExecutionCounts, ExecutionList, PageOptions, SearchConditions
 from holdfast.engine.use_cases.stale_work import check_options, list_stale
+from holdfast.engine.use_cases.variables import read_variables
 from holdfast.engine.views import DeadLetter, ExecutionInfo, History, Pause
 from holdfast.errors import AnswerTimedOut
 from holdfast.store.contract import Store
@@ -35,7 +39,7 @@ WATCH_PAUSE: Final = 0.5
 """Seconds between two looks at an execution that is watched, while nobody owns the file."""
 
 
-class FileQueries:
+class FileQueries(FileDefinitions):
     """The reading verbs on a file. What waits in an inbox to become an execution is not one yet."""
 
     def __init__(self, path: Path, codec: PayloadCodec | None = None) -> None:
@@ -43,6 +47,8 @@ class FileQueries:
         reader = _Reader(self._file, codec=codec)
         self._queries, self._tasks, self._publications = reader._queries, reader._human_tasks, reader._publications
         self._schedules, self._clock = reader._schedules, reader.clock
+        self._incidents = reader._incident_queries
+        super().__init__(self._file, reader._deployments)
 
     async def find_ending(self, target: str, *, org: str = DEFAULT_ORG) -> Ending | None:
         """How an execution ended; None while it is open. Raises ExecutionNotFound."""
@@ -119,6 +125,24 @@ class FileQueries:
         options = check_options(older_than, org, limit, cursor)
         await self._file.open()
         return await list_stale(self._file, options, self._clock.now())
+
+    async def variables(
+        self, target: str, *, scope: str | None = None, org: str = DEFAULT_ORG, timeout: Duration | None = None
+    ) -> dict[str, Any]:
+        """Nobody is there who runs the process. Raises NobodyAnswers, or ExecutionNotFound."""
+        return await read_variables(self, target, scope, org, timeout)
+
+    async def incidents(
+        self, *, org: str = DEFAULT_ORG, limit: int = 100, cursor: str | None = None, **conditions: str | None
+    ) -> IncidentList:
+        """List the open incidents for which all conditions hold."""
+        await self._file.open()
+        return await self._incidents.list(IncidentConditions(org=org, **conditions), limit, cursor)
+
+    async def count_incidents(self, *, org: str = DEFAULT_ORG, **conditions: str | None) -> int:
+        """Count the open incidents under the conditions of `incidents`."""
+        await self._file.open()
+        return await self._incidents.count(IncidentConditions(org=org, **conditions))
 
     async def nodes(self) -> builtins.list[NodeInfo]:
         """The nodes that worked on the file: nobody does now."""

@@ -14,7 +14,9 @@ import msgspec
 
 from holdfast.client.encoded_starts import LARGEST, encode_start
 from holdfast.client.links import Link
-from holdfast.client.socket_handler_verbs import SocketHandlerVerbs, read_answer
+from holdfast.client.socket_deployment_verbs import SocketDeploymentVerbs
+from holdfast.client.socket_handler_verbs import read_answer
+from holdfast.client.socket_repair_verbs import SocketRepairVerbs
 from holdfast.client.socket_schedule_verbs import SocketScheduleVerbs
 from holdfast.client.socket_stale_verbs import SocketStaleVerbs
 from holdfast.client.socket_task_verbs import SocketTaskVerbs
@@ -52,7 +54,7 @@ T = TypeVar("T")
 Ts = TypeVarTuple("Ts")
 
 
-class SocketVerbs(SocketScheduleVerbs, SocketTaskVerbs, SocketHandlerVerbs, SocketStaleVerbs):
+class SocketVerbs(SocketScheduleVerbs, SocketTaskVerbs, SocketRepairVerbs, SocketStaleVerbs, SocketDeploymentVerbs):
     """Takes calls to the owner of a database. Raises LinkLost where the connection ends before the answer."""
 
     def __init__(self, link: Link) -> None:

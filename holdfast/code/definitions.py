@@ -67,6 +67,7 @@ class Workflow(Generic[P, R_co]):
 
     kind: Final = "code"
     org: Final[str | None] = None
+    route_name: Final = ""
 
     def __init__(
         self,

@@ -35,7 +35,7 @@ PAIRS: Final[dict[type[commands.Command], type[events.Event]]] = {
     commands.EndCancelled: events.WorkflowCancelled,
     commands.ContinueAs: events.ContinuedAs,
 }
-"""Each command and the event that records it. `SetState` and `Block` leave none."""
+"""Each command that code gives, and the event that records it. `SetState` and `Block` leave none."""
 
 _COMPARED: Final = ("number", "name", "workflow", "patch", "kind", "update")
 """What must be the same. Arguments and due times may differ: the code that computes them may be fixed, and what was
@@ -69,6 +69,7 @@ _PAST: Final = {
     "return": "returned",
     "raise": "raised",
     "end": "ended",
+    "record": "recorded",
 }
 _DEEDS: Final[dict[type[events.Event], Callable[[Any], _Deed]]] = {
     events.ActivityScheduled: lambda one: _Deed("call", f"ctx.run({one.name!r})"),
@@ -103,7 +104,8 @@ _DEEDS: Final[dict[type[events.Event], Callable[[Any], _Deed]]] = {
 
 def _describe(one: commands.Command | events.Event) -> _Deed:
     kind: Any = PAIRS.get(type(one), type(one))  # type: ignore[arg-type]  # an event is no key
-    return _DEEDS[kind](one)
+    tell = _DEEDS.get(kind)
+    return _Deed("record", f"{kind.__name__}, as only a process does,") if tell is None else tell(one)
 
 
 def _number(one: Any) -> str:

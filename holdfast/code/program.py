@@ -37,7 +37,7 @@ from holdfast.core.events import GIVEN, AnyEvent, Given, HistoryTurn
 from holdfast.core.failures import Failure, describe_exception, list_kinds
 from holdfast.core.instants import Instant
 from holdfast.core.payloads import Payload
-from holdfast.core.program import Step, Waits
+from holdfast.core.program import Step, Waits, WithoutSnapshots
 from holdfast.core.program_limits import NO_PROGRAM_LIMITS, ProgramLimits, RunLimit
 from holdfast.errors import DeterminismError, HoldfastError, QueryFailed, TurnTooLong
 
@@ -60,7 +60,7 @@ class _Escaped(Exception):
         self.failure = failure
 
 
-class CodeProgram:
+class CodeProgram(WithoutSnapshots):
     """The program of one execution of an async function."""
 
     def __init__(
@@ -485,6 +485,7 @@ GIVE: Final[dict[type[events.Event], Callable[[CodeProgram, Any], None]]] = {
     events.CancelRequested: _cancel,
     events.TaskRescheduled: lambda _program, _event: None,
     events.TaskReminded: lambda _program, _event: None,  # its row has changed, the code goes on waiting
+    events.ChildEscalated: lambda _program, _event: None,  # code catches no escalations
 }
 """What a program does with the events that are given to it; those that end something it asked for are in `RESOLVE`."""
 

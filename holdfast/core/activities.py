@@ -8,6 +8,7 @@ from typing import Final, TypeAlias, get_args
 import msgspec
 
 from holdfast.core import commands, envelopes, events
+from holdfast.core.bpmn_errors import read_bpmn_error
 from holdfast.core.effects import TimerKind, TimerSet, Turn
 from holdfast.core.execution import AttemptState, Execution, OpenActivity
 from holdfast.core.failures import Failure, shorten_trace
@@ -98,7 +99,9 @@ def decide_raised(turn: Turn, envelope: envelopes.ActivityRaised) -> events.Acti
         return events.ActivityLost(number=number, attempt=envelope.attempt)
     if _retry(turn, number, failure, envelope.heartbeat, envelope.kinds, envelope.retry_after_us):
         return None
-    turn.troubles = add(turn.troubles, (ActivityEnded(describe_attempt(turn.execution, number, envelope.attempt), failure),))
+    if read_bpmn_error(failure) is None:  # else it is an outcome that the diagram or the code expects
+        about = describe_attempt(turn.execution, number, envelope.attempt)
+        turn.troubles = add(turn.troubles, (ActivityEnded(about, failure),))
     return events.ActivityFailed(number=number, failure=failure, attempt=envelope.attempt)
 
 

@@ -1,16 +1,30 @@
-"""Children: starting them, hearing of their end once, and what becomes of them when the parent closes."""
+"""Children: starting them, hearing of their end once, and what becomes of them when the parent closes.
+
+The name of a child is that of a process of the organisation, or of code. Which one, and which version of a process, is
+looked up when the child is asked for (`Turn.bind_child`), and recorded.
+"""
 
 from __future__ import annotations
 
+from typing import Final
+
 from holdfast.core import commands, envelopes, events
-from holdfast.core.effects import Turn
-from holdfast.core.events import Parent
+from holdfast.core.effects import ChildBinding, Turn
 from holdfast.core.execution import Execution
 from holdfast.core.failures import Failure
 from holdfast.core.ids import derive_execution_id
 from holdfast.core.instants import Instant
 from holdfast.core.options import OnOpen, ParentClose
+from holdfast.core.parents import Parent
 from holdfast.core.unused import put
+
+DEEPEST: Final = 100
+"""How many calls may lead to a child that a process made or that called one: processes that call each other in a circle
+would go on for ever."""
+ALL_CODES: Final = "*"
+"""Stands for all codes among those that are caught around a child."""
+TOO_DEEP: Final = "CallTooDeep"
+"""The type of the failure of a child that so many calls lead to."""
 
 
 def record_child(turn: Turn, command: commands.StartChild) -> events.ChildStarted:
@@ -18,23 +32,31 @@ def record_child(turn: Turn, command: commands.StartChild) -> events.ChildStarte
     execution = turn.execution
     child_id = derive_execution_id(turn.now, execution.execution_id, command.number)
     workflow_id = command.workflow_id or child_id
-    turn.send(
-        child_id,
-        envelopes.Start(
+    binding = None if turn.bind_child is None else turn.bind_child(execution.org, command)
+    version = command.version if binding is None else binding.version
+    parent = _make_parent(execution, command, binding)
+    failure = _refuse_depth(command, parent.depth) if binding is None or binding.failure is None else binding.failure
+    if failure is not None:
+        closed = envelopes.ChildClosed(number=command.number, execution_id=child_id, failure=failure)
+        turn.send(execution.execution_id, closed)
+    else:
+        start = envelopes.Start(
             execution_id=child_id,
             workflow_id=workflow_id,
             workflow=command.workflow,
             input=command.input,
             queue=execution.queue,
+            code_version=version,
+            pinned=bool(version),
+            route_name="" if binding is None else binding.route_name,
             on_open=OnOpen.FAIL,
             metadata=command.metadata,
             headers=execution.headers if command.headers is None else command.headers,
             reference=execution.details.reference if command.reference is None else command.reference,
             chain=command.chain,
-            parent=Parent(execution.execution_id, command.number, command.policy),
-        ),
-        workflow_id,
-    )
+            parent=parent,
+        )
+        turn.send(child_id, start, workflow_id)
     return events.ChildStarted(
         number=command.number,
         workflow=command.workflow,
@@ -44,7 +66,45 @@ def record_child(turn: Turn, command: commands.StartChild) -> events.ChildStarte
         policy=command.policy,
         label=command.label,
         failure_as_value=command.failure_as_value,
+        version=version,
     )
+
+
+def _make_parent(execution: Execution, command: commands.StartChild, binding: ChildBinding | None) -> Parent:
+    """What the child is told of its parent."""
+    above = execution.details.parent
+    depth = 0 if above is None else above.depth
+    if binding is not None or execution.details.route_name:
+        depth += 1
+    # Code that calls a process catches whatever error that ends with, as it does of other code.
+    is_called_by_code = binding is not None and not execution.details.route_name
+    catches = (ALL_CODES,) if is_called_by_code else command.catches
+    return Parent(execution.execution_id, command.number, command.policy, depth, catches, command.catches_escalations)
+
+
+def _refuse_depth(command: commands.StartChild, depth: int) -> Failure | None:
+    if depth <= DEEPEST:
+        return None
+    message = (
+        f"Expected at most {DEEPEST} calls to lead to a child, but '{command.workflow}' would be one more. "
+        "Look for processes that call each other in a circle."
+    )
+    return Failure(type=TOO_DEEP, message=message, non_retryable=True)
+
+
+def record_escalation(turn: Turn, command: commands.Escalate) -> events.EscalationSent | None:
+    """The program escalates something: its parent hears of it, if it has one."""
+    execution = turn.execution
+    parent = execution.details.parent
+    if parent is None:
+        return None
+    turn.send(
+        parent.execution_id,
+        envelopes.ChildEscalated(
+            number=parent.number, execution_id=execution.execution_id, code=command.code, value=command.value
+        ),
+    )
+    return events.EscalationSent(code=command.code, value=command.value)
 
 
 def record_child_cancel(turn: Turn, command: commands.CancelChild) -> events.ChildCancelRequested | None:
@@ -70,6 +130,13 @@ def decide_closed(
     if envelope.terminated:
         return events.ChildTerminated(number=number, reason=envelope.reason)
     return events.ChildFailed(number=number, failure=envelope.failure or Failure(type="Unknown", message="no reason kept"))
+
+
+def decide_escalated(turn: Turn, envelope: envelopes.ChildEscalated) -> events.ChildEscalated | None:
+    """A child told of an escalation: the program hears of it if it still waits for the child."""
+    if envelope.number not in turn.execution.children:
+        return None
+    return events.ChildEscalated(number=envelope.number, code=envelope.code, value=envelope.value)
 
 
 def evolve_started(execution: Execution, event: events.ChildStarted, _now: Instant) -> None:

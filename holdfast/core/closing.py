@@ -14,6 +14,7 @@ from holdfast.core.execution import Execution
 from holdfast.core.failures import TIMED_OUT, Failure
 from holdfast.core.human_tasks import close_tasks
 from holdfast.core.ids import derive_execution_id, instant_of
+from holdfast.core.incidents import close_incidents
 from holdfast.core.instants import SECOND, Instant
 from holdfast.core.lifecycle import Operation
 from holdfast.core.payloads import Payload
@@ -154,7 +155,9 @@ def _retry(turn: Turn, failure: Failure, untaken: Sequence[commands.Untaken], ki
         return None
     following = _follow(turn, execution.workflow, execution.input, untaken, chain.follow(chain.attempt + 1), start_at)
     if details.pinned and turn.successor is not None:
-        turn.successor = msgspec.structs.replace(turn.successor, code_version=execution.code_version, pinned=True)
+        turn.successor = msgspec.structs.replace(
+            turn.successor, code_version=execution.code_version, pinned=True, route_name=details.route_name
+        )
     details.retried_as = following
     return following
 
@@ -172,6 +175,8 @@ def _close(turn: Turn, operation: Operation, closed: envelopes.ChildClosed | Non
     close_children(turn)
     if execution.tasks:
         close_tasks(turn)
+    if execution.incidents:
+        close_incidents(turn)
     notify_parent(turn, closed)
     turn.dispatched = NO_ITEMS
     if execution.timers:

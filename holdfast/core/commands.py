@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import NamedTuple, TypeAlias
+from typing import Final, NamedTuple, TypeAlias
 
 import msgspec
 
@@ -71,12 +71,29 @@ class StartChild(Command, frozen=True, kw_only=True):
     """Its business reference; None: that of its parent."""
     chain: Chain | None = None
     """Its timeouts and its retry policy, if it has any."""
+    version: str = ""
+    """The version of the workflow that it is bound to; empty: what `version_tag` or `deployment` says, else the newest."""
+    version_tag: str = ""
+    """Of a process: bound to the newest version that has this tag."""
+    deployment: str = ""
+    """Of a process: bound to the version that this deployment made or found."""
+    catches: tuple[str, ...] = ()
+    """The codes of the errors that its ancestors catch, '*' for all: any other is an incident where it is thrown."""
+    catches_escalations: tuple[str, ...] = ()
+    """The codes of the escalations that its ancestors catch, '*' for all: it need not send others."""
 
 
 class CancelChild(Command, frozen=True, kw_only=True):
     """Ask a child execution to cancel; it may clean up, and its end still arrives."""
 
     number: int
+
+
+class Escalate(Command, frozen=True, kw_only=True):
+    """Tell the parent execution of an escalation, and go on; without effect where there is no parent."""
+
+    code: str
+    value: Payload = NULL
 
 
 class SignalExternal(Command, frozen=True, kw_only=True):
@@ -149,6 +166,8 @@ class Broadcast(Command, frozen=True, kw_only=True):
     number: int
     name: str
     value: Payload = NULL
+    served: int | None = None
+    """To how many waits of its own the program has given it itself; None: the turn gives it to them."""
 
 
 class CreateTask(Command, frozen=True, kw_only=True):
@@ -180,6 +199,24 @@ class CreateTask(Command, frozen=True, kw_only=True):
 
 class EndTask(Command, frozen=True, kw_only=True):
     """Stop waiting for a person; without effect on a task that has ended."""
+
+    number: int
+
+
+class RaiseIncident(Command, frozen=True, kw_only=True):
+    """Let people know that something went wrong at one place, which goes no further until somebody corrects it."""
+
+    number: int
+    element: str
+    """The id of the BPMN element at which it went wrong."""
+    element_name: str = ""
+    kind: str
+    """What went wrong, in one word for lists: `expression`, `job` and so on."""
+    message: str
+
+
+class ResolveIncident(Command, frozen=True, kw_only=True):
+    """End an incident: what went wrong was tried again, or its place was left. Without effect on one that has ended."""
 
     number: int
 
@@ -285,6 +322,8 @@ class Block(Command, frozen=True, kw_only=True):
     error: Failure
 
 
+OF_PROCESSES: Final[frozenset[type[Command]]] = frozenset({Escalate, RaiseIncident, ResolveIncident})
+"""What only processes ask for: code cannot."""
 AnyCommand: TypeAlias = (
     RunActivity
     | CancelActivity
@@ -292,6 +331,7 @@ AnyCommand: TypeAlias = (
     | CancelTimer
     | StartChild
     | CancelChild
+    | Escalate
     | SignalExternal
     | Subscribe
     | Unsubscribe
@@ -301,6 +341,8 @@ AnyCommand: TypeAlias = (
     | Broadcast
     | CreateTask
     | EndTask
+    | RaiseIncident
+    | ResolveIncident
     | CompleteUpdate
     | FailUpdate
     | RejectSignal

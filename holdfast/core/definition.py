@@ -39,6 +39,11 @@ class Definition(Protocol):
         ...
 
     @property
+    def route_name(self) -> str:
+        """What stands for the workflow in the routes of its executions, as in `Start`; empty: its name."""
+        ...
+
+    @property
     def is_pinned(self) -> bool:
         """Whether executions that this version begins stay with it. Else the newest version goes on with them."""
         ...

@@ -9,7 +9,7 @@ from typing import Any, Final, NamedTuple, TypeAlias
 import msgspec
 
 from holdfast.core.behaviours import WORK_KEYS
-from holdfast.core.commands import Subscribe, Untaken
+from holdfast.core.commands import RaiseIncident, StartChild, Subscribe, Untaken
 from holdfast.core.envelopes import AnyEnvelope, Start, Update
 from holdfast.core.events import ActivityScheduled, AnyEvent, Subscribed, TaskCreated
 from holdfast.core.execution import Execution
@@ -212,6 +212,20 @@ class Checked(msgspec.Struct, frozen=True, gc=False):
 ACCEPTED: Final = Checked()
 
 
+class ChildBinding(msgspec.Struct, frozen=True, gc=False):
+    """Which version of which process a child is bound to, as the catalog of its organisation has it now."""
+
+    version: str = ""
+    route_name: str = ""
+    """As in `Start`."""
+    failure: Failure | None = None
+    """Why there is nothing that it can be bound to: the child fails with it."""
+
+
+BindChild: TypeAlias = Callable[[str, StartChild], ChildBinding | None]
+"""Says what the child that an organisation's execution asks for is bound to; None if its name is no process's."""
+
+
 class Turn(msgspec.Struct, eq=False, gc=False):
     """One step of one execution while it is taken: envelopes in, events and effects out, one atomic write."""
 
@@ -240,8 +254,8 @@ class Turn(msgspec.Struct, eq=False, gc=False):
     ended_timers: list[int] = NO_ITEMS
     outgoing: list[Outgoing] = NO_ITEMS
     has_rare: bool = False
-    """Whether one of those may hold something that most turns have none of: subscriptions, publications, human tasks, a
-    changed searchable state, replies. Who adds to them sets it, so that other turns need not be asked for each."""
+    """Whether one of those may hold something that most turns have none of: subscriptions, publications, human tasks,
+    incidents, a changed searchable state, replies. Who adds to them sets it: other turns need not be asked for each."""
     subscribed: list[Subscribe] = NO_ITEMS
     """Subscriptions that begin."""
     ended_subscriptions: list[Subscribed] = NO_ITEMS
@@ -259,6 +273,12 @@ class Turn(msgspec.Struct, eq=False, gc=False):
     """By number, the rows of the human tasks about which people want something in this turn: nobody else changes them."""
     task_changes: list[TaskChange] = NO_ITEMS
     """What becomes of human tasks that are open, also of those that this turn created."""
+    incidents: list[RaiseIncident] = NO_ITEMS
+    """Incidents that begin, and have not ended in this very turn."""
+    ended_incidents: list[int] = NO_ITEMS
+    """Incidents of earlier turns that end, by their numbers; they do so before those begin."""
+    recorded_bytes: int = 0
+    """How large the records are that the program made by itself: in a process they may be far larger than what arrived."""
     handled: int | None = None
     """How many envelopes were handled, if the turn ended before all were; the others are for the next turn."""
     position: int = 0
@@ -273,6 +293,8 @@ class Turn(msgspec.Struct, eq=False, gc=False):
     """Asks the program whether it can read the form of the human task with a number; set where people want something."""
     find_untaken: Callable[[], Sequence[Untaken] | None] | None = None
     """Tells which of the received signals the program has not taken; None, and None as its answer: that cannot be told."""
+    bind_child: BindChild | None = None
+    """Looks up what a child is bound to; None: all names are those of code."""
     is_forced: bool = False
     """Whether the execution was ended without its program having a say."""
     successor: Start | None = None

@@ -7,11 +7,11 @@ from typing import Any, Final, TypeAlias
 import msgspec
 
 from holdfast.core.chains import Chain, TimeoutScope
-from holdfast.core.events import Parent
 from holdfast.core.failures import Failure
 from holdfast.core.ids import DEFAULT_QUEUE
 from holdfast.core.instants import Instant, Micros
 from holdfast.core.options import OnClosed, OnOpen, TimeoutKind
+from holdfast.core.parents import Parent
 from holdfast.core.payloads import Payload
 from holdfast.core.publications import Publication
 from holdfast.core.references import BusinessReference
@@ -36,6 +36,10 @@ class Start(Envelope, frozen=True, kw_only=True, tag="start"):
     """The version of the workflow that whoever starts it has as the newest, or asked for."""
     pinned: bool = False
     """Whether that version was asked for: only nodes that have it take the execution's turns."""
+    route_name: str = ""
+    """What stands for its workflow in its route, for a process: whoever can interpret it takes it. Empty: its name."""
+    element: str = ""
+    """Of a process: the id of the start event at which it begins. Empty: at the one without a trigger."""
     on_open: OnOpen = OnOpen.USE_EXISTING
     on_closed: OnClosed = OnClosed.ALLOW
     metadata: dict[str, str] = {}
@@ -244,6 +248,15 @@ class ChildClosed(Envelope, frozen=True, kw_only=True, tag="child_closed"):
     reason: str = ""
 
 
+class ChildEscalated(Envelope, frozen=True, kw_only=True, tag="child_escalated"):
+    """A child that goes on told of an escalation; stale unless the child is open."""
+
+    number: int
+    execution_id: str
+    code: str
+    value: Payload
+
+
 class SignalAnswered(Envelope, frozen=True, kw_only=True, tag="signal_answered"):
     """The receiver of a signal that this execution sent took it, or could not."""
 
@@ -346,6 +359,7 @@ AnyEnvelope: TypeAlias = (
     | OfferDue
     | Redispatch
     | ChildClosed
+    | ChildEscalated
     | SignalAnswered
     | Triggered
     | SubscriptionRefused

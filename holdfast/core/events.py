@@ -15,6 +15,7 @@ from holdfast.core.chains import TimeoutScope
 from holdfast.core.failures import Failure
 from holdfast.core.instants import Instant, Micros
 from holdfast.core.options import ActivityOptions, ParentClose, TimeoutKind
+from holdfast.core.parents import Parent
 from holdfast.core.payloads import NULL, Payload
 from holdfast.core.publications import DEFAULT_EVENT, EventOptions, SubscriptionKind
 from holdfast.core.references import BusinessReference
@@ -26,14 +27,6 @@ class Event(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True, tag_f
 
     arrived_at: Instant | None = None
     """When what it tells of arrived, if that was well before its turn: see `core.event_times`. For people alone."""
-
-
-class Parent(msgspec.Struct, frozen=True, omit_defaults=True, forbid_unknown_fields=True):
-    """Who started an execution as a child, and as which of its commands."""
-
-    execution_id: str
-    number: int
-    policy: ParentClose = ParentClose.ABANDON
 
 
 # --- given to the program: the beginning and what arrives ---------------------------------------------------------------
@@ -66,6 +59,8 @@ class WorkflowStarted(Event, frozen=True, kw_only=True, tag="workflow_started"):
     """Trace context and the like, which it hands on."""
     reference: BusinessReference | None = None
     """Its business reference (`behaviours.BUSINESS_REFERENCE`)."""
+    element: str = ""
+    """Of a process: the id of the start event at which it begins. Empty: at the one without a trigger."""
     behaviours: tuple[str, ...] = ()
     """What the events of this history mean, where that has changed since: see `core.behaviours`."""
 
@@ -175,6 +170,14 @@ class ChildTerminated(Event, frozen=True, kw_only=True, tag="child_terminated"):
 
     number: int
     reason: str = ""
+
+
+class ChildEscalated(Event, frozen=True, kw_only=True, tag="child_escalated"):
+    """The child told of an escalation, and went on."""
+
+    number: int
+    code: str
+    value: Payload = NULL
 
 
 class ExternalSignalCompleted(Event, frozen=True, kw_only=True, tag="external_signal_completed"):
@@ -306,12 +309,21 @@ class ChildStarted(Event, frozen=True, kw_only=True, tag="child_started"):
     label: str = ""
     failure_as_value: bool = False
     """Whether awaiting it gives the exception of a child without a result as a value (`behaviours.CHILD_VALUES`)."""
+    version: str = ""
+    """Of a process: the version that the child is bound to, as the catalog had it then; empty if that is not known."""
 
 
 class ChildCancelRequested(Event, frozen=True, kw_only=True, tag="child_cancel_requested"):
     """The workflow asked for its child to be cancelled."""
 
     number: int
+
+
+class EscalationSent(Event, frozen=True, kw_only=True, tag="escalation_sent"):
+    """The workflow told its parent of an escalation."""
+
+    code: str
+    value: Payload = NULL
 
 
 class ExternalSignalInitiated(Event, frozen=True, kw_only=True, tag="external_signal_initiated"):
@@ -404,6 +416,28 @@ class TaskEnded(Event, frozen=True, kw_only=True, tag="task_ended"):
     """The workflow waits for the task no longer; what a person does about it comes too late."""
 
     number: int
+
+
+class IncidentRaised(Event, frozen=True, kw_only=True, tag="incident_raised"):
+    """Something went wrong at one place of the process, which waits until somebody corrects it."""
+
+    number: int
+    element: str
+    element_name: str = ""
+    kind: str
+    message: str
+
+
+class IncidentResolved(Event, frozen=True, kw_only=True, tag="incident_resolved"):
+    """What went wrong was tried again, or its place was left: the incident is over."""
+
+    number: int
+
+
+class ProcessAdvanced(Event, frozen=True, kw_only=True, tag="process_advanced"):
+    """What a process did with the event before it: `holdfast.bpmn.records` in order, one JSON array that a codec finds."""
+
+    records: Payload
 
 
 class UpdateCompleted(Event, frozen=True, kw_only=True, tag="update_completed"):
@@ -505,6 +539,7 @@ Given: TypeAlias = (
     | ChildFailed
     | ChildCancelled
     | ChildTerminated
+    | ChildEscalated
     | ExternalSignalCompleted
     | ExternalSignalFailed
     | SubscriptionTriggered
@@ -526,6 +561,7 @@ Recorded: TypeAlias = (
     | TimerCancelled
     | ChildStarted
     | ChildCancelRequested
+    | EscalationSent
     | ExternalSignalInitiated
     | Subscribed
     | Unsubscribed
@@ -535,6 +571,9 @@ Recorded: TypeAlias = (
     | SignalBroadcast
     | TaskCreated
     | TaskEnded
+    | IncidentRaised
+    | IncidentResolved
+    | ProcessAdvanced
     | UpdateCompleted
     | UpdateFailed
     | SignalRejected
@@ -546,6 +585,8 @@ AnyEvent: TypeAlias = Given | Recorded
 
 UNASKED: frozenset[type[Event]] = frozenset({WorkflowTerminated, WorkflowTimedOut})
 """Ends that came from outside: no program asked for them."""
+OF_PROCESSES: frozenset[type[Event]] = frozenset({EscalationSent, IncidentRaised, IncidentResolved, ProcessAdvanced})
+"""What only the programs of processes ask for."""
 GIVEN: frozenset[type[Event]] = frozenset(Given.__args__)
 CLOSING: frozenset[type[Event]] = frozenset(Closing.__args__)
 RECORDED: frozenset[type[Event]] = frozenset(Recorded.__args__)

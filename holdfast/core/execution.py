@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from itertools import islice
 from typing import Final, TypeAlias
 
 import msgspec
@@ -13,8 +14,8 @@ from holdfast.core.events import (
     ChildStarted,
     EventSent,
     ExternalSignalInitiated,
+    IncidentRaised,
     MessagePublished,
-    Parent,
     SignalBroadcast,
     Subscribed,
     TaskCreated,
@@ -23,6 +24,7 @@ from holdfast.core.events import (
 from holdfast.core.failures import Failure
 from holdfast.core.instants import Instant
 from holdfast.core.lifecycle import Operation, Status, next_status
+from holdfast.core.parents import Parent
 from holdfast.core.payloads import Payload
 from holdfast.core.references import BusinessReference
 from holdfast.core.unused import NO_ENTRIES
@@ -88,7 +90,8 @@ class Waiting(msgspec.Struct, frozen=True, omit_defaults=True, gc=False, forbid_
     `signal_answer` (the number of the command),
     `retry` (number and attempt, as in `3:2`), `never` (where in the code it waits for what nothing can bring); `message`,
     `event` and `broadcast` (the names, with keys and fields; behind them, with their kinds, those of the other two),
-    `publication_answer` (the number of the command), `update` (the names of its update handlers).
+    `publication_answer` (the number of the command), `update` (the names of its update handlers), `incident` (the number of
+    the one that has been open for longest: nothing goes on until somebody corrects what went wrong).
     """
 
     kind: str
@@ -98,6 +101,8 @@ class Waiting(msgspec.Struct, frozen=True, omit_defaults=True, gc=False, forbid_
 
 MOST_SHOWN: Final = 10
 """Of so many things that an execution waits for, the description of its wait tells the names."""
+MOST_LOOKED_AT: Final = 100
+"""So many of them are looked at for it: it is made in each turn."""
 Published: TypeAlias = MessagePublished | EventSent | SignalBroadcast
 
 
@@ -159,6 +164,10 @@ class Details(msgspec.Struct, omit_defaults=True, gc=False, forbid_unknown_field
     """When it took its last turn, where it was touched since then without taking one; None: `updated_at` says it."""
     pinned: bool = False
     """Whether only the version of the code with which it began may take its turns."""
+    route_name: str = ""
+    """Of a process: what stands for its workflow in its route, as in `Start`."""
+    snapshot: int | None = None
+    """The place in the history up to which its snapshot tells what happened; None if it has none: see `core.snapshots`."""
     tries: int = 0
     """In quarantine: how often in a row a turn was begun and, as far as is known, not committed."""
     trying: str = ""
@@ -204,6 +213,8 @@ class Execution(msgspec.Struct, kw_only=True, gc=False):
     """The human tasks that have not ended."""
     updates: dict[int, UpdateAccepted] = NO_ENTRIES
     """The updates that were accepted and are not answered yet."""
+    incidents: dict[int, IncidentRaised] = NO_ENTRIES
+    """What went wrong and waits for somebody to correct it."""
     last_signal_sequence: int = 0
     """The place in the history of the signal that it received last; 0 if it received none."""
     behaviours: frozenset[str] = frozenset()
@@ -241,6 +252,7 @@ class Execution(msgspec.Struct, kw_only=True, gc=False):
                 start_at=start_at,
                 chain=chain,
                 pinned=start.pinned,
+                route_name=start.route_name,
             ),
         )
 
@@ -248,7 +260,7 @@ class Execution(msgspec.Struct, kw_only=True, gc=False):
         """What is open in a freshly loaded execution, from an earlier version of it: what happened since must be folded."""
         self.activities, self.timers, self.timer_labels = earlier.activities, earlier.timers, earlier.timer_labels
         self.subscriptions, self.publications = earlier.subscriptions, earlier.publications
-        self.tasks = earlier.tasks
+        self.tasks, self.incidents = earlier.tasks, earlier.incidents
         self.children, self.externals, self.updates = earlier.children, earlier.externals, earlier.updates
         self.behaviours, self.headers, self.input = earlier.behaviours, earlier.headers, earlier.input
         self.last_signal_sequence = earlier.last_signal_sequence
@@ -280,6 +292,7 @@ class Execution(msgspec.Struct, kw_only=True, gc=False):
         self.running.clear()
         self.timers.clear()
         self.children = self.externals = self.subscriptions = self.publications = self.tasks = self.updates = NO_ENTRIES
+        self.incidents = NO_ENTRIES
 
     def block(self, error: Failure, code_version: str, now: Instant) -> None:
         """Let the execution take no more turns, because of this error; `code_version` is the version that failed.
@@ -365,14 +378,18 @@ class Execution(msgspec.Struct, kw_only=True, gc=False):
             return Waiting("timer", str(min(self.timers, key=self.timers.__getitem__)), until)
         if self.externals:
             return Waiting("signal_answer", str(min(self.externals)))
-        return Waiting("publication_answer", str(min(self.publications))) if self.publications else None
+        if self.publications:
+            return Waiting("publication_answer", str(min(self.publications)))
+        return Waiting("incident", str(min(self.incidents))) if self.incidents else None
 
     def _list_awaited(self, kind: str) -> list[str]:
         """What is awaited of what others publish: first those of one kind, then all others with their kinds."""
-        waits = sorted(self.subscriptions.values(), key=lambda one: one.kind != kind)
+        looked_at = islice(self.subscriptions.values(), MOST_LOOKED_AT)  # a process may have tens of thousands
+        waits = sorted(looked_at, key=lambda one: one.kind != kind)
         told = (describe_awaited(one) if one.kind == kind else f"{one.kind} {describe_awaited(one)}" for one in waits)
         awaited = list(dict.fromkeys(told))
-        return awaited[:MOST_SHOWN] + (["…"] if len(awaited) > MOST_SHOWN else [])
+        has_more = len(awaited) > MOST_SHOWN or len(self.subscriptions) > MOST_LOOKED_AT
+        return awaited[:MOST_SHOWN] + (["…"] if has_more else [])
 
     def _describe_retry(self) -> Waiting:
         """The next attempt that begins, of those activities that failed."""

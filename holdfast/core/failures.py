@@ -18,7 +18,7 @@ from holdfast.core.instants import LONGEST, Micros
 from holdfast.core.interrupts import is_interrupt
 from holdfast.core.payloads import Payload
 from holdfast.core.safe_texts import name_type, show
-from holdfast.errors import ApplicationFailure, EncodingError, PayloadError, RetryAfter, StepError
+from holdfast.errors import ApplicationFailure, BpmnError, EncodingError, PayloadError, RetryAfter, StepError
 
 if TYPE_CHECKING:
     from types import TracebackType
@@ -79,6 +79,10 @@ def describe_exception(error: BaseException) -> Failure:
 
 
 def _describe(error: BaseException) -> Failure:
+    if issubclass(type(error), BpmnError):
+        fault = _find_unreadable(error)
+        if fault is not None:
+            error = fault
     failure = _describe_alone(error, LONGEST_MESSAGE, DEEPEST_TRACE)
     chain = [_describe_alone(one, LONGEST_CAUSE, DEEPEST_CAUSE_TRACE) for one in _find_causes(error)]
     cause: Failure | None = None
@@ -104,6 +108,33 @@ def _describe_alone(error: BaseException, longest: int, deepest: int) -> Failure
         else show(_trace(members["__traceback__"].__get__(error), deepest)),
         foreign=RECORDED_FOREIGN in own or not (is_named or RECORDED_TRACE in own or _is_what_it_says(error, kind)),
     )
+
+
+def _find_unreadable(error: BaseException) -> EncodingError | None:
+    """Why the variables of a BPMN error cannot be recorded: that is the failure then, since they would be missing."""
+    try:
+        payloads.encode(getattr(error, "details", None), "the variables of a BpmnError")
+    except PayloadError as fault:
+        code = show(getattr(error, "code", ""), repr)
+        made = EncodingError(
+            f"Expected the variables of BpmnError({code}) to be values that JSON can hold, but: {fault.message} "
+            "Pass plain values."
+        )
+        made.__cause__ = error
+        return made
+    return None
+
+
+def find_original(failure: Failure) -> Failure:
+    """The failure that counts: below those that only say that an activity or a child failed."""
+    while failure.cause is not None and _is_step(failure.type):
+        failure = failure.cause
+    return failure
+
+
+def _is_step(name: str) -> bool:
+    found = vars(errors).get(name)
+    return isinstance(found, type) and issubclass(found, StepError)
 
 
 def _is_what_it_says(error: BaseException, kind: str) -> bool:

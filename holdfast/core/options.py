@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
 from difflib import get_close_matches
 from enum import StrEnum
@@ -25,6 +25,15 @@ class Cancellation(StrEnum):
     """The wait ends when the function has ended, with its clean-up."""
 
 
+class JobDetails(msgspec.Struct, frozen=True, omit_defaults=True, gc=False, forbid_unknown_fields=True):
+    """Of which task of a process an activity does the job."""
+
+    element: str
+    """The id of the task in its process."""
+    headers: dict[str, str] = {}
+    """The task's own settings, as its diagram says them (`zeebe:taskHeaders`)."""
+
+
 class ActivityOptions(msgspec.Struct, frozen=True, omit_defaults=True, gc=False, forbid_unknown_fields=True):
     """How one activity is run. Timeouts in microseconds; None means no limit."""
 
@@ -37,6 +46,28 @@ class ActivityOptions(msgspec.Struct, frozen=True, omit_defaults=True, gc=False,
     at_most_once: bool = False
     """Whether the beginning of an attempt is committed before its function is called, and what began is never repeated."""
     cancellation: Cancellation = Cancellation.ABANDON
+    job: JobDetails | None = None
+    """Set if it is the job of a task of a process. Then its input is `signatures.NamedArguments` with the variables: the
+    function gets those that it has parameters for. And one that no node knows waits for a node that does. Nodes of versions
+    that do not know this field refuse to read options that have it, and leave the activity to others."""
+
+
+class JobType(msgspec.Struct, frozen=True):
+    """What the node that takes a turn knows of the activity that a task asks for by its job type."""
+
+    parameters: frozenset[str] | None
+    """The names of the variables that it takes; None: all."""
+    options: ActivityOptions
+    """The options that the activity was given where it is defined."""
+
+
+FindJobType: TypeAlias = Callable[[str], JobType | None]
+"""Looks up a job type among the activities of a node; None if the node has none of that name."""
+
+
+def find_no_job_type(_name: str) -> JobType | None:
+    """Where no activities are at hand: every job gets all variables."""
+    return None
 
 
 DEFAULT_OPTIONS = ActivityOptions()

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
-from typing import TYPE_CHECKING, Protocol
+from typing import TYPE_CHECKING, Final, Protocol
 
 import msgspec
 
@@ -109,6 +109,41 @@ class Program(Protocol):
         """Where in its code it waits, and for what; None if it cannot tell, or does not rest. For people: not cheap."""
         ...
 
+    @property
+    def snapshot_schema(self) -> int:
+        """The version in which it writes its snapshots; 0 if it has none, as code, whose state is its coroutines."""
+        ...
+
+    def take_snapshot(self) -> bytes | None:
+        """Its state at rest, from which `restore_snapshot` makes an equal program; None if it has none."""
+        ...
+
+    def restore_snapshot(self, body: bytes, schema: int) -> bool:
+        """Take the state of a snapshot in the place of the events up to it. To be asked before its first event.
+
+        Whether it did. Where it did not, or raised, the program is of no use: another one takes all events.
+        """
+        ...
+
+    @property
+    def weight(self) -> int | None:
+        """About how many bytes of memory it holds; None: the bytes of its history tell it, as for code."""
+        ...
+
     def close(self) -> None:
         """Free what it holds, without any further effect. Idempotent."""
         ...
+
+
+class WithoutSnapshots:
+    """The part of a program whose state cannot be written down: it is rebuilt by replay."""
+
+    snapshot_schema: Final = 0
+    weight: Final = None
+
+    def take_snapshot(self) -> None:
+        """There is none: coroutines cannot be written down."""
+
+    def restore_snapshot(self, _body: bytes, _schema: int) -> bool:
+        """Never done: coroutines are rebuilt by replay."""
+        return False

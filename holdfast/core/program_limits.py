@@ -8,6 +8,7 @@ from dataclasses import dataclass
 from typing import Any, Final, Protocol, TypeVar
 
 from holdfast.core.interrupts import is_interrupt
+from holdfast.core.options import FindJobType, find_no_job_type
 from holdfast.core.payloads import DEFAULT_LIMIT
 
 T = TypeVar("T")
@@ -46,7 +47,7 @@ UNLIMITED: Final[RunLimit] = Unlimited()
 
 @dataclass(frozen=True, slots=True)
 class ProgramLimits:
-    """Bounds, and one default, that all programs of an engine have in common."""
+    """Bounds, one default and one look-up, that all programs of an engine have in common."""
 
     payload_bytes: int = DEFAULT_LIMIT
     """The most bytes of JSON that one recorded value may have."""
@@ -56,6 +57,8 @@ class ProgramLimits:
     """How long its code may run at a stretch."""
     propagate_child_failures: bool = True
     """Whether awaiting a child that ends without a result raises, where the call does not say it."""
+    find_job_type: FindJobType = find_no_job_type
+    """Looks up what is known of the activity that a task of a process asks for."""
 
 
 NO_PROGRAM_LIMITS: Final = ProgramLimits()

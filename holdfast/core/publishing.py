@@ -88,11 +88,14 @@ def record_broadcast(turn: Turn, command: commands.Broadcast) -> events.SignalBr
         id=_make_id(turn, command.number),
         sent_at=turn.clock,
     )
-    own = [one.number for one in turn.execution.subscriptions.values() if _catches(one, command.name)]
+    is_served = command.served is not None
+    own = [] if is_served else [one.number for one in turn.execution.subscriptions.values() if _catches(one, command.name)]
     turn.own_triggers = add(turn.own_triggers, [OwnTrigger(number, publication) for number in own])
     turn.has_rare = True
     turn.publications = add(turn.publications, (OutboxItem(publication, number=command.number),))
-    return events.SignalBroadcast(number=command.number, name=command.name, value=command.value, caught=len(own))
+    return events.SignalBroadcast(
+        number=command.number, name=command.name, value=command.value, caught=command.served or len(own)
+    )
 
 
 def decide_answered(

@@ -30,8 +30,17 @@ from typing import Any, Final, TypeVar
 import msgspec
 
 from holdfast import errors
-from holdfast.core.failures import RECORDED_FOREIGN, RECORDED_TRACE, Failure, decode_failure_details
-from holdfast.errors import ApplicationFailure, HoldfastError, RetryAfter, StepError, WorkflowError, WorkflowFailed
+from holdfast.core.bpmn_errors import BPMN_ERROR, read_attributes
+from holdfast.core.failures import RECORDED_FOREIGN, RECORDED_TRACE, Failure, decode_failure_details, find_original
+from holdfast.errors import (
+    ApplicationFailure,
+    BpmnError,
+    HoldfastError,
+    RetryAfter,
+    StepError,
+    WorkflowError,
+    WorkflowFailed,
+)
 
 E = TypeVar("E", bound=HoldfastError)
 
@@ -74,6 +83,8 @@ class KnownErrors(msgspec.Struct, frozen=True):
         found: list[Any] = [module.get(name) for module in self.modules]
         if name == ApplicationFailure.__name__:
             found.append(ApplicationFailure)
+        if name == BPMN_ERROR and not failure.foreign:
+            found.append(BpmnError)
         if self.has_builtins and not failure.foreign:
             found.append(vars(builtins).get(name))
         for cls in found:
@@ -101,27 +112,17 @@ def rebuild(kind: type[E], text: str, failure: Failure, known: KnownErrors, **at
 
     `text` is what `str()` gives; `message`, `type`, `details` and `trace` are the failure's.
     """
-    cls = known.find(_find_original(failure))
+    cls = known.find(find_original(failure))
     combined = combine(kind, cls) if cls is not None else None
     made: E = _instantiate(combined or kind, failure.message if combined else text)
     own = _own(made)
     own.update(attributes)
     own.update(type=failure.type, message=failure.message, details=decode_failure_details(failure), trace=failure.trace)
+    if combined is not None and issubclass(combined, BpmnError):
+        own.update(read_attributes(failure))
     _set_text(made, text)
     made.__cause__ = _rebuild_cause(failure, known)
     return made
-
-
-def _find_original(failure: Failure) -> Failure:
-    """The failure that counts: below those that only say that an activity or a child failed."""
-    while failure.cause is not None and _is_step(failure.type):
-        failure = failure.cause
-    return failure
-
-
-def _is_step(name: str) -> bool:
-    found = vars(errors).get(name)
-    return isinstance(found, type) and issubclass(found, StepError)
 
 
 def _rebuild_cause(failure: Failure, known: KnownErrors) -> BaseException:
@@ -136,6 +137,8 @@ def _rebuild_cause(failure: Failure, known: KnownErrors) -> BaseException:
         own["details"] = details
     if isinstance(made, ApplicationFailure):  # what its `__init__` sets, which was not called for a subclass
         own.update(type=failure.type, non_retryable=failure.non_retryable)
+    if isinstance(made, BpmnError):
+        own.update(read_attributes(failure))
     if failure.trace:
         lines = "\n".join(f"  {line}" for line in failure.trace.splitlines())
         notes: list[str] = own.setdefault("__notes__", [])  # `add_note` would ask the class for them

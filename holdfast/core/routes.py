@@ -1,6 +1,7 @@
 """Routes: texts that say who may take something. Stores compare them whole; only people are told the queue in one.
 
 The route of an execution is made of its queue and its workflow, and of the version of its code where it is pinned to that.
+Any node that can interpret a process takes it, whatever its name: the name of the interpreter stands for the workflow there.
 The route of an activity is made of its queue and its name. Queues and names are identifiers, which have no tab.
 """
 
@@ -13,6 +14,8 @@ if TYPE_CHECKING:
     from holdfast.core.execution import Execution
 
 _SEPARATOR: Final = "\t"
+PROCESS_ROUTE_NAME: Final = "bpmn/1"
+"""What stands for the workflow in the routes of deployed processes: the interpreter, and the generation of its records."""
 
 
 def make_route(queue: str, name: str) -> str:
@@ -27,13 +30,18 @@ def make_pinned_route(queue: str, workflow: str, version: str) -> str:
 
 def find_route(execution: Execution) -> str:
     """The route of an execution as it now is."""
-    if execution.details.pinned:
+    details = execution.details
+    if details.route_name:
+        return make_route(execution.queue, details.route_name)
+    if details.pinned:
         return make_pinned_route(execution.queue, execution.workflow, execution.code_version)
     return f"{execution.queue}\t{execution.workflow}"  # as make_route does, once for each turn
 
 
 def find_start_route(start: Start) -> str:
     """The route on which a start waits for whoever takes the first turn."""
+    if start.route_name:
+        return make_route(start.queue, start.route_name)
     if start.pinned:
         return make_pinned_route(start.queue, start.workflow, start.code_version)
     return make_route(start.queue, start.workflow)

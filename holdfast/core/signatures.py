@@ -19,16 +19,39 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Mapping, Sequence
 
 _MISSING = inspect.Parameter.empty
+MOST_SHOWN: Final = 30
+"""How many names of variables a message lists."""
 
 
-class NamedArguments(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
+class NamedArguments(msgspec.Struct, frozen=True, omit_defaults=True, forbid_unknown_fields=True):
     """The arguments of something that code calls by its name and whose parameters it does not know.
 
-    They are bound to parameters where the function is. Calls that name no arguments are recorded as an array.
+    They are bound to parameters where the function is. Calls that name no arguments are recorded as an array. The input of a
+    job is recorded in this form too: `kwargs` are the variables.
     """
 
     args: list[msgspec.Raw]
     kwargs: dict[str, msgspec.Raw]
+    is_lenient: bool = False
+    """Whether names that there is no parameter for are left out, as with the variables that a call activity hands over."""
+
+
+def make_call_input(variables: Mapping[str, msgspec.Raw]) -> Payload:
+    """The input of the child of a call activity: variables by name. Code takes what it has parameters for."""
+    return Payload(msgspec.Raw(msgspec.json.encode(NamedArguments([], dict(variables), is_lenient=True))), named=True)
+
+
+def read_named_arguments(payload: Payload) -> NamedArguments | None:
+    """Arguments with their names as they were recorded; None if the payload holds something else."""
+    try:
+        return _NAMED_ARGUMENTS.decode(payload.data)
+    except (msgspec.MsgspecError, RecursionError):
+        return None
+
+
+def make_job_input(variables: Mapping[str, msgspec.Raw]) -> Payload:
+    """The input of a job: variables by name, each as JSON. The activity takes those that it has parameters for."""
+    return Payload(msgspec.Raw(msgspec.json.encode(NamedArguments([], dict(variables)))), named=True)
 
 
 _NAMED_ARGUMENTS: Final = msgspec.json.Decoder(NamedArguments)
@@ -40,28 +63,32 @@ class Signature:
     """The parameters (after the context, for workflows) and the result of one function.
 
     Arguments travel as one JSON array in the order of the parameters, defaults filled in, so that history holds what the
-    function was really called with.
+    function was really called with. What a parameter like `**variables` takes is one object, the last of the array.
     """
 
-    def __init__(self, function: Callable[..., Any], what: str, *, skip: int) -> None:
+    def __init__(self, function: Callable[..., Any], what: str, *, skip: int, takes_extra: bool = False) -> None:
         self.what = what
         hints = _read_hints(function, what)
         parameters = list(inspect.signature(function).parameters.values())
         for parameter in parameters:
-            if parameter.kind in (parameter.VAR_POSITIONAL, parameter.VAR_KEYWORD):
+            if parameter.kind is parameter.VAR_POSITIONAL or (parameter.kind is parameter.VAR_KEYWORD and not takes_extra):
                 raise InvalidDefinition(
                     f"Expected {what} to take named parameters that can be given by position, "
                     f"but '{parameter}' is {parameter.kind.description}. Take a dataclass or a list instead."
                 )
         self.skipped = tuple((one.name, hints.get(one.name, Any)) for one in parameters[:skip])
         """The parameters that history does not record, with their hints."""
+        self._reserved = frozenset(one.name for one in parameters[:skip] if one.kind is not one.POSITIONAL_ONLY)
+        """Names that none of the extra keywords can have."""
         taken = parameters[skip:]
+        self.extra = next((one.name for one in taken if one.kind is one.VAR_KEYWORD), None)
+        """The parameter that takes all other keywords, as `**variables`, if there is one: the last of `names`."""
         self.keyword_only = tuple(one.name for one in taken if one.kind is one.KEYWORD_ONLY)
-        self.most_positional = len(taken) - len(self.keyword_only)
+        self.most_positional = len(taken) - len(self.keyword_only) - (self.extra is not None)
         """How many arguments can be given by position."""
         self.names = tuple(parameter.name for parameter in taken)
-        self.defaults = tuple(parameter.default for parameter in taken)
-        self.hints = tuple(_checked_hint(hints.get(name, Any), f"parameter '{name}' of {what}") for name in self.names)
+        self.defaults = tuple({} if parameter.name == self.extra else parameter.default for parameter in taken)
+        self.hints = tuple(self._read_hint(hints.get(name, Any), name) for name in self.names)
         self.required = sum(default is _MISSING for default in self.defaults)
         self.result_hint = _checked_hint(hints.get("return", Any), f"the result of {what}")
         if self.result_hint is None:
@@ -71,11 +98,15 @@ class Signature:
         self._check = type_checks.find_check(arguments)
         self._result_check = type_checks.find_check(self.result_hint)
 
+    def _read_hint(self, hint: Any, name: str) -> Any:
+        what = f"parameter '{name}' of {self.what}"
+        return _checked_hint(dict[str, hint] if name == self.extra else hint, what)
+
     def encode_arguments(
         self, args: Sequence[Any], kwargs: Mapping[str, Any], limit: int, *, strictness: Strictness = Strictness.STRICT
     ) -> Payload:
         """The arguments as one payload. Raises InvalidArguments, EncodingError or PayloadTooLarge naming the parameter."""
-        if kwargs or len(args) != len(self.names):
+        if kwargs or len(args) != len(self.names) or self.extra is not None:
             args = self._bind(args, kwargs)
         try:
             return payloads.encode(args, self.what, limit, self._check, strictness=strictness)
@@ -121,10 +152,13 @@ class Signature:
 
     def call(self, function: Callable[..., Any], args: Sequence[Any], *first: Any) -> Any:
         """Call the function with decoded arguments, after `first`, which history does not record."""
-        if not self.keyword_only:
+        if not self.keyword_only and self.extra is None:
             return function(*first, *args)
+        extra: Mapping[str, Any] = {}
+        if self.extra is not None:
+            *args, extra = args
         count = len(args) - len(self.keyword_only)
-        return function(*first, *args[:count], **dict(zip(self.keyword_only, args[count:], strict=True)))
+        return function(*first, *args[:count], **dict(zip(self.keyword_only, args[count:], strict=True)), **extra)
 
     def check_arguments(self, payload: Payload) -> None:
         """Raises InvalidArguments if the payload does not fit the hints."""
@@ -151,19 +185,62 @@ class Signature:
         """The result as the function's return hint says."""
         return payloads.decode(payload, self.result_hint, f"the result of {self.what}")
 
+    def bind_variables(self, payload: Payload) -> Payload:
+        """The arguments of a job in their order: of the variables, those that there are parameters for.
+
+        Raises InvalidArguments naming the parameters without a default that no variable is there for.
+        """
+        try:
+            variables = _NAMED_ARGUMENTS.decode(payload.data).kwargs
+        except (msgspec.MsgspecError, RecursionError) as error:
+            reason = payloads.describe_refusal(error)
+            raise InvalidArguments(
+                f"Expected the input of the job of {self.what} to be variables by name, but {reason}."
+            ) from error
+        values: list[Any] = []
+        missing: list[str] = []
+        for name, default in zip(self.names, self.defaults, strict=True):
+            if name == self.extra:
+                taken = self._reserved.union(self.names).difference((name,))
+                values.append({key: value for key, value in variables.items() if key not in taken})
+            elif name in variables:
+                values.append(variables[name])
+            elif default is _MISSING:
+                missing.append(name)
+            else:
+                values.append(_encode_default(default, f"the default of '{name}' of {self.what}"))
+        if missing:
+            raise self._describe_absent(missing, variables)
+        return Payload(msgspec.Raw(msgspec.json.encode(values)))
+
+    def _describe_absent(self, missing: Sequence[str], variables: Mapping[str, Any]) -> InvalidArguments:
+        shown = ", ".join(sorted(variables)[:MOST_SHOWN]) + (", …" if len(variables) > MOST_SHOWN else "")
+        is_one = len(missing) == 1
+        return InvalidArguments(
+            f"Expected the job of {self.what} to find variables for {self._listing()}, but {_join(missing)} "
+            f"{'is' if is_one else 'are'} missing (variables: {shown or 'none'}). "
+            f"Set {'it' if is_one else 'them'}, add an input mapping to the task, or give the parameter a default."
+        )
+
     def _bind(self, args: Sequence[Any], kwargs: Mapping[str, Any]) -> list[Any]:
-        if len(args) > len(self.names):
+        if len(args) > len(self.names) - (self.extra is not None):
             raise self._misfit(self._count_extra(len(args)))
         values = list(args) + list(self.defaults[len(args) :])
+        extra: dict[str, Any] = {}
         for name, value in kwargs.items():
-            if name not in self.names:
-                raise InvalidArguments.name_unknown(name, self.what, self._listing())
+            if name not in self.names or name == self.extra:
+                if self.extra is None or name in self._reserved:
+                    raise InvalidArguments.name_unknown(name, self.what, self._listing())
+                extra[name] = value
+                continue
             position = self.names.index(name)
             if position < len(args):
                 raise InvalidArguments(
                     f"Expected one value for parameter '{name}' of {self.what}, but two were given. Pass it once."
                 )
             values[position] = value
+        if self.extra is not None:
+            values[-1] = extra
         missing = [name for name, value in zip(self.names, values, strict=True) if value is _MISSING]
         if missing:
             raise self._misfit(describe_missing(missing))
@@ -186,13 +263,17 @@ class Signature:
 
     def _bind_named(self, payload: Payload) -> Payload | None:
         """The arguments of a call by name that names some, in their order; None if it is no such call."""
-        try:
-            given = _NAMED_ARGUMENTS.decode(payload.data)
-        except (msgspec.MsgspecError, RecursionError):
+        given = read_named_arguments(payload)
+        if given is None:
             return None
+        kwargs = given.kwargs
+        if given.is_lenient and self.extra is None:
+            kwargs = {name: value for name, value in kwargs.items() if name in self.names}
         values = [
-            value if isinstance(value, msgspec.Raw) else _encode_default(value, f"the default of '{name}' of {self.what}")
-            for name, value in zip(self.names, self._bind(given.args, given.kwargs), strict=True)
+            value
+            if isinstance(value, msgspec.Raw) or name == self.extra
+            else _encode_default(value, f"the default of '{name}' of {self.what}")
+            for name, value in zip(self.names, self._bind(given.args, kwargs), strict=True)
         ]
         return Payload(msgspec.Raw(msgspec.json.encode(values)))
 
@@ -217,7 +298,7 @@ class Signature:
         return list(zip(self.names, self.defaults, strict=True))
 
     def _count_extra(self, found: int) -> str:
-        return describe_extra(found, len(self.names))
+        return describe_extra(found, len(self.names) - (self.extra is not None))
 
     def _misfit(self, reason: str) -> InvalidArguments:
         return InvalidArguments(f"Expected {self.what} to be called with {self._listing()}, but {reason}.")
@@ -226,7 +307,9 @@ class Signature:
         if not self.names:
             return "no arguments"
         shown = [
-            f"{name}: {payloads.describe_hint(hint)}" + ("" if default is _MISSING else f" = {default!r}")
+            f"**{name}"
+            if name == self.extra
+            else f"{name}: {payloads.describe_hint(hint)}" + ("" if default is _MISSING else f" = {default!r}")
             for name, hint, default in zip(self.names, self.hints, self.defaults, strict=True)
         ]
         if self.keyword_only:

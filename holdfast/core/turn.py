@@ -19,6 +19,7 @@ from holdfast.core import (
     envelopes,
     events,
     human_tasks,
+    incidents,
     payloads,
     placing,
     publishing,
@@ -28,7 +29,7 @@ from holdfast.core import (
     timers,
     updates,
 )
-from holdfast.core.effects import CARRIED_OVER, NOT_DONE, Limits, Refused, SignalRecorded, Turn
+from holdfast.core.effects import CARRIED_OVER, NOT_DONE, BindChild, Limits, Refused, SignalRecorded, Turn
 from holdfast.core.envelopes import AnyEnvelope
 from holdfast.core.event_times import place_arrival
 from holdfast.core.events import AnyEvent, HistoryTurn
@@ -63,6 +64,7 @@ def decide_start(turn: Turn, envelope: envelopes.Start) -> events.WorkflowStarte
         metadata=envelope.metadata or None,
         headers=envelope.headers,
         reference=envelope.reference,
+        element=envelope.element,
         behaviours=_find_behaviours(envelope),
     )
 
@@ -135,6 +137,7 @@ DECIDE: Final[Mapping[type[envelopes.Envelope], Callable[[Turn, Any], AnyEvent |
     envelopes.OfferDue: placing.decide_offer_due,
     envelopes.Redispatch: placing.decide_redispatch,
     envelopes.ChildClosed: children.decide_closed,
+    envelopes.ChildEscalated: children.decide_escalated,
     envelopes.SignalAnswered: signals.decide_answered,
     envelopes.Triggered: subscriptions.decide_triggered,
     envelopes.SubscriptionRefused: subscriptions.decide_refused,
@@ -152,6 +155,7 @@ RECORD: Final[Mapping[type[commands.Command], Callable[[Turn, Any], AnyEvent | N
     commands.CancelTimer: timers.record_timer_cancel,
     commands.StartChild: children.record_child,
     commands.CancelChild: children.record_child_cancel,
+    commands.Escalate: children.record_escalation,
     commands.SignalExternal: signals.record_external,
     commands.Subscribe: subscriptions.record_subscribe,
     commands.Unsubscribe: subscriptions.record_unsubscribe,
@@ -161,6 +165,8 @@ RECORD: Final[Mapping[type[commands.Command], Callable[[Turn, Any], AnyEvent | N
     commands.Broadcast: publishing.record_broadcast,
     commands.CreateTask: human_tasks.record_task,
     commands.EndTask: human_tasks.record_end,
+    commands.RaiseIncident: incidents.record_raised,
+    commands.ResolveIncident: incidents.record_resolved,
     commands.CompleteUpdate: updates.record_completed,
     commands.FailUpdate: updates.record_failed,
     commands.RejectSignal: signals.record_rejected,
@@ -215,12 +221,17 @@ EVOLVE: Final[Mapping[type[events.Event], Callable[[Execution, Any, Instant], No
     events.TaskCompleted: human_tasks.evolve_ended,
     events.TaskCancelled: human_tasks.evolve_ended,
     events.TaskEnded: human_tasks.evolve_ended,
+    events.IncidentRaised: incidents.evolve_raised,
+    events.IncidentResolved: incidents.evolve_resolved,
 }
 """What an event changes in the execution's open things; events that are not named change none."""
 
 WITHOUT_EFFECT: Final[frozenset[type[events.Event]]] = frozenset(
     {
         events.ChildCancelRequested,
+        events.ChildEscalated,
+        events.EscalationSent,
+        events.ProcessAdvanced,
         events.SignalRejected,
         events.PublicationDeclined,
         events.SideEffectRecorded,
@@ -238,30 +249,34 @@ def take_turn(
     limits: Limits = NO_LIMITS,
     *,
     holds: bool = False,
-    may_go_on: Callable[[int], bool] | None = None,
+    may_go_on: Callable[[int, int], bool] | None = None,
     time_of: Callable[[int], Instant] | None = None,
     task_standings: Mapping[int, TaskStanding] | None = None,
+    bind_child: BindChild | None = None,
 ) -> Turn:
     """Take one turn. Changes `execution` and `program`, which are provisional until what comes out is committed.
 
     `clock` is what the clock shows, which may have been set back: the time of the events never goes back.
 
-    With `may_go_on`, which is told after each envelope how many were handled, it may end before all are: `turn.handled` says
-    how many were. An execution that closes handles all that has arrived; but where `arrived` is an iterator, which gives a
-    start and then only signals, one that continues leaves in it what its next run gets.
+    With `may_go_on`, which is told after each envelope how many were handled and how many bytes the program has recorded by
+    itself, it may end before all are: `turn.handled` says how many were. An execution that closes handles all that has
+    arrived; but where `arrived` is an iterator, which gives a start and then only signals, one that continues leaves in it
+    what its next run gets.
 
     With `holds`, the signals and updates among `arrived` come first and are all in their queues before the program runs
     again: for a turn that has to be taken again because the program ended before it was given them.
 
     `time_of` says of each place in `arrived` when that arrived, if one of them has waited: their events tell it.
 
-    `task_standings` are the rows of the human tasks about which people want something, see `human_tasks`.
+    `task_standings` are the rows of the human tasks about which people want something, see `human_tasks`. `bind_child` says
+    which process a child is bound to, see `children`.
     """
     shown = execution.last_turn_at if execution.sequence else 0
     listed = arrived if isinstance(arrived, list | tuple) else None
     now = find_time(execution, listed or (), clock)
     check_form = None if task_standings is None else program.check_form
     turn = Turn(execution, now, limits, now - clock, task_standings=task_standings, check_form=check_form)
+    turn.bind_child = bind_child
     if execution.details.chain is not None:
         turn.find_untaken = program.untaken_signals
     last_held = -1
@@ -295,7 +310,7 @@ def take_turn(
             if listed is not None or turn.successor is None:
                 _settle_rest(turn, source)
             break
-        if may_go_on is not None and count != len(in_order) and not may_go_on(count):
+        if may_go_on is not None and count != len(in_order) and not may_go_on(count, turn.recorded_bytes):
             turn.handled = count
             break
     if turn.events or turn.changed:
@@ -410,6 +425,8 @@ def _record(turn: Turn, event: AnyEvent) -> None:
 def _carry_out(turn: Turn, step: Step) -> None:
     for event in step.events:
         _record(turn, event)
+        if type(event) is events.ProcessAdvanced:
+            turn.recorded_bytes += len(event.records.data)
     for command in step.commands:
         if type(command) is commands.Block:
             turn.blocked = command.error

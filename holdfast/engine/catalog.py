@@ -2,7 +2,8 @@
 
 A definition is found by its organisation (or any), its name and its version. Several versions of one workflow stand side by
 side; the newest is the one that was added last. An execution that is pinned is taken by exactly its version, every other one
-by the newest. Definitions of the execution's own organisation come before those that every organisation has.
+by the newest. Definitions of the execution's own organisation come before those that every organisation has. Deployed
+processes are those of their organisation: see `holdfast.engine.processes`.
 
 Only the engine's own thread changes a catalog or makes programs from it.
 """
@@ -15,14 +16,17 @@ from typing import TYPE_CHECKING, Any
 from holdfast.activities.definitions import Activity, index_activities
 from holdfast.code.definitions import Workflow, check_workflows
 from holdfast.core.ids import DEFAULT_ORG, check_identifier
+from holdfast.core.options import JobType
 from holdfast.core.program_limits import NO_PROGRAM_LIMITS, ProgramLimits
 from holdfast.core.rebuilt_errors import KnownErrors, find_sources
+from holdfast.core.routes import PROCESS_ROUTE_NAME
 from holdfast.errors import DuplicateName, UnknownWorkflow
 
 if TYPE_CHECKING:
     from holdfast.core.definition import Definition
     from holdfast.core.execution import Execution
     from holdfast.core.program import Program
+    from holdfast.engine.processes.deployed_processes import DeployedProcesses
 
 
 class Versions:
@@ -65,7 +69,10 @@ class Catalog:
         self,
         workflows: Iterable[Workflow[..., Any]] = (),
         activities: Iterable[Activity[..., Any]] = (),
+        processes: DeployedProcesses | None = None,
     ) -> None:
+        self.processes = processes
+        """The processes that organisations have deployed; None: there is no store to find them in."""
         self._of_any: dict[str, Versions] = {}
         """Workflows of every organisation, by name."""
         self._of_one: dict[tuple[str, str], Versions] = {}
@@ -110,28 +117,42 @@ class Catalog:
     def find(self, workflow: Workflow[..., Any] | str, version: str | None = None, org: str = DEFAULT_ORG) -> Definition:
         """The newest version of a workflow that an organisation has, or the one asked for. Raises UnknownWorkflow."""
         name = workflow.name if isinstance(workflow, Workflow) else workflow
+        if (found := self._find_process(name, version, org)) is not None:
+            return found
         known = self._find_versions(org, name) if isinstance(name, str) else None
         if known is None:
             raise self._unknown(name)
         if version is None:
             return known.newest
-        found = known.by_version.get(check_identifier(version, "the version of a workflow"))
-        if found is None:
+        own = known.by_version.get(check_identifier(version, "the version of a workflow"))
+        if own is None:
             raise _unknown_version(name, version, known)
-        return found
+        return own
+
+    def _find_process(self, name: object, version: str | None, org: object) -> Definition | None:
+        """The process that a start means; None if its name is none of the org's. Raises ProcessNotStartable."""
+        if self.processes is None or not isinstance(name, str) or not isinstance(org, str):
+            return None
+        return self.processes.find_start(org, name, version)
 
     def find_newest(self, name: str, org: str = DEFAULT_ORG) -> Definition | None:
-        """The newest version of a workflow, if it is here."""
+        """The newest version of a workflow, if it is here; of a process, the newest that may start something."""
+        if self.processes is not None and self.processes.has(org, name):
+            return self.processes.find_newest(org, name)
         known = self._find_versions(org, name)
         return None if known is None else known.newest
 
     def find_version(self, name: str, version: str, org: str = DEFAULT_ORG) -> Definition | None:
         """One version of a workflow, if it is here."""
+        if self.processes is not None and (process := self.processes.find_version(org, name, version)) is not None:
+            return process
         known = self._find_versions(org, name)
         return None if known is None else known.by_version.get(version)
 
     def find_for(self, execution: Execution) -> Definition | None:
         """The definition that takes an execution's turns here: its own version if it is pinned, else the newest."""
+        if execution.details.route_name:
+            return None if self.processes is None else self.processes.find_for(execution)
         known = self._find_versions(execution.org, execution.workflow)
         if known is None:
             return None
@@ -142,6 +163,8 @@ class Catalog:
         definition = self.find_for(execution)
         if definition is not None:
             return definition.make_program(execution, limits)
+        if execution.details.route_name and self.processes is not None:
+            raise self.processes.refuse(execution)
         known = self._find_versions(execution.org, execution.workflow)
         if known is None:
             raise self._unknown(execution.workflow)
@@ -152,7 +175,7 @@ class Catalog:
         return program.definition is not None and program.definition is not self.find_for(execution)
 
     def __iter__(self) -> Iterator[Definition]:
-        """Every version of every workflow."""
+        """Every version of every workflow but deployed processes."""
         for versions in (*self._of_any.values(), *self._of_one.values()):
             yield from versions.by_version.values()
 
@@ -165,6 +188,20 @@ class Catalog:
         functions = [one.function for one in self if isinstance(one, Workflow)] + [one.function for one in activities]
         registered = [cls for one in activities for cls in one.errors]
         return find_sources(*functions, registered=registered, has_builtins=False)
+
+    def find_job_type(self, name: str) -> JobType | None:
+        """What is known of the activity that a task of a process asks for; None if it is not here."""
+        activity = self.activities.get(name)
+        return None if activity is None else JobType(activity.parameters, activity.options)
+
+    @property
+    def route_names(self) -> Sequence[str]:
+        """What stands for workflows in the routes of processes that can be interpreted here."""
+        return () if self.processes is None else (PROCESS_ROUTE_NAME,)
+
+    def list_names(self) -> set[str]:
+        """The names of all workflows and processes, of whatever organisation."""
+        return {one.name for one in self} | (set() if self.processes is None else self.processes.list_names())
 
     @property
     def versions(self) -> Mapping[str, Sequence[str]]:
@@ -187,7 +224,8 @@ class Catalog:
         shown, known = getattr(name, "__name__", name), sorted({one.name for one in self})
         return UnknownWorkflow(
             f"Expected workflow {shown!r} to be registered with the engine, but it is not (known: "
-            f"{', '.join(known) or 'none'}). Decorate it with @workflow and pass it in Engine(..., workflows=[...]).",
+            f"{', '.join(known) or 'none'}). Decorate it with @workflow and pass it in Engine(..., workflows=[...]), or "
+            "deploy its diagram.",
             workflow=str(shown),
             known=known,
         )

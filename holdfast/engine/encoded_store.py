@@ -17,6 +17,8 @@ from holdfast.core import codec as formats
 from holdfast.core.instants import Instant
 from holdfast.core.payloads import CONFIDENCE, Payload
 from holdfast.core.replies import read_replied
+from holdfast.core.snapshots import decode_payload
+from holdfast.engine.encoded_definitions import EncodedDefinitions
 from holdfast.engine.payload_codecs import (
     PayloadCodec,
     decode_payloads,
@@ -39,6 +41,7 @@ from holdfast.store.contract import (
     UnroutedWrite,
     UserFunction,
 )
+from holdfast.store.definitions import Definitions
 from holdfast.store.once import KeyedCall, Once
 from holdfast.store.pauses import RowChange
 from holdfast.store.publications import PendingRow, PublicationRow, Publishable, Published
@@ -54,6 +57,7 @@ from holdfast.store.rows import (
     RequestRow,
 )
 from holdfast.store.schedules import ScheduleChange, ScheduleRow
+from holdfast.store.snapshots import SnapshotRow
 from holdfast.store.tasks import (
     ChangeOutcome,
     TaskChange,
@@ -67,21 +71,6 @@ from holdfast.store.tasks import (
 )
 
 T = TypeVar("T")
-AnyRow: TypeAlias = (
-    ExecutionRow
-    | HistoryRow
-    | InboxRow
-    | DeadLetterRow
-    | ActivityRow
-    | RequestRow
-    | TaskRow
-    | TaskEventRow
-    | ScheduleRow
-    | PublicationRow
-    | PendingRow
-    | QuestionRow
-    | AnswerRow
-)
 Row = TypeVar(
     "Row",
     ExecutionRow,
@@ -97,6 +86,7 @@ Row = TypeVar(
     PendingRow,
     QuestionRow,
     AnswerRow,
+    SnapshotRow,
 )
 Convert: TypeAlias = Callable[[list[Payload]], Awaitable[list[Payload]]]
 
@@ -142,6 +132,7 @@ _READERS: Final[Mapping[type[Any], Callable[[Any], Any]]] = {
     RequestRow: lambda row: read_replied(row.answer),
     QuestionRow: read_question,
     AnswerRow: lambda row: read_replied(row.answer),
+    SnapshotRow: lambda row: decode_payload(row.body),
 }
 """What a row holds of values that may have payloads."""
 
@@ -231,6 +222,8 @@ def _list_parts(turn: TurnWrite | UnroutedWrite) -> list[_Part]:
     parts: list[_Part] = [(turn, "row", False)]
     if turn.history is not None:
         parts.append((turn, "history", False))
+    if turn.snapshot is not None:
+        parts.append((turn, "snapshot", False))
     names = (*_LISTS, "offered", "tasks", "completed_tasks")
     return parts + [(turn, name, True) for name in names if getattr(turn, name)]
 
@@ -263,6 +256,11 @@ class EncodedTransaction:
             return found
         decoded = iter(await self._rows.decode([row for rows in found.values() for row in rows]))
         return {execution_id: [next(decoded) for _ in rows] for execution_id, rows in found.items()}
+
+    async def read_snapshots(self, execution_ids: Collection[str]) -> dict[str, SnapshotRow]:
+        """As `Transaction.read_snapshots`, with their payloads decoded."""
+        found = await self.bare.read_snapshots(execution_ids)
+        return dict(zip(found, await self._rows.decode(list(found.values())), strict=True)) if self.decodes else found
 
     async def read_rows(self, execution_ids: Collection[str]) -> dict[str, ExecutionRow]:
         """As `Transaction.read_rows`, with the payloads of its rows decoded."""
@@ -447,6 +445,11 @@ class EncodedStore:
         return EncodedTasks(self.bare.tasks, self._rows)
 
     @property
+    def definitions(self) -> Definitions:
+        """As `Store.definitions`, with what start timers give to executions behind the codec."""
+        return cast("Definitions", EncodedDefinitions(self.bare.definitions, self._rows.encode))
+
+    @property
     def questions(self) -> Questions:
         """As `Store.questions`, with arguments and answers behind the codec."""
         return EncodedQuestions(self.bare.questions, self._rows)
@@ -545,6 +548,10 @@ class EncodedStore:
     async def load_history(self, execution_id: str, after: int = 0, limit: int | None = None) -> list[HistoryRow]:
         """As `Store.load_history`, with the payloads of its rows decoded."""
         return await self._rows.decode(await self.bare.load_history(execution_id, after, limit))
+
+    async def load_snapshot(self, execution_id: str) -> SnapshotRow | None:
+        """As `Store.load_snapshot`, with its payload decoded."""
+        return await self._rows.decode_one(await self.bare.load_snapshot(execution_id))
 
     async def load_last_turn(self, execution_id: str) -> HistoryRow | None:
         """As `Store.load_last_turn`, with the payloads of its rows decoded."""

@@ -28,6 +28,7 @@ from holdfast.engine.config import (
     check_queue_limits,
     make_config,
 )
+from holdfast.engine.deployment_verbs import EngineDeploymentVerbs
 from holdfast.engine.encoded_store import find_bare_store, put_codec_before
 from holdfast.engine.engine_verbs import EngineVerbs
 from holdfast.engine.leftovers import let_go_of_files, note_open, warn_unclosed
@@ -35,6 +36,7 @@ from holdfast.engine.loop_calls import call_in_loop
 from holdfast.engine.nodes.event_announcements import AnnouncedEvents, index_events
 from holdfast.engine.nodes.stale_retention import StaleRetention, StaleRetentionDeps
 from holdfast.engine.payload_codecs import PayloadCodec, check_codec
+from holdfast.engine.processes.deployed_processes import DeployedProcesses
 from holdfast.engine.publishing.publish_requests import PublishRequest
 from holdfast.engine.publishing.start_subscriptions import check_starts
 from holdfast.engine.replies import ReplyWaiters
@@ -55,6 +57,8 @@ from holdfast.engine.transfer import copying
 from holdfast.engine.use_cases.answered_calls import AnsweredCalls
 from holdfast.engine.use_cases.change_waits import ChangeWaits
 from holdfast.engine.use_cases.delivery import Delivery
+from holdfast.engine.use_cases.deployments import Deployments, DeploymentsDeps
+from holdfast.engine.use_cases.incidents import IncidentQueries
 from holdfast.engine.use_cases.pausing import Pausing
 from holdfast.engine.use_cases.pending_work import ThisNode
 from holdfast.engine.use_cases.program_queries import ProgramQueries, ProgramQueriesDeps
@@ -83,7 +87,7 @@ P = ParamSpec("P")
 R = TypeVar("R")
 
 
-class Engine(EngineVerbs, EngineScheduleVerbs, StaleVerbs):
+class Engine(EngineVerbs, EngineScheduleVerbs, StaleVerbs, EngineDeploymentVerbs):
     """Runs durable workflows in this process.
 
         async with Engine("sqlite:///app.db", workflows=[greet], activities=[say]) as engine:
@@ -126,9 +130,10 @@ class Engine(EngineVerbs, EngineScheduleVerbs, StaleVerbs):
         check_codec(codec)
         limits = check_queue_limits(queue_limits)
         known_events = index_events(events)
+        self.store: Store = put_codec_before(make_store(store), codec)
+        self._processes = DeployedProcesses(self.store)
         self.catalog = self._make_catalog(workflows, activities)
         check_starts(self.catalog)
-        self.store: Store = put_codec_before(make_store(store), codec)
         self.clock: Clock = clock or (SystemClock() if self.store.exclusive else StoreClock())
         self.node = check_node(node) if node is not None else f"node-{make_execution_id(self.clock.now(), entropy(62))}"
         self.recovery_report: RecoveryReport | None = None
@@ -142,6 +147,7 @@ class Engine(EngineVerbs, EngineScheduleVerbs, StaleVerbs):
             RuntimeDeps(
                 store=self.store,
                 catalog=self.catalog,
+                processes=self._processes,
                 routes=self.routes,
                 config=self.config,
                 clock=self.clock,
@@ -155,6 +161,7 @@ class Engine(EngineVerbs, EngineScheduleVerbs, StaleVerbs):
         )
         self._publications = self._make_publications(AnnouncedEvents(self.store, self.clock, known_events), entropy)
         self._queries = self._make_queries()
+        self._incident_queries = IncidentQueries(self.store, self._delivery)
         self._program_queries = self._make_program_queries()
         self._change_waits = ChangeWaits(self._delivery, self._queries, self._runtime.changes, self._wait_time)
         self._result_waits = self._make_result_waits()
@@ -168,6 +175,7 @@ class Engine(EngineVerbs, EngineScheduleVerbs, StaleVerbs):
         self._stale_calls = StaleCalls(self.store, self._delivery, self._answered, self._runtime.pauses)
         if self.config.stale_after is not None:
             self._runtime.retentions.append(self._make_stale_retention(self.config.stale_after))
+        self._deployments = self._make_deployments(entropy)
         self._stopper = Stopper()
         self._was_closed = False
         self._replaced_by: HoldfastError | None = None
@@ -177,7 +185,20 @@ class Engine(EngineVerbs, EngineScheduleVerbs, StaleVerbs):
         self._server: ClientServer | None = None
 
     def _make_catalog(self, workflows: Iterable[Workflow[..., Any]], activities: Iterable[Activity[..., Any]]) -> Catalog:
-        return Catalog(workflows, activities)
+        return Catalog(workflows, activities, self._processes)
+
+    def _make_deployments(self, entropy: Callable[[int], int]) -> Deployments:
+        news = self._runtime.definition_news
+        return Deployments(
+            DeploymentsDeps(
+                store=self.store,
+                catalog=self.catalog,
+                processes=self._processes,
+                clock=self.clock,
+                entropy=entropy,
+                follow=lambda plan: news.follow(plan.new_messages, has_schedules=bool(plan.write.schedules)),
+            )
+        )
 
     def _make_runtime(self, deps: RuntimeDeps) -> Runtime:
         return Runtime(deps, self._on_replaced)

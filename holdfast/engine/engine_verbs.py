@@ -18,9 +18,9 @@ from holdfast.core.options import OnBlocked
 from holdfast.core.publications import Broadcast, EventOutcome, MessageOutcome
 from holdfast.engine.clock import Clock
 from holdfast.engine.engine_task_verbs import EngineTaskVerbs
-from holdfast.engine.handler_verbs import HandlerVerbs
 from holdfast.engine.handles import SignalResponse, SignalWithStartResponse, WorkflowHandle, make_handle
 from holdfast.engine.nodes.roster import NodeInfo
+from holdfast.engine.repair_verbs import EngineRepairVerbs
 from holdfast.engine.runtime import Runtime
 from holdfast.engine.use_cases.backlogs import QueueBacklog
 from holdfast.engine.use_cases.dead_letters import check_ids
@@ -51,7 +51,7 @@ T = TypeVar("T")
 Ts = TypeVarTuple("Ts")
 
 
-class EngineVerbs(EngineTaskVerbs, HandlerVerbs):
+class EngineVerbs(EngineTaskVerbs, EngineRepairVerbs):
     """Everything that can be asked of an engine while it is open: the protocol `Verbs`, on the engine's own use cases."""
 
     store: Store
@@ -125,6 +125,7 @@ class EngineVerbs(EngineTaskVerbs, HandlerVerbs):
         With `connection`, the start is part of the caller's own transaction on it, see `transaction`.
         """
         self._check_open()
+        await self._delivery.unknown_names.learn(org, workflow, options.get("version"))
         prepared = self._delivery.make_start(org, workflow, args, options)
         start, hint = prepared.start, prepared.result_hint
         if connection is not None:
@@ -206,6 +207,7 @@ class EngineVerbs(EngineTaskVerbs, HandlerVerbs):
         """
         self._check_open()
         signal = self._delivery.make_signal(signal_name, signal_value, options.get("headers"))
+        await self._delivery.unknown_names.learn(org, workflow, options.get("version"))
         prepared = self._delivery.make_start_with_signal(org, workflow_id, workflow, args, options)
         if connection is not None:
             await self.store.enlist(connection, [make_start_row(org, prepared, signal, at=self.clock.now())])

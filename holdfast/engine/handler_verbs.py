@@ -97,6 +97,7 @@ class HandlerVerbs:
         """
         self._check_open()
         delivery, kind = self._delivery, "update_with_start"
+        await delivery.unknown_names.learn(org, workflow, options.get("version"))
         prepared = delivery.make_start_with_signal(org, workflow_id, workflow, args, options, kind)
         key = prepared.key or delivery.make_reply_key(kind, None, workflow_id)
         update = self._answered.make_update(update_name, update_value, key, options.get("headers"))

@@ -19,6 +19,7 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Mapping, Sequence
 
     from holdfast.code.definitions import Workflow
+    from holdfast.engine.incident_views import IncidentList
     from holdfast.engine.views import ExecutionInfo, History
 
 R = TypeVar("R")
@@ -121,6 +122,43 @@ class ExecutionVerbs(Protocol):
         hint: Any = Any,
     ) -> Any:
         """Call an update handler of an open execution; what it returns, read as `hint`."""
+        ...
+
+    async def variables(
+        self, target: str, *, scope: str | None = None, org: str, timeout: Duration | None = None
+    ) -> dict[str, Any]:
+        """The variables of a process, or those of one of its elements."""
+        ...
+
+    async def set_variables(
+        self,
+        target: str,
+        variables: Mapping[str, Any],
+        *,
+        scope: str | None = None,
+        local: bool = False,
+        org: str,
+        request_id: str | None = None,
+        timeout: Duration | None = None,
+    ) -> None:
+        """Set variables of an open process."""
+        ...
+
+    async def incidents(self, *, target: str | None = None, org: str, limit: int = 100) -> IncidentList:
+        """List the open incidents of an execution."""
+        ...
+
+    async def resolve_incident(
+        self,
+        target: str,
+        number: int | None = None,
+        *,
+        variables: Mapping[str, Any] | None = None,
+        org: str,
+        request_id: str | None = None,
+        timeout: Duration | None = None,
+    ) -> None:
+        """Let an open process try again where something went wrong."""
         ...
 
     async def cancel(
@@ -259,6 +297,43 @@ class WorkflowHandle(Generic[R]):
             headers=headers,
             timeout=timeout,
             hint=hint,
+        )
+
+    async def variables(self, *, scope: str | None = None, timeout: Duration | None = None) -> dict[str, Any]:
+        """The variables of the process, open or closed, or those of an element of it (`scope`)."""
+        return await self._engine.variables(await self._find(), scope=scope, org=self.org, timeout=timeout)
+
+    async def set_variables(
+        self,
+        variables: Mapping[str, Any],
+        *,
+        scope: str | None = None,
+        local: bool = False,
+        request_id: str | None = None,
+        timeout: Duration | None = None,
+    ) -> None:
+        """Set variables of the process, as `engine.set_variables` does; it returns when that is durable."""
+        target = await self._find()
+        await self._engine.set_variables(
+            target, variables, scope=scope, local=local, org=self.org, request_id=request_id, timeout=timeout
+        )
+
+    async def incidents(self, *, limit: int = 100) -> IncidentList:
+        """List the open incidents of the process."""
+        return await self._engine.incidents(target=await self._find(), org=self.org, limit=limit)
+
+    async def resolve_incident(
+        self,
+        number: int | None = None,
+        *,
+        variables: Mapping[str, Any] | None = None,
+        request_id: str | None = None,
+        timeout: Duration | None = None,
+    ) -> None:
+        """Let the process try again where something went wrong, after `variables` were set; without a number, everywhere."""
+        target = await self._find()
+        await self._engine.resolve_incident(
+            target, number, variables=variables, org=self.org, request_id=request_id, timeout=timeout
         )
 
     async def cancel(self, reason: str = "", *, request_id: str | None = None, connection: Any = None) -> bool:

@@ -81,10 +81,12 @@ class PendingActivity(ShownValue, frozen=True, kw_only=True):
     heartbeat: Any = None
     """The details that the function sent last with a heartbeat, as JSON values."""
     place: str | None = None
-    """The line of the workflow's code that waits for it, as `file:line`; None if no line waits for it alone, or it is not
-    known."""
+    """The line of the workflow's code that waits for it, as `file:line`, or the id of the element of a process that does;
+    None if no line waits for it alone, or it is not known."""
     label: str = ""
-    """What the workflow calls it, by `name=…`; empty if it has no name of its own."""
+    """What the workflow calls it, by `name=…`; empty if it has no name of its own. Of a process: the name of the task."""
+    element: str = ""
+    """Of a process: the id of the task whose job it does."""
 
 
 class PendingTimer(ShownValue, frozen=True, kw_only=True):
@@ -152,6 +154,18 @@ class PendingPublication(ShownValue, frozen=True, kw_only=True):
     place: str | None = None
 
 
+class PendingIncident(ShownValue, frozen=True, kw_only=True):
+    """Something that went wrong at an element of a process, which waits there until somebody corrects it."""
+
+    number: int
+    """By which `resolve_incident` finds it."""
+    element: str
+    """The id of the BPMN element."""
+    element_name: str = ""
+    kind: str
+    message: str
+
+
 class PendingWork(ShownValue, frozen=True, kw_only=True):
     """Everything that an open execution waits for."""
 
@@ -168,6 +182,8 @@ class PendingWork(ShownValue, frozen=True, kw_only=True):
     """What it waits for that is published without naming it, the oldest wait first."""
     publications: tuple[PendingPublication, ...] = ()
     """What it published and has no answer to yet."""
+    incidents: tuple[PendingIncident, ...] = ()
+    """What went wrong at elements of a process, each of which waits until somebody corrects it."""
     local_waits: tuple[LocalWait, ...] = ()
     """What its code waits for that only its own code can bring: events, queues, locks, futures."""
     is_code_known: bool = False

@@ -149,7 +149,7 @@ class QuestionDesk:
         Those of a version that is not here are passed over: they hold up no others.
         """
         deps, after = self._deps, None
-        workflows = {definition.name for definition in deps.catalog}
+        workflows = deps.catalog.list_names()
         while page := await deps.store.questions.list_open(deps.clock.now(), workflows, after, PAGE):
             await self._take(page)
             if len(page) < PAGE:

@@ -7,10 +7,11 @@ that do. What a route is made of says `holdfast.core.routes`.
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
+from itertools import chain
 from typing import TYPE_CHECKING, Any, Final
 
 from holdfast.core.ids import DEFAULT_QUEUE, check_identifier
-from holdfast.core.routes import find_route, make_pinned_route, make_route
+from holdfast.core.routes import PROCESS_ROUTE_NAME, find_route, make_pinned_route, make_route
 from holdfast.errors import InvalidConfiguration
 
 if TYPE_CHECKING:
@@ -50,7 +51,10 @@ class Routes:
 
     def refresh(self) -> None:
         """Follow the catalog, after definitions were added or removed."""
-        self.listed = frozenset(route for queue in self.queues for one in self._catalog for route in one.routes(queue))
+        names = self._catalog.route_names
+        processes = (make_route(queue, name) for queue in self.queues for name in names)
+        code = (route for queue in self.queues for one in self._catalog for route in one.routes(queue))
+        self.listed = frozenset(chain(code, processes))
         self.takes = None if self.takes_all else self.listed
 
     # --- executions ---
@@ -59,17 +63,20 @@ class Routes:
         """Whether the turns of executions on a route are this node's to take. One without a route is anybody's."""
         return self.takes is None or not route or route in self.takes
 
-    def may_begin(self, start: Start) -> bool:
+    def may_begin(self, start: Start, org: str) -> bool:
         """Whether the first turn of an execution is this node's to take.
 
-        On a store of its own nobody else will have a workflow that is unknown here: it is refused, not left.
+        On a store of its own nobody else will have a workflow that is unknown here: it is refused, not left. Nor will others
+        know a process that is unknown here, once this node has read what is deployed.
         """
         if self._is_exclusive:
             return self.takes_all or start.queue in self.queues
+        if start.route_name:
+            return start.route_name in self._catalog.route_names and self.serves(start.queue)
         if start.pinned:
-            found = self._catalog.find_version(start.workflow, start.code_version)
+            found = self._catalog.find_version(start.workflow, start.code_version, org)
         else:
-            found = self._catalog.find_newest(start.workflow)
+            found = self._catalog.find_newest(start.workflow, org)
         return found is not None and self.serves(start.queue)
 
     def fits(self, execution: Execution) -> bool:
@@ -84,17 +91,24 @@ class Routes:
 
     def has_code(self, row: ExecutionRow) -> bool:
         """Whether the definition that takes an execution's turns is here, by its row alone."""
+        if row.route == make_route(row.queue, PROCESS_ROUTE_NAME):
+            return bool(self._catalog.route_names) and self._has_process(row)
         if row.route == make_pinned_route(row.queue, row.workflow, row.code_version):
             return self._catalog.find_version(row.workflow, row.code_version, row.org) is not None
         return self._catalog.find_newest(row.workflow, row.org) is not None
+
+    def _has_process(self, row: ExecutionRow) -> bool:
+        """Whether a process is known here: by the version that its execution has, or that it gets when it begins."""
+        known = self._catalog.find_version(row.workflow, row.code_version, row.org)
+        return known is not None or self._catalog.find_newest(row.workflow, row.org) is not None
 
     def serves(self, queue: str) -> bool:
         """Whether this node takes work from a queue."""
         return self.takes_all or queue in self.queues
 
-    def version_of(self, workflow: str) -> str | None:
+    def version_of(self, workflow: str, org: str) -> str | None:
         """The newest version of a workflow here; None if the workflow is not here."""
-        definition = self._catalog.find_newest(workflow)
+        definition = self._catalog.find_newest(workflow, org)
         return None if definition is None else definition.version
 
     def version_for(self, execution: Execution) -> str | None:
@@ -105,9 +119,13 @@ class Routes:
     # --- activities ---
 
     def may_run(self, event: ActivityScheduled) -> bool:
-        """Whether an activity can run here."""
+        """Whether an activity can run here.
+
+        On a store of its own nobody else will have one that is unknown here: it is refused, not left. But the job of a
+        process, whose diagram may come before the code, waits for it.
+        """
         if self._is_exclusive:
-            return self.serves(event.options.queue)
+            return self.serves(event.options.queue) and (event.options.job is None or event.name in self._activities)
         return event.name in self._activities and event.options.queue in self.queues
 
 

@@ -23,6 +23,7 @@ from holdfast.engine.activities.reconciling import Reconciler, ReconcilerDeps
 from holdfast.engine.activities.runner import ActivityRunner, ActivityRunnerDeps
 from holdfast.engine.activities.transactions import TransactionRunner
 from holdfast.engine.changes import Changes
+from holdfast.engine.definition_news import DefinitionNews
 from holdfast.engine.living_nodes import LivingNodes
 from holdfast.engine.nodes.input_announcements import InputAnnouncements
 from holdfast.engine.nodes.membership import Membership, MembershipCallbacks, MembershipDeps
@@ -61,6 +62,7 @@ if TYPE_CHECKING:
     from holdfast.core.instants import Instant
     from holdfast.core.placing import MayKeep
     from holdfast.engine.nodes.retention import AnyRetention
+    from holdfast.engine.processes.deployed_processes import DeployedProcesses
     from holdfast.engine.runtime_deps import RuntimeDeps
     from holdfast.engine.turns.plan import Forward
     from holdfast.engine.views import RecoveryReport
@@ -95,10 +97,11 @@ class Runtime:
         self._process = secrets.token_hex(8)
         """The token of this process, which tells it from all others that ever had the node's name."""
         living = LivingNodes()
-        self.pauses = KnownPauses(deps.store, lambda: self.pause_news.on_changed())  # noqa: PLW0108 - it is made later
+        follow = deps.processes.refresh
+        self.pauses = KnownPauses(deps.store, lambda: self.pause_news.on_changed(), follow)  # noqa: PLW0108 - made later
         self.turn_limit = TurnLimit(deps.config.turn_limit)
         self.quarantine = Quarantine(living, deps.config.max_lost)
-        self.pump = Pump(self._make_services(), self._on_outcome, self._make_may_keep)
+        self.pump = Pump(self._make_services(deps.processes), self._on_outcome, self._make_may_keep)
         # What runs beside turns:
         self.publisher = self._make_publisher(deps)
         self._forwarder = Forwarder(deps.store, self.pump.submit)
@@ -109,14 +112,8 @@ class Runtime:
             QuestionDeskDeps(deps.store, deps.clock, deps.catalog, self.query_answers, self.spawn, self._wake_all)
         )
         self.changes = Changes(deps.store, deps.clock, self.spawn, self._wake_all)
-        self.pause_news = PauseNews(
-            self.pauses,
-            self.pump,
-            self.runner,
-            self.offers,
-            self.changes,
-            lambda: self.membership.peers.wake(WakeReason.RETRIED),
-        )
+        wake_retried = functools.partial(self._wake_peers, WakeReason.RETRIED)
+        self.pause_news = PauseNews(self.pauses, self.pump, self.runner, self.offers, self.changes, wake_retried)
         # What is left over, by nodes that ended and with time:
         self.take_over = TakeOver(
             deps.store,
@@ -127,17 +124,12 @@ class Runtime:
             heartbeat=round(deps.config.heartbeat * SECOND),
         )
         self.reconciler = self._make_reconciler(deps)
-        self.recovery = Recovery(
-            deps.store,
-            self.pump,
-            deps.routes,
-            self.take_over,
-            deps.clock,
-            on_retried=lambda: self.membership.peers.wake(WakeReason.RETRIED),
-        )
+        self.recovery = Recovery(deps.store, self.pump, deps.routes, self.take_over, deps.clock, on_retried=wake_retried)
         self.retention = self._make_retention(deps.config.retention, closed_executions)
         self.dead_letter_retention = self._make_retention(deps.config.dead_letter_retention, dead_letters)
         self.schedules = self._make_schedules(deps)
+        wake_others = functools.partial(self._wake_peers, WakeReason.DEFINITIONS)
+        self.definition_news = DefinitionNews(deps.processes, self.pauses, self.schedules, self.publisher, wake_others)
         self._kept = KeptPublications(deps.store)
         self.kept_retention = Retention(self._store, self._clock, self._node, 0, self.spawn, self._kept.target)
         retentions = (self.retention, self.dead_letter_retention, self.kept_retention)
@@ -155,9 +147,10 @@ class Runtime:
             self.runner.begun.describe_task,
         )
 
-    def _make_services(self) -> TurnServices:
+    def _make_services(self, processes: DeployedProcesses) -> TurnServices:
         config = self._config
-        limits = ProgramLimits(config.payload_limit, config.max_turn_bytes, self.turn_limit, config.propagate_child_failures)
+        in_common = (config.propagate_child_failures, self._catalog.find_job_type)
+        limits = ProgramLimits(config.payload_limit, config.max_turn_bytes, self.turn_limit, *in_common)
         return TurnServices(
             store=self._store,
             cache=self.cache,
@@ -174,6 +167,7 @@ class Runtime:
             node=self._node,
             process=self._process,
             on_older_row=lambda: self.restores.on_went_back(Regress.EXECUTION),
+            processes=processes,
         )
 
     def _make_publisher(self, deps: RuntimeDeps) -> Publisher:
@@ -250,7 +244,7 @@ class Runtime:
                 submit=self.pump.submit,
                 spawn=self.spawn,
                 on_put=self.on_put,
-                on_changed=lambda: self.membership.peers.wake(WakeReason.SCHEDULES),
+                on_changed=functools.partial(self._wake_peers, WakeReason.SCHEDULES),
             )
         )
 
@@ -302,6 +296,7 @@ class Runtime:
             0.0 if self._store.exclusive else self._config.lease,
             queues=[] if self._routes.takes_all else sorted(self._routes.queues),
             versions=self._catalog.versions,
+            interprets=self._catalog.route_names,
             inputs=self._inputs.digests,
             events=self._inputs.events,
             activities=sorted(self._catalog.activities),
@@ -470,6 +465,9 @@ class Runtime:
         if self.changes.is_active:
             self.changes.note(list_changes(outcome))
 
+    def _wake_peers(self, why: WakeReason) -> None:
+        self.membership.peers.wake(why)
+
     def _wake_all(self, why: WakeReason) -> None:
         """Wake nodes of which this one may not know yet, and clients."""
         self.membership.peers.wake(why, is_certain=True)
@@ -555,6 +553,8 @@ class Runtime:
             self.spawn(self.pauses.try_refresh())
         elif why is WakeReason.SCHEDULES:
             self.schedules.look()
+        elif why is WakeReason.DEFINITIONS:
+            self.spawn(self.definition_news.on_wake())
         elif why is WakeReason.REPLIES:
             self._look_for_answers()
         elif why is WakeReason.WATCHED:

@@ -11,6 +11,7 @@ if TYPE_CHECKING:
     from holdfast.engine.catalog import Catalog
     from holdfast.engine.clock import Clock
     from holdfast.engine.config import Config
+    from holdfast.engine.processes.deployed_processes import DeployedProcesses
     from holdfast.engine.replies import ReplyWaiters
     from holdfast.engine.routes import Routes
     from holdfast.store.contract import Store
@@ -22,6 +23,8 @@ class RuntimeDeps:
 
     store: Store
     catalog: Catalog
+    processes: DeployedProcesses
+    """The deployed processes, which are in the catalog."""
     routes: Routes
     config: Config
     clock: Clock

@@ -12,7 +12,9 @@
     │   │   └── DuplicateName
     │   ├── InvalidConfiguration    an engine option
     │   │   └── NodeNameTaken       another process works under it
+    │   ├── InvalidProcess          files that cannot be deployed; `problems` lists all that is wrong with them
     │   ├── UnknownWorkflow
+    │   │   └── ProcessNotStartable a process that was undeployed or disabled, or that cannot be started in this way
     │   ├── UnknownActivity
     │   ├── UnknownUpdate           no such handler of updates; `known` are those that there are
     │   ├── UnknownQuery            no such handler of queries; `known` are those that there are
@@ -32,6 +34,8 @@
     │   ├── ExecutionNotFound
     │   ├── TaskNotFound
     │   ├── ScheduleNotFound
+    │   ├── UnknownDefinition       no such process, or no such version of it
+    │   ├── IncidentNotFound        the execution has no such open incident
     │   └── MessageRefused          nobody waits for the message, nothing starts by it, and it is not to be kept
     ├── Conflict                    the request is fine, the moment is not; nothing was stored
     │   ├── ExecutionClosed
@@ -47,6 +51,7 @@
     │   │   ├── NotTaskCandidate    no assignee, candidate user or member of a candidate group
     │   │   └── TaskFormMismatch    what was filled in does not fit the form
     │   ├── ScheduleExists
+    │   ├── DeploymentRefused       the id of a process is that of code, or its message is taken
     │   ├── UpdateRejected          by a validator; UpdateUnfinished: the workflow ended while the handler ran
     │   ├── DuplicateMessage        a message with that id is kept already
     │   ├── TooManyKept             as many messages or events of that name are kept as may be
@@ -98,6 +103,7 @@
         └── SideEffectFailed
 
     ApplicationFailure              raised by user code to name a failure's type, details and whether to retry
+    └── BpmnError                   raised by user code: an error by its code, which a diagram catches; never retried
     RetryAfter                      raised by an activity to say when its next attempt is to begin
     SimulationFailed                a simulated run that did not end as the undisturbed one did
 
@@ -114,6 +120,7 @@ from holdfast.errors.activities import (
     ActivityLost,
     ActivityTimedOut,
     ApplicationFailure,
+    BpmnError,
     RetryAfter,
 )
 from holdfast.errors.arguments import (
@@ -165,6 +172,13 @@ from holdfast.errors.handlers import (
     UpdateUnfinished,
 )
 from holdfast.errors.payloads import CodecError, DecodingError, EncodingError, InvalidResult, PayloadError, PayloadTooLarge
+from holdfast.errors.processes import (
+    DeploymentRefused,
+    IncidentNotFound,
+    InvalidProcess,
+    ProcessNotStartable,
+    UnknownDefinition,
+)
 from holdfast.errors.publications import (
     DuplicateMessage,
     MessageKeyTaken,
@@ -220,6 +234,7 @@ __all__ = [
     "AlreadyDone",
     "AnswerTimedOut",
     "ApplicationFailure",
+    "BpmnError",
     "ChildWorkflowCancelled",
     "ChildWorkflowFailed",
     "ChildWorkflowTerminated",
@@ -230,6 +245,7 @@ __all__ = [
     "CorruptStore",
     "DatabaseNotFound",
     "DecodingError",
+    "DeploymentRefused",
     "DeterminismError",
     "DmnError",
     "DuplicateMessage",
@@ -249,11 +265,13 @@ __all__ = [
     "ForbiddenInWorkflow",
     "HoldfastError",
     "HumanTaskCancelled",
+    "IncidentNotFound",
     "InvalidArguments",
     "InvalidConfiguration",
     "InvalidDefinition",
     "InvalidDuration",
     "InvalidIdentifier",
+    "InvalidProcess",
     "InvalidRequest",
     "InvalidResult",
     "InvalidSchedule",
@@ -273,6 +291,7 @@ __all__ = [
     "OutcomeUnknown",
     "PayloadError",
     "PayloadTooLarge",
+    "ProcessNotStartable",
     "PublicationFailed",
     "QueryFailed",
     "ReadOnlyHandler",
@@ -300,6 +319,7 @@ __all__ = [
     "TurnTooLarge",
     "TurnTooLong",
     "UnknownActivity",
+    "UnknownDefinition",
     "UnknownEvent",
     "UnknownQuery",
     "UnknownUpdate",

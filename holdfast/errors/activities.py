@@ -2,10 +2,11 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from datetime import timedelta
 from typing import Any, Final
 
-from holdfast.errors.arguments import InvalidDuration
+from holdfast.errors.arguments import InvalidArguments, InvalidDuration
 from holdfast.errors.roots import StepError
 
 LONGEST_PAUSE: Final = 100 * 366 * 24 * 3600
@@ -44,6 +45,48 @@ class ApplicationFailure(Exception):
         self.type = self.__class__.__name__ if type is None else type
         self.details = details
         self.non_retryable = non_retryable
+
+
+class BpmnError(ApplicationFailure):
+    """Raise it in an activity or a workflow: an error by its code, which a diagram catches with an error event.
+
+    The activity ends at once and is not retried. `variables` are given to the process that catches the error. Code that
+    awaits the activity or the child catches it as `BpmnError` again, with the same `code` and `variables`. Subclasses are
+    recorded as `BpmnError` too.
+    """
+
+    code: str
+    variables: dict[str, Any]
+    non_retryable = True
+
+    def __init__(self, code: str, message: str = "", variables: Mapping[str, Any] | None = None) -> None:
+        if not isinstance(code, str) or not code.strip():
+            raise InvalidArguments(
+                f"Expected BpmnError(…) to get the code of an error, a text that is not empty, but it got {code!r}. "
+                "Write the code that the error event of the diagram has, for instance BpmnError('card-declined')."
+            )
+        if not isinstance(message, str):
+            raise InvalidArguments(
+                f"Expected the message of BpmnError({code!r}) to be a text, but it is a {message.__class__.__name__}. "
+                "Pass a text, or leave it out."
+            )
+        if variables is not None and not (isinstance(variables, Mapping) and all(isinstance(one, str) for one in variables)):
+            raise InvalidArguments(
+                f"Expected the variables of BpmnError({code!r}) to be a mapping from names to values, but they are "
+                f"{variables!r:.100}. Pass for instance variables={{'reason': 'limit'}}."
+            )
+        given = {} if variables is None else dict(variables)
+        text = message or f"BPMN error '{code}'"
+        super().__init__(text, type="BpmnError", details={"code": code, "variables": given}, non_retryable=True)
+        self.code = code
+        self.variables = given
+
+    def __reduce__(self) -> tuple[Any, ...]:
+        return _make_bpmn_error, (self.code, str(self), self.variables)
+
+
+def _make_bpmn_error(code: str, message: str, variables: dict[str, Any]) -> BpmnError:
+    return BpmnError(code, message, variables)
 
 
 class RetryAfter(Exception):

@@ -20,6 +20,7 @@ from holdfast.store.publications import (
     StartSubscriptionRow,
 )
 from holdfast.store.rows import ExecutionRow, HistoryRow, RequestKeyId, RequestRow
+from holdfast.store.snapshots import SnapshotRow
 from holdfast.store.tasks import TaskKey, TaskRow
 
 T = TypeVar("T")
@@ -88,6 +89,9 @@ class PoisonedTransaction(ForwardedSchedules):
 
     async def read_history(self, after: Mapping[str, int]) -> dict[str, list[HistoryRow]]:
         return await self._do(lambda: self.inner.read_history(after))
+
+    async def read_snapshots(self, execution_ids: Collection[str]) -> dict[str, SnapshotRow]:
+        return await self._do(lambda: self.inner.read_snapshots(execution_ids))
 
     async def read_rows(self, execution_ids: Collection[str]) -> dict[str, ExecutionRow]:
         return await self._do(lambda: self.inner.read_rows(execution_ids))

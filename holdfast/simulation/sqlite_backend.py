@@ -27,6 +27,7 @@ from holdfast.store.publications import (
     StartSubscriptionRow,
 )
 from holdfast.store.rows import ExecutionRow, HistoryRow, InboxRow, RequestKeyId, RequestRow
+from holdfast.store.snapshots import SnapshotRow
 from holdfast.store.sqlite.store import SqliteStore
 from holdfast.store.tasks import TaskKey, TaskRow
 
@@ -269,6 +270,9 @@ class FaultInjectingTransaction(ForwardedSchedules):
 
     async def read_history(self, after: Mapping[str, int]) -> dict[str, list[HistoryRow]]:
         return await self._transaction.read_history(after)
+
+    async def read_snapshots(self, execution_ids: Collection[str]) -> dict[str, SnapshotRow]:
+        return await self._transaction.read_snapshots(execution_ids)
 
     async def read_rows(self, execution_ids: Collection[str]) -> dict[str, ExecutionRow]:
         return await self._transaction.read_rows(execution_ids)

@@ -19,6 +19,9 @@ METADATA: Final = "metadata"
 STATE: Final = "state"
 REFERENCE: Final = "reference"
 PART: Final = "part"
+DEFINITION: Final = "definition"
+"""Of an execution of a deployed process: its process id, with its version as the value. It is written with the execution,
+for `Store.purge`, and no list asks for it."""
 
 _BEGIN: Final = (b'"metadata":{"', b'"searchable":{"', b'"reference":{"')
 """What the details of an execution contain that has attributes; migrations of PostgreSQL look for the same."""
@@ -56,6 +59,17 @@ def read_attributes(details: bytes) -> list[tuple[str, str, str]]:
     if b"\\u0000" in details:  # of metadata: states and references are checked before they are written
         others = [one for one in others if "\0" not in one[1] and "\0" not in one[2]]
     return rows + others
+
+
+def is_process(details: bytes) -> bool:
+    """Whether an execution is one of a deployed process, by its details."""
+    return b'"route_name":"' in details
+
+
+def list_attributes(workflow: str, code_version: str, details: bytes) -> list[tuple[str, str, str]]:
+    """All by which an execution is found beside its columns, as (kind, name, value); none of what cannot be read."""
+    found = read_attributes(details)
+    return [*found, (DEFINITION, workflow, code_version)] if is_process(details) else found
 
 
 def read_metadata(details: bytes) -> list[tuple[str, str]]:

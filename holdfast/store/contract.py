@@ -16,7 +16,10 @@ from holdfast.core.instants import Instant
 from holdfast.core.lifecycle import Status
 from holdfast.filters.syntax import NEWEST_FIRST, Condition, Order, Value
 from holdfast.store.attributes import AttributeChange
+from holdfast.store.definitions import Definitions
+from holdfast.store.incidents import IncidentRow, Incidents
 from holdfast.store.nodes import HeartbeatConnection, InFlightMark, Nodes, WakeReason
+from holdfast.store.offers import Offers
 from holdfast.store.once import KeyedCall, Once
 from holdfast.store.pauses import Pauses
 from holdfast.store.publications import PublicationRow, Publications, Publishing, SubscriptionRow
@@ -24,6 +27,7 @@ from holdfast.store.questions import Questions
 from holdfast.store.rows import (
     ActivityRow,
     BacklogRow,
+    Counts,
     DeadLetterRow,
     ExecutionPage,
     ExecutionRow,
@@ -36,6 +40,7 @@ from holdfast.store.rows import (
     TimerRow,
 )
 from holdfast.store.schedules import Schedules, Scheduling
+from holdfast.store.snapshots import SnapshotRow
 from holdfast.store.stale import StaleWork
 from holdfast.store.tasks import TaskEventRow, TaskKey, TaskRow, Tasks, TurnTaskChange
 from holdfast.store.usage import Usage
@@ -169,7 +174,8 @@ class TurnWrite(msgspec.Struct, gc=False):
     withdrawn: Sequence[int] = ()
     """Numbers of activities whose offers end, taken or not; before `offered`."""
     has_rare: bool = True
-    """False promises that there are no attributes, subscriptions, publications and human tasks, as in most turns."""
+    """False promises that there are no attributes, subscriptions, publications, human tasks, incidents and snapshots, as in
+    most turns; and where it closes an execution, that this has no snapshot and no open incidents."""
     attributes: Sequence[AttributeChange] = ()
     """What lists find of a stored execution's state, where that has changed. That of a new execution is in its details."""
     ended_subscriptions: Sequence[SubscriptionRow] = ()
@@ -187,6 +193,12 @@ class TurnWrite(msgspec.Struct, gc=False):
     somebody is changing one of them at that very moment, the turn is lost."""
     completed_tasks: Sequence[TaskRow] = ()
     """Those of the human tasks that a person completes: their bodies hold the forms as they were filled in."""
+    incidents: Sequence[IncidentRow] = ()
+    """Incidents that are open from now on."""
+    ended_incidents: Sequence[int] = ()
+    """Numbers of incidents that are resolved; those of an execution that closes end with it."""
+    snapshot: SnapshotRow | None = None
+    """Takes the place of the execution's snapshot; that of an execution that closes goes."""
     takes_over: str = ""
     """The execution id of the run that this one continues: events that are kept for that one are for this one now. If this
     one is lost since a lock of its subscriptions is not to be had, the closing of that one is lost with it."""
@@ -260,16 +272,6 @@ class ExecutionFilter(msgspec.Struct, frozen=True, gc=False):
     """Look at no more executions than so many, where none of the conditions has an index; None: at all."""
 
 
-class Counts(msgspec.Struct, frozen=True, gc=False):
-    """How much a store holds: what a recovery report and `holdfast check` print."""
-
-    executions: dict[str, int]
-    """By status; closed ones are left out."""
-    timers: int
-    inbox: int
-    dead_letters: int
-
-
 class Transaction(Scheduling, Publishing, Protocol):
     """One transaction of a batch. Ends by `commit` or `rollback`; an exception from any method means it is rolled back."""
 
@@ -279,6 +281,10 @@ class Transaction(Scheduling, Publishing, Protocol):
 
     async def read_history(self, after: Mapping[str, int]) -> dict[str, list[HistoryRow]]:
         """The history of each execution behind the sequence given, in order."""
+        ...
+
+    async def read_snapshots(self, execution_ids: Collection[str]) -> dict[str, SnapshotRow]:
+        """The snapshots of those of these executions that have one."""
         ...
 
     async def read_rows(self, execution_ids: Collection[str]) -> dict[str, ExecutionRow]:
@@ -327,8 +333,9 @@ class Transaction(Scheduling, Publishing, Protocol):
         if the settings number is another than `UnroutedWrite.settings`, or
         if it closes an execution for which the inbox holds rows that it did not take. Unless it is terminated, that counts
         also for what waits under its workflow id and no route: signals that were accepted. It is lost, too, if another
-        transaction publishes what it begins or ceases to wait for. Closings come before inserts, and end all timers, offers
-        and subscriptions of their executions. Never raises for a lost turn: a batch stands or falls by turns.
+        transaction publishes what it begins or ceases to wait for. Closings come before inserts, and end all timers, offers,
+        subscriptions, incidents and snapshots of their executions. Never raises for a lost turn: a batch stands or falls by
+        turns.
         """
         ...
 
@@ -369,6 +376,10 @@ class Reader(Protocol):
 
     async def load_history(self, execution_id: str, after: int = 0, limit: int | None = None) -> list[HistoryRow]:
         """History rows behind a sequence, in order."""
+        ...
+
+    async def load_snapshot(self, execution_id: str) -> SnapshotRow | None:
+        """The snapshot of an execution; None if it has none."""
         ...
 
     async def load_last_turn(self, execution_id: str) -> HistoryRow | None:
@@ -438,30 +449,6 @@ class Reader(Protocol):
         ...
 
 
-class Offers(Protocol):
-    """Activities that wait for a node which can run them."""
-
-    async def take_offers(self, node: str, routes: Collection[Route], limit: int) -> list[ActivityRow]:
-        """Take activities that nobody has, the oldest first; durable on return. May raise OutcomeUnknown.
-
-        Waits for nobody: what another transaction holds is left out. Ends the timers that watched over their waiting, those
-        of the kind `TimerKind.OFFER` under their numbers, and no others.
-        """
-        ...
-
-    async def list_lost_offers(self, alive: Collection[str], limit: int) -> list[ActivityRow]:
-        """Activities that were taken by nodes which are not alive, the oldest first."""
-        ...
-
-    async def list_offers(self, execution_id: str) -> list[ActivityRow]:
-        """The activities of one execution that are offered or taken, by number."""
-        ...
-
-    async def find_withdrawn(self, node: str, taken: Collection[tuple[str, int, int]]) -> set[tuple[str, int, int]]:
-        """Which of the activities that this node took, as (execution id, number, attempt), are no longer its own."""
-        ...
-
-
 UserFunction: TypeAlias = Callable[[Any, Callable[[InboxRow], None]], T | Awaitable[T]]
 """A user's function: gets the driver's own connection, and a function that puts an envelope into an inbox."""
 
@@ -482,6 +469,16 @@ class Store(Reader, Nodes, Offers, Pauses, Schedules, Publications, StaleWork, U
     @property
     def tasks(self) -> Tasks:
         """The human tasks, outside of batches."""
+        ...
+
+    @property
+    def definitions(self) -> Definitions:
+        """The deployed definitions and their content."""
+        ...
+
+    @property
+    def incidents(self) -> Incidents:
+        """The open incidents, outside of batches."""
         ...
 
     @property
@@ -549,6 +546,7 @@ class Store(Reader, Nodes, Offers, Pauses, Schedules, Publications, StaleWork, U
     async def purge(self, closed_before: Instant, limit: int) -> int:
         """Remove up to `limit` executions that closed before then, with their histories and answered requests; how many.
 
+        With them go definitions that were undeployed before then and have no execution left, and resources of those alone.
         The oldest ends come first; what another transaction holds is left for the next time. Requests stay until they expire
         where an execution is open under the workflow id: keys of starts lead there. Harmless to repeat after OutcomeUnknown.
         """

@@ -11,7 +11,7 @@ from holdfast.core.codec import decode_publication, decode_schedule, decode_with
 from holdfast.core.replies import REPLIED
 from holdfast.core.schedules import ScheduleState
 from holdfast.errors import CorruptStore, NewerFormat
-from holdfast.store.attributes import read_attributes
+from holdfast.store.attributes import list_attributes
 from holdfast.store.matching import make_lookup, name_fields
 from holdfast.store.pauses import PauseKind, Settings
 from holdfast.store.publication_columns import find_conditions, read_mapping, read_start, read_subscribers
@@ -69,13 +69,21 @@ def check_schedule(org: str, schedule_id: str, state: str, due: int | None, deta
         yield describe_unreadable(name, error)
 
 
-def check_attributes(name: str, org: str, details: bytes, stored: str | None) -> Iterator[Finding]:
-    """Where the table of attributes says something else of an execution than its details, which can be read.
+class FoundBy(NamedTuple):
+    """What a check reads of an execution, to compare it with the table of attributes."""
 
-    `stored` is JSON: a list of the org, the kind, the name and the value of each.
-    """
-    found = {tuple(one) for one in msgspec.json.decode(stored or "[]", type=list[list[str]])}
-    said = {(org, *one) for one in read_attributes(details)}
+    org: str
+    workflow: str
+    code_version: str
+    details: bytes
+    attributes: str | None
+    """As JSON: a list of the org, the kind, the name and the value of each."""
+
+
+def check_attributes(name: str, row: FoundBy) -> Iterator[Finding]:
+    """Where the table of attributes says something else of an execution than its row, whose details can be read."""
+    found = {tuple(one) for one in msgspec.json.decode(row.attributes or "[]", type=list[list[str]])}
+    said = {(row.org, *one) for one in list_attributes(row.workflow, row.code_version, row.details)}
     for _, kind, key, _ in sorted(found - said):
         yield f"{name}: lists find it by {_name_attribute(kind, key)} with a value that its details do not have"
     for _, kind, key, _ in sorted(said - found):

@@ -59,6 +59,8 @@ class WakeReason(Enum):
     """Executions were unblocked, which nodes may have ceased to look at, or imported with something to publish."""
     SCHEDULES = auto()
     """A schedule was made or changed, or fires of one wait until an execution ends."""
+    DEFINITIONS = auto()
+    """Something was deployed, which nodes may want to read and compile before it is used."""
 
 
 class InFlightMark(NamedTuple):

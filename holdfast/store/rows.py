@@ -177,6 +177,16 @@ class StatusCounts(msgspec.Struct, frozen=True, gc=False):
         return sum(self.by_status.values())
 
 
+class Counts(msgspec.Struct, frozen=True, gc=False):
+    """How much a store holds: what a recovery report and `holdfast check` print."""
+
+    executions: dict[str, int]
+    """By status; closed ones are left out."""
+    timers: int
+    inbox: int
+    dead_letters: int
+
+
 class Waiting(Enum):
     """What a backlog is made of."""
 

@@ -1,6 +1,7 @@
 """What persistent stores offer beyond the contract: all that is in them can be taken elsewhere.
 
 Rows are those of the contract, so that whoever moves them need not know from what kind of store to what other.
+Snapshots stay behind: they are a cache.
 """
 
 from __future__ import annotations
@@ -11,6 +12,8 @@ from typing import Final, Protocol, TypeAlias, runtime_checkable
 
 import msgspec
 
+from holdfast.store.definitions import DefinitionRow, ResourceRow
+from holdfast.store.incidents import IncidentRow
 from holdfast.store.pauses import PauseRow
 from holdfast.store.publications import PendingRow, PublicationRow, StartSubscriptionRow, SubscriptionRow
 from holdfast.store.rows import ActivityRow, DeadLetterRow, ExecutionRow, HistoryRow, InboxRow, NodeRow, RequestRow, TimerRow
@@ -37,6 +40,9 @@ class RowKind(StrEnum):
     PUBLICATIONS = "publications"
     STARTS = "start subscriptions"
     """Those of deployments. What nodes offer is theirs: they say it anew where they start."""
+    RESOURCES = "deployed files"
+    DEFINITIONS = "definitions"
+    INCIDENTS = "incidents"
 
 
 AnyRow: TypeAlias = (
@@ -55,6 +61,9 @@ AnyRow: TypeAlias = (
     | PendingRow
     | PublicationRow
     | StartSubscriptionRow
+    | ResourceRow
+    | DefinitionRow
+    | IncidentRow
 )
 
 ROW_TYPES: Final[Mapping[RowKind, type[AnyRow]]] = {
@@ -73,6 +82,9 @@ ROW_TYPES: Final[Mapping[RowKind, type[AnyRow]]] = {
     RowKind.PENDING: PendingRow,
     RowKind.PUBLICATIONS: PublicationRow,
     RowKind.STARTS: StartSubscriptionRow,
+    RowKind.RESOURCES: ResourceRow,
+    RowKind.DEFINITIONS: DefinitionRow,
+    RowKind.INCIDENTS: IncidentRow,
 }
 
 ORDERED_KINDS: Final = frozenset({RowKind.EXECUTIONS, RowKind.ACTIVITIES, RowKind.SUBSCRIPTIONS})
@@ -123,6 +135,8 @@ class ExecutionCopy(msgspec.Struct, frozen=True):
     """Events that are kept for it alone."""
     publications: Sequence[PublicationRow] = ()
     """What it has published and is still in the outbox: perhaps it waits for what becomes of it."""
+    incidents: Sequence[IncidentRow] = ()
+    """What is open in it and waits for somebody to correct it, by number."""
 
 
 class CopyResult(Enum):

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Sequence
 from concurrent.futures import ThreadPoolExecutor
+from functools import partial
 from typing import TYPE_CHECKING, Any, Final
 
 import msgspec
@@ -24,6 +25,7 @@ from holdfast.engine.payload_codecs import PayloadCodec
 from holdfast.engine.rows import from_row, to_turns
 from holdfast.engine.stores import make_store
 from holdfast.engine.turns.outside_task import call_outside_task
+from holdfast.engine.use_cases.snapshot_checks import check_snapshot
 from holdfast.engine.views import History
 from holdfast.errors import DeterminismError, ForbiddenInWorkflow, HoldfastError, NonDeterminismError, TurnTooLong
 from holdfast.store.contract import ExecutionFilter
@@ -33,6 +35,8 @@ from holdfast.testing.histories import HistorySource, load_history
 if TYPE_CHECKING:
     from holdfast.store.contract import Store
 
+SNAPSHOT_DIFFERS: Final = "SnapshotDiffers"
+"""The failure of an execution whose snapshot is not what its history amounts to."""
 OPEN: Final = tuple(status for status in Status if not status.is_closed)
 PAGE: Final = 200
 
@@ -126,6 +130,9 @@ async def _replay_all(store: Store, catalog: Catalog, org: str, limits: ProgramL
                 unknown.add(row.workflow)
                 continue
             failure, count = await _replay_row(store, catalog, row, limits)
+            if failure is None:
+                difference = await check_snapshot(store, row, partial(catalog.make_program, limits=limits))
+                failure = None if difference is None else Failure(type=SNAPSHOT_DIFFERS, message=difference)
             executions += 1
             events += count
             if failure is not None:

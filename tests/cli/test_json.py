@@ -15,8 +15,8 @@ from click.testing import Result
 from holdfast.cli import COMMANDS
 
 Invoke = Callable[..., Result]
-WITHOUT = {"demo", "simulate", "export", "dmn", "dead-letters", "events", "schedules", "task"}
-"""Commands about no database, one that prints lines of JSON in any case, and groups."""
+WITHOUT = {"demo", "simulate", "export", "dmn", "dead-letters", "events", "schedules", "task", "render"}
+"""Commands about no database, one that prints lines of JSON in any case, groups, and one that draws."""
 
 
 def read(result: Result) -> Any:

@@ -51,6 +51,11 @@ NEEDED: Final = {
     "spec": "R3/PT10M",
     "first": "2030-01-01T00:00:00Z",
     "last": "2030-01-02T00:00:00Z",
+    "definition_id": "order",
+    "digest": "d",
+    "files": {"order.bpmn": "<nothing/>"},
+    "variables": {"a": 1},
+    "number": 1,
 }
 MAY_SUCCEED: Final = {"signal_value", "headers", "metadata", "hint", "reason", "connection"}
 """Arguments for which some of the bad values are good ones."""

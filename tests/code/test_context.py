@@ -23,6 +23,7 @@ from holdfast import (
 from holdfast.core import envelopes, events
 from holdfast.core.failures import Failure
 from holdfast.core.options import ParentClose, TimeoutKind
+from holdfast.core.parents import Parent
 from holdfast.core.payloads import NULL
 from holdfast.errors import SideEffectFailed
 from tests.code.playing import BEGIN, EXECUTION_ID, Play, make_signal
@@ -466,7 +467,7 @@ def test_info_says_who_it_is() -> None:
         info = ctx.info
         return [info.org, info.workflow, info.workflow_id, info.execution_id, info.code_version, info.parent_execution_id]
 
-    play = Play(story, code_version="7", parent=events.Parent("boss", 3))
+    play = Play(story, code_version="7", parent=Parent("boss", 3))
 
     assert play.result == ["default", "story", "play", EXECUTION_ID, "7", "boss"]
 

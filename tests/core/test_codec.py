@@ -15,6 +15,7 @@ from holdfast.core.events import HistoryTurn
 from holdfast.core.execution import AttemptState, Details, Waiting
 from holdfast.core.failures import Failure
 from holdfast.core.options import ActivityOptions, OnClosed, OnOpen, ParentClose, TimeoutKind
+from holdfast.core.parents import Parent
 from holdfast.core.payloads import NULL, Payload
 from holdfast.core.publications import DeliveryMode, EventOptions, OnTargetTerminated, Publication, SubscriptionKind
 from holdfast.core.references import BusinessReference
@@ -25,7 +26,7 @@ from holdfast.errors import CorruptStore, NewerFormat
 VALUE = Payload(msgspec.Raw(b'{"a":[1,null,"x"]}'))
 FAILURE = Failure(type="ValueError", message="no", details=VALUE, non_retryable=True, trace="a.py:1 in f")
 OPTIONS = ActivityOptions(queue="slow", retry=RetryPolicy(max_attempts=3), start_to_close_us=5, heartbeat_us=1)
-PARENT = events.Parent("parent", 4, ParentClose.CANCEL)
+PARENT = Parent("parent", 4, ParentClose.CANCEL)
 EVENT_OPTIONS = EventOptions(
     consume_on_read=False,
     delivery_mode=DeliveryMode.AFTER_CREATE,
@@ -45,7 +46,7 @@ FILLED: dict[Any, object] = {
     BusinessReference: BusinessReference("key", {"part": "one"}),
     OnOpen: OnOpen.FAIL,
     OnClosed: OnClosed.REJECT,
-    events.Parent: PARENT,
+    Parent: PARENT,
     Chain: Chain(run_timeout_us=5, retry=RetryPolicy(max_attempts=3), attempt=2, run_deadline=9),
     TimeoutScope: TimeoutScope.RUN,
     envelopes.Sender: envelopes.Sender("sender", 2),

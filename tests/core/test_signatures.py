@@ -12,7 +12,7 @@ import pydantic
 import pytest
 
 from holdfast.core.payloads import DEFAULT_LIMIT, Payload
-from holdfast.core.signatures import Signature
+from holdfast.core.signatures import NamedArguments, Signature, make_job_input
 from holdfast.errors import EncodingError, InvalidArguments, InvalidDefinition, PayloadTooLarge
 
 
@@ -177,3 +177,121 @@ def two_structs(item: Item | list[int] | tuple[int, ...]) -> None: ...
 def test_function_whose_hints_cannot_work_is_no_workflow(function: Callable[..., Any], found: str) -> None:
     with pytest.raises(InvalidDefinition, match=f"^Expected .*{re.escape(found)}"):
         read(function)
+
+
+# --- keywords that no parameter is named for, and the variables of jobs ---
+
+
+def charge(amount: int, card: str = "none", *, note: str | None = None, **variables: Any) -> None: ...
+
+
+CHARGE = Signature(charge, "activity 'charge'", skip=0, takes_extra=True)
+
+
+def call_with(signature: Signature, payload: Payload) -> Any:
+    def note(*args: Any, **kwargs: Any) -> Any:
+        return args, kwargs
+
+    return signature.call(note, signature.decode_arguments(payload))
+
+
+def name_variables(**variables: Any) -> Payload:
+    return make_job_input({name: msgspec.Raw(msgspec.json.encode(value)) for name, value in variables.items()})
+
+
+def test_extra_keywords_are_the_last_argument_and_arrive_by_name() -> None:
+    encoded = CHARGE.encode_arguments([5], {"note": "x", "vip": True, "variables": 1}, DEFAULT_LIMIT)
+
+    assert json_of(encoded) == [5, "none", "x", {"vip": True, "variables": 1}]
+    assert call_with(CHARGE, encoded) == ((5, "none"), {"note": "x", "vip": True, "variables": 1})
+
+
+def test_extra_keywords_of_a_call_by_name_arrive() -> None:
+    named = NamedArguments([msgspec.Raw(b"5")], {"vip": msgspec.Raw(b"[1]")})
+
+    assert call_with(CHARGE, Payload(msgspec.Raw(msgspec.json.encode(named)), named=True)) == (
+        (5, "none"),
+        {"note": None, "vip": [1]},
+    )
+    assert call_with(CHARGE, Payload(msgspec.Raw(b"[5]"))) == ((5, "none"), {"note": None})
+
+
+def test_extra_keywords_have_the_type_of_their_parameter() -> None:
+    def count(**each: int) -> None: ...
+
+    signature = Signature(count, "activity 'count'", skip=0, takes_extra=True)
+
+    assert call_with(signature, signature.encode_arguments([], {"a": 1}, DEFAULT_LIMIT)) == ((), {"a": 1})
+    with pytest.raises(InvalidArguments, match=r"^Expected parameter 'each' of activity 'count'"):
+        signature.decode_arguments(name_and_bind(signature, a="one"))
+
+
+def name_and_bind(signature: Signature, **variables: Any) -> Payload:
+    return signature.bind_variables(name_variables(**variables))
+
+
+def test_extra_keywords_cannot_be_given_by_position_nor_name_what_is_not_recorded() -> None:
+    def save(connection: object, **variables: Any) -> None: ...
+
+    signature = Signature(save, "activity 'save'", skip=1, takes_extra=True)
+
+    with pytest.raises(InvalidArguments, match="got 1 argument by position, 1 too many"):
+        signature.encode_arguments([{}], {}, DEFAULT_LIMIT)
+    with pytest.raises(InvalidArguments, match="'connection'"):
+        signature.encode_arguments([], {"connection": 1}, DEFAULT_LIMIT)
+    assert json_of(name_and_bind(signature, connection=1, a=2)) == [{"a": 2}]
+
+
+def test_workflows_take_no_extra_keywords() -> None:
+    with pytest.raises(InvalidDefinition, match=re.escape("'**variables: 'Any'' is variadic keyword")):
+        read(charge)
+
+
+def test_job_takes_the_variables_that_it_has_parameters_for() -> None:
+    def pay(amount: int, item: Item, note: str = "none") -> None: ...
+
+    signature = Signature(pay, "activity 'pay'", skip=0, takes_extra=True)
+    bound = name_and_bind(signature, amount=5, item={"name": "tea"}, other=[1])
+
+    assert signature.decode_arguments(bound) == (5, Item("tea"), "none")
+
+
+def test_job_with_extra_keywords_takes_all_variables() -> None:
+    bound = name_and_bind(CHARGE, amount=5, note="x", vip=True, **{"order-id": 7})
+
+    assert call_with(CHARGE, bound) == ((5, "none"), {"note": "x", "vip": True, "order-id": 7})
+
+
+def test_job_without_a_needed_variable_names_it_and_those_there_are() -> None:
+    def pay(amount: int, card: str, note: str = "none") -> None: ...
+
+    signature = Signature(pay, "activity 'pay'", skip=0)
+
+    with pytest.raises(InvalidArguments) as raised:
+        name_and_bind(signature, card="1", total=5)
+    assert raised.value.message == (
+        "Expected the job of activity 'pay' to find variables for (amount: int, card: str, note: str = 'none'), but "
+        "'amount' is missing (variables: card, total). Set it, add an input mapping to the task, or give the parameter a "
+        "default."
+    )
+    with pytest.raises(InvalidArguments, match=r"'amount' and 'card' are missing \(variables: none\)\. Set them"):
+        name_and_bind(signature)
+    with pytest.raises(InvalidArguments, match=r"\(variables: (v\d+, ){30}…\)"):
+        name_and_bind(signature, **{f"v{number}": 1 for number in range(100)})
+
+
+def test_job_whose_variable_has_another_type_names_the_parameter() -> None:
+    def pay(amount: int) -> None: ...
+
+    signature = Signature(pay, "activity 'pay'", skip=0)
+
+    with pytest.raises(InvalidArguments, match=r"^Expected parameter 'amount' of activity 'pay' to be int"):
+        signature.decode_arguments(name_and_bind(signature, amount="five"))
+
+
+@pytest.mark.parametrize("data", [b"[1]", b"5", b'{"a":1}', b"{"])
+def test_job_whose_input_is_no_variables_is_refused(data: bytes) -> None:
+    with pytest.raises(
+        InvalidArguments, match=r"^Expected the input of the job of activity 'charge' to be variables by name"
+    ):
+        CHARGE.bind_variables(Payload(msgspec.Raw(data)))

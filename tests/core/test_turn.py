@@ -42,6 +42,8 @@ class Script:
 
     definition = None
     code_version = ""
+    snapshot_schema = 0
+    weight = None
 
     def __init__(self, *steps: Sequence[AnyCommand]) -> None:
         self._steps = list(steps)
@@ -72,6 +74,11 @@ class Script:
         return ()
 
     def find_waits(self) -> None: ...
+
+    def take_snapshot(self) -> None: ...
+
+    def restore_snapshot(self, _body: bytes, _schema: int) -> bool:
+        return False
 
     def close(self) -> None: ...
 
@@ -147,7 +154,7 @@ def test_turn_that_may_not_go_on_leaves_the_rest_for_the_next() -> None:
     execution, program = start()
     signals = [envelopes.Signal(name=name, value=NULL) for name in ("one", "two", "three")]
 
-    turn = take_turn(execution, program, signals, NOW, may_go_on=lambda handled: handled < 2)
+    turn = take_turn(execution, program, signals, NOW, may_go_on=lambda handled, _: handled < 2)
 
     assert turn.handled == 2
     assert names(turn) == ["SignalReceived", "SignalReceived"]
@@ -157,7 +164,7 @@ def test_turn_that_may_not_go_on_leaves_the_rest_for_the_next() -> None:
 def test_turn_that_handled_all_has_nothing_left_though_it_may_not_go_on() -> None:
     execution, program = start()
 
-    turn = take_turn(execution, program, [envelopes.Signal(name="one", value=NULL)], NOW, may_go_on=lambda _: False)
+    turn = take_turn(execution, program, [envelopes.Signal(name="one", value=NULL)], NOW, may_go_on=lambda *_: False)
 
     assert turn.handled is None
 
@@ -166,7 +173,7 @@ def test_turn_that_closes_its_execution_leaves_nothing_for_another() -> None:
     execution, program = start([], [commands.Complete(result=NULL)])
     signals = [envelopes.Signal(name=name, value=NULL) for name in ("one", "two")]
 
-    turn = take_turn(execution, program, signals, NOW, may_go_on=lambda _: False)
+    turn = take_turn(execution, program, signals, NOW, may_go_on=lambda *_: False)
 
     assert turn.handled is None
     assert turn.has_unseen, "the second was accepted, and is to be given before the end"

@@ -4,7 +4,7 @@ A block of Python is a program. Comments of the page, on the line before a block
 
 - `<!-- continues -->`: it goes on with the program before it.
 - `<!-- not run: why -->`: it is a fragment; only its syntax is checked.
-- `<!-- file: name.py -->`: it is a file of that name beside the programs that follow.
+- `<!-- file: name.py -->`: it is a file of that name beside the programs that follow. So may be a block of another language.
 
 A block of text right behind a program is what the program prints.
 """
@@ -49,10 +49,10 @@ def read_programs(page: Path) -> list[Program]:
         if block["language"] == "text" and end_of_program >= 0 and not text[end_of_program : block.start()].strip():
             found[-1] = found[-1]._replace(prints=body)
         end_of_program = -1
-        if block["language"] != "python":
-            continue
         if note.startswith("file: "):
             files[note.removeprefix("file: ")] = body
+            continue
+        if block["language"] != "python":
             continue
         if note == "continues":
             found[-1] = found[-1]._replace(text=found[-1].text + body, line=line)

@@ -313,7 +313,7 @@ async def test_workflows_may_come_and_go_before_the_engine_opens() -> None:
     engine.add_workflow(define("1"))
     engine.remove_workflow("bill")
 
-    assert engine.routes.listed == {"default\torder", "default\torder\t1"}
+    assert engine.routes.listed == {"default\torder", "default\torder\t1", "default\tbpmn/1"}
 
 
 # --- several nodes ---

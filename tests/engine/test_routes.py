@@ -319,7 +319,7 @@ async def test_shared_node_serves_the_default_queue_those_of_its_activities_and_
 
 async def test_node_with_a_store_of_its_own_takes_everything_unless_queues_are_named() -> None:
     assert Engine("memory://", workflows=[nap]).routes.takes is None
-    assert Engine("memory://", workflows=[nap], queues=["a"]).routes.takes == frozenset({"a\tnap"})
+    assert Engine("memory://", workflows=[nap], queues=["a"]).routes.takes == frozenset({"a\tnap", "a\tbpmn/1"})
 
 
 @pytest.mark.parametrize(

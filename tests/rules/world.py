@@ -183,7 +183,7 @@ class Nodes:
         store = await self.open_onlooker()
         problems = await store.check()
         await store.close()
-        assert problems == []
+        assert problems == [], problems
 
 
 def nothing_fails(_point: str, _node: str) -> FaultAction:

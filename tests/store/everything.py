@@ -31,6 +31,16 @@ from tests.store.builders import (
     make_timer,
     make_turn,
 )
+from tests.store.definition_builders import (
+    deploy,
+    make_definition,
+    make_deployment,
+    make_incident,
+    make_process,
+    make_resource,
+    make_snapshot,
+    undeploy,
+)
 from tests.store.schedule_builders import make_schedule, put_schedule
 from tests.store.topics import broadcast, event, make_wait, message, publish
 
@@ -100,7 +110,20 @@ async def fill_topics(store: Store, first: int) -> None:
     ]
     await commit(store, loose=UnroutedWrite(publications=outbox))
     starts = [StartSubscriptionRow("message", f"begin {first}", name, "default", "r", "1", ORG) for name in ("b", "a")]
-    await store.put_starts("", starts)
+    await fill_definitions(store, first, starts)
+
+
+async def fill_definitions(store: Store, first: int, starts: list[StartSubscriptionRow]) -> None:
+    """Deployed definitions in two orgs with start subscriptions, and an execution of one of them with an incident."""
+    theirs = make_resource("v1", org=OTHER)
+    name = f"process-{first}"
+    await deploy(store, make_deployment(make_definition(name), make_definition(name, 2), starts=starts, at=NOW))
+    await deploy(store, make_deployment(make_definition(name, resource=theirs), org=OTHER))
+    await deploy(store, make_deployment(states=[undeploy(name)], at=NOW + 9))
+    number = first + SEVERAL + 2
+    row = make_process(number, workflow=name)
+    wrong = [make_incident(2, of=number), make_incident(11, of=number, message="ünlesbar")]
+    await commit(store, make_start(row, incidents=wrong, snapshot=make_snapshot(of=number)))
 
 
 def make_task(number: int, row: ExecutionRow) -> TaskRow:

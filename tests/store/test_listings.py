@@ -7,8 +7,8 @@ from collections.abc import Sequence
 import pytest
 
 from holdfast.core.lifecycle import Status
-from holdfast.store.contract import Counts, ExecutionFilter, Store
-from holdfast.store.rows import ExecutionRow
+from holdfast.store.contract import ExecutionFilter, Store
+from holdfast.store.rows import Counts, ExecutionRow
 from tests.store.builders import (
     NOW,
     ORG,

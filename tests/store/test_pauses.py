@@ -6,7 +6,7 @@ import asyncio
 
 from holdfast.store.contract import Store, UnroutedWrite
 from holdfast.store.pauses import PauseRow
-from tests.store.builders import ORG, commit, make_offer, make_row, make_start, make_turn
+from tests.store.builders import NOW, ORG, commit, make_offer, make_row, make_start, make_turn
 
 PAUSE = PauseRow(ORG, "workflow", "order", 7, "ann", "why")
 
@@ -63,6 +63,14 @@ async def test_concurrent_pauses_raise_the_number_each(store: Store) -> None:
     settings = await store.read_settings()
     assert settings.number >= 5
     assert list(settings.pauses) == rows
+
+
+async def test_number_is_the_time_of_the_change_where_that_is_greater(store: Store) -> None:
+    await store.put_pause(PauseRow(ORG, "queue", "a", NOW))
+    first = (await store.read_settings()).number
+    await store.put_pause(PauseRow(ORG, "queue", "b", NOW - 1))
+
+    assert (first, (await store.read_settings()).number) == (NOW, NOW + 1)
 
 
 async def test_check_says_what_is_paused_that_only_a_newer_version_knows(store: Store) -> None:

@@ -11,8 +11,8 @@ import pytest
 
 STORES: Final = Path(__file__).parents[2] / "holdfast" / "store"
 SCHEMAS: Final = {
-    ("postgres", 11): "ab8a319bb5c6f496",
-    ("sqlite", 11): "ebe9b9e2af603260",
+    ("postgres", 12): "eaa8b1ccc5261989",
+    ("sqlite", 12): "a753b73b80263070",
 }
 """Of each store the number of its newest migration, and the digest of `schema.sql` at that number."""
 MIGRATIONS: Final = {
@@ -26,6 +26,7 @@ MIGRATIONS: Final = {
     "postgres/0009_schedules.sql": "44b11ee891668423",
     "postgres/0010_states.sql": "c2e313ac9f66fcc9",
     "postgres/0011_pauses_questions.sql": "044d3c5a539823ba",
+    "postgres/0012_definitions_incidents_snapshots.sql": "7b156f79aa7426e0",
     "sqlite/0001_initial.sql": "1e0a7376dbd51f1c",
     "sqlite/0002_routes_offers_retention.sql": "be1085f5c8343c5c",
     "sqlite/0003_timer_kinds_node_lists.sql": "3da50210c76e72dc",
@@ -37,6 +38,7 @@ MIGRATIONS: Final = {
     "sqlite/0009_schedules.sql": "ae557aa4d778c9b4",
     "sqlite/0010_states.sql": "c21e867ab20d106b",
     "sqlite/0011_pauses_questions.sql": "8144c662786214f1",
+    "sqlite/0012_definitions_incidents_snapshots.sql": "16c5bad19ce82ab9",
 }
 
 

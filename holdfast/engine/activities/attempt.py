@@ -19,6 +19,7 @@ from holdfast.engine.loop_calls import refuse_running_loop
 from holdfast.errors import HoldfastError
 
 if TYPE_CHECKING:
+    from holdfast.activities.definitions import Activity
     from holdfast.engine.sync_verbs import SyncVerbs
     from holdfast.engine.verbs import Verbs
 
@@ -43,6 +44,12 @@ class ActivityInfo(msgspec.Struct, frozen=True):
     """Texts that the execution was started with."""
     headers: Mapping[str, str] = MappingProxyType({})
     """Trace context and the like, which the execution hands on."""
+    element_id: str = ""
+    """Of the job of a process, whose id is `workflow`: the id of its task in the diagram."""
+    element_name: str = ""
+    """Of the job of a process: what the diagram calls its task."""
+    task_headers: Mapping[str, str] = MappingProxyType({})
+    """Of the job of a process: the headers of its task (`zeebe:taskHeaders`)."""
 
     @property
     def client(self) -> Verbs:
@@ -79,9 +86,17 @@ class ActivityAttempt:
         self.is_over = False
         """Whether its outcome no longer counts: it was cancelled, timed out or handed back."""
 
+    def bind_input(self, activity: Activity[..., Any]) -> Payload:
+        """What the function is to be called with; of the variables of a job, what it has parameters for.
+
+        Raises InvalidArguments if some have none.
+        """
+        event = self.task.event
+        return event.input if event.options.job is None else activity.signature.bind_variables(event.input)
+
     def info(self) -> ActivityInfo:
         """What `activity_info()` answers inside the function."""
-        task = self.task
+        task, job = self.task, self.task.event.options.job
         details = None if task.heartbeat is None else payloads.decode(task.heartbeat, Any, "heartbeat details")
         return ActivityInfo(
             task.org,
@@ -96,6 +111,9 @@ class ActivityAttempt:
             task.idempotency_key,
             dict(task.metadata),
             dict(task.headers),
+            "" if job is None else job.element,
+            "" if job is None else task.event.label,
+            {} if job is None else dict(job.headers),
         )
 
     def beat(self, details: Any) -> None:

@@ -104,11 +104,9 @@ class OfferTaker:
 
     # --- offering activities of this node ---
 
-    def make_may_keep(self) -> MayKeep | None:
-        """A predicate for one batch: which of its activities this node runs itself. None if it runs all of them."""
+    def make_may_keep(self) -> MayKeep:
+        """A predicate for one batch: which of its activities this node runs itself."""
         routes = self._routes
-        if routes.takes_all:
-            return None
         if self._store.exclusive:
             return routes.may_run
         if self._is_closed:

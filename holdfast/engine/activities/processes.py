@@ -252,7 +252,7 @@ def _call(path: FunctionPath, arguments: bytes, limit: int) -> Payload:
     for part in path.qualname.split("."):
         found = getattr(found, part)
     if not isinstance(found, Activity):  # the module keeps the plain function and decorates it under another name
-        signature, function = Signature(found, f"activity '{path.activity}'", skip=0), found
+        signature, function = Signature(found, f"activity '{path.activity}'", skip=0, takes_extra=True), found
     else:
         signature, function = found.signature, found.function
     result = signature.call(function, signature.decode_arguments(Payload(msgspec.Raw(arguments))))

@@ -321,7 +321,7 @@ class ActivityRunner:
         if isinstance(activity, TransactionActivity):
             await self._transactions.run(activity, attempt)
             return None
-        arguments, limit = attempt.task.event.input, self._config.payload_limit
+        arguments, limit = attempt.bind_input(activity), self._config.payload_limit
         if activity.executor is Executor.PROCESS:
             return await self._processes.call(activity, arguments, limit)
         args = activity.signature.decode_arguments(arguments)

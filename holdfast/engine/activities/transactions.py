@@ -61,7 +61,7 @@ class TransactionRunner:
         or took too long, or the connection broke again and again while the function ran, that is the attempt's failure.
         """
         task = attempt.task
-        args = activity.signature.decode_arguments(task.event.input)
+        args = activity.signature.decode_arguments(attempt.bind_input(activity))
         expires_at = self._clock.now() + KEPT
         request = RequestRow(task.org, KIND, task.idempotency_key, task.execution_id, None, expires_at)
         once = Once(request, task.sequence, functools.partial(_is_wanted, task.event.number))

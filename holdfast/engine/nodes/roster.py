@@ -43,6 +43,8 @@ class NodeDetails(msgspec.Struct, frozen=True, kw_only=True):
     workflows: Sequence[str] = ()
     versions: Mapping[str, Sequence[str]] = {}
     """The versions that it has of each of its workflows, the newest last; empty from nodes that do not tell."""
+    interprets: Sequence[str] = ()
+    """What stands for workflows in the routes of processes that it can interpret, as in `core.routes`."""
     inputs: Mapping[str, Mapping[str, str]] = {}
     """By workflow and version: the digest of its input schema, which is in the store."""
     events: Mapping[str, AnnouncedEvent] = {}
@@ -96,6 +98,7 @@ def describe_node(
     *,
     queues: Sequence[str],
     versions: Mapping[str, Sequence[str]],
+    interprets: Sequence[str],
     inputs: Mapping[str, Mapping[str, str]],
     events: Mapping[str, AnnouncedEvent],
     activities: Sequence[str],
@@ -109,6 +112,7 @@ def describe_node(
         queues=queues,
         workflows=sorted(versions),
         versions=versions,
+        interprets=interprets,
         inputs=inputs,
         events=events,
         activities=activities,

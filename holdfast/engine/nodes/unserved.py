@@ -197,6 +197,8 @@ def _serves(node: NodeDetails, parts: RouteParts, *, is_activity: bool) -> bool:
         return False
     if is_activity:
         return parts.name in node.activities
+    if parts.name in node.interprets:
+        return True
     versions = node.versions.get(parts.name)  # None: it is older than the announcement of versions
     return parts.name in node.workflows and (parts.version is None or versions is None or parts.version in versions)
 

@@ -2,10 +2,14 @@
 
 A start subscription of a code workflow is a row of the node that has the workflow. It holds in every org, and counts while
 that node lives: so old and new nodes can run side by side, and a workflow that nobody has is not started.
+
+That of a deployed process is a row of its org, and belongs to one version of the process: deployments replace it. Which of
+its start events it means says that version, by the kind and the name.
 """
 
 from __future__ import annotations
 
+import hashlib
 import logging
 from collections.abc import Callable, Collection, Sequence
 from dataclasses import dataclass
@@ -15,12 +19,13 @@ import msgspec
 
 from holdfast.core import codec
 from holdfast.core.envelopes import Start
-from holdfast.core.ids import DEFAULT_QUEUE, make_execution_id
+from holdfast.core.ids import DEFAULT_QUEUE, LONGEST_ID, make_execution_id
 from holdfast.core.payloads import encode
 from holdfast.core.publications import Publication, SubscriptionKind
 from holdfast.core.routes import find_start_route
 from holdfast.engine.nodes.input_schemas import encode_arguments, find_checkers
 from holdfast.engine.nodes.roster import NodeState, to_node_info
+from holdfast.engine.processes.variables import encode_variables
 from holdfast.errors import HoldfastError, InvalidDefinition, InvalidRequest, StoreError
 from holdfast.log_events import LogEvent, tag
 from holdfast.store.publications import StartSubscriptionRow
@@ -63,8 +68,13 @@ class StartOffers:
         self._routes = routes
         self._node = node
         self._put: list[StartSubscriptionRow] = []
-        self.messages: frozenset[str] = frozenset()
-        """Names of the messages that start workflows here: one that is kept may do so when an execution closes."""
+        self._own_messages: frozenset[str] = frozenset()
+
+    @property
+    def messages(self) -> frozenset[str]:
+        """Names of the messages that start workflows here, or processes: one kept may do so when an execution closes."""
+        processes = self._catalog.processes
+        return self._own_messages if processes is None else self._own_messages | processes.start_messages
 
     @property
     def has_any(self) -> bool:
@@ -77,7 +87,7 @@ class StartOffers:
         if rows or self._put:
             await self._store.put_starts(self._node, rows)
             self._put = rows
-            self.messages = frozenset(row.name for row in rows if row.kind == SubscriptionKind.MESSAGE)
+            self._own_messages = frozenset(row.name for row in rows if row.kind == SubscriptionKind.MESSAGE)
 
     async def try_put(self) -> None:
         """Let the store know what this node starts, where that has changed or may be lost; a failure is logged."""
@@ -160,13 +170,17 @@ class StartFinder:
         found: list[list[InboxRow] | HoldfastError] = []
         for cause in causes:
             try:
-                found.append([await self._make_row(org, one, cause) for one in _choose(offered, cause.publication)])
+                chosen = _choose(offered, cause.publication)
+                found.append([row for one in chosen for row in await self._make_rows(org, one, cause)])
             except HoldfastError as error:
                 found.append(error)
         return found
 
     async def is_offered(self, transaction: Transaction, messages: Collection[str]) -> bool:
-        """Whether a living node starts workflows, in every org, by one of these messages."""
+        """Whether a living node starts workflows in every org, or a process is started in its own, by one of these."""
+        processes = self._deps.catalog.processes
+        if processes is not None and not processes.start_messages.isdisjoint(messages):
+            return True
         rows = await transaction.read_starts({(SubscriptionKind.MESSAGE.value, name) for name in messages}, "")
         if not rows:
             return False
@@ -181,6 +195,43 @@ class StartFinder:
         now = deps.clock.now()
         infos = [to_node_info(row, now, has_ended=False) for row in await deps.store.list_nodes()]
         return {*known, *(info.node for info in infos if info.state is NodeState.ALIVE)}
+
+    async def _make_rows(self, org: str, offered: StartSubscriptionRow, cause: StartCause) -> list[InboxRow]:
+        """The starts that a publication causes by one start subscription: of a process, one at each start event."""
+        if offered.node:
+            return [await self._make_row(org, offered, cause)]
+        processes = self._deps.catalog.processes
+        if processes is None:
+            return []
+        definition = processes.find_version(org, offered.workflow, offered.version)
+        if definition is None:  # it came just now
+            await processes.refresh()
+            definition = processes.find_version(org, offered.workflow, offered.version)
+        if definition is None:
+            return []
+        now, publication = self._deps.clock.now(), cause.publication
+        encoded = _encode_variables(offered.workflow, cause, self._deps.payload_limit)
+        found: list[InboxRow] = []
+        for mark in definition.details.starts:
+            if (mark.kind, mark.name) != (offered.kind, offered.name):
+                continue
+            execution_id = make_execution_id(now, self._deps.entropy(62))
+            is_message = publication.kind is SubscriptionKind.MESSAGE
+            start = Start(
+                execution_id=execution_id,
+                workflow_id=_name_instance(offered.workflow, publication.key) if is_message else execution_id,
+                workflow=offered.workflow,
+                input=encoded,
+                queue=offered.queue,
+                code_version=offered.version,
+                pinned=True,
+                route_name=definition.route_name,
+                element=mark.element,
+                headers=publication.headers,
+                publication=publication,
+            )
+            found.append(InboxRow(org, "", start.workflow_id, codec.encode(start), route=find_start_route(start), at=now))
+        return found
 
     async def _make_row(self, org: str, offered: StartSubscriptionRow, cause: StartCause) -> InboxRow:
         now, publication = self._deps.clock.now(), cause.publication
@@ -219,6 +270,23 @@ def _choose(offered: Sequence[StartSubscriptionRow], publication: Publication) -
     by_workflow = {row.workflow: row for row in offered if (row.kind, row.name) == (publication.kind, publication.name)}
     chosen = [by_workflow[name] for name in sorted(by_workflow)]
     return chosen[:1] if publication.kind is SubscriptionKind.MESSAGE else chosen
+
+
+def _name_instance(process: str, key: str) -> str:
+    """The workflow id of an instance that a message started: there is one at a time for each process and key."""
+    name = f"{process}:{key}"
+    return name if len(name) <= LONGEST_ID else hashlib.sha256(name.encode()).hexdigest()
+
+
+def _encode_variables(process: str, cause: StartCause, limit: int) -> Payload:
+    """The value of a publication as the variables of the process that it starts."""
+    value = msgspec.json.decode(cause.publication.value.data)
+    try:
+        return encode_variables(process, [value], {}, limit)
+    except InvalidRequest:
+        if not cause.may_fail or cause.publication.kind is SubscriptionKind.MESSAGE:
+            raise
+        return encode(value, f"process '{process}'")
 
 
 def _bind(value: Any, parameters: Sequence[Any]) -> tuple[list[Any], dict[str, Any]]:

@@ -13,6 +13,8 @@ import msgspec
 from holdfast import errors
 from holdfast.core.references import BusinessReference
 from holdfast.core.retry import RetryPolicy
+from holdfast.engine.deployment_views import DefinitionInfo
+from holdfast.engine.incident_views import IncidentInfo
 from holdfast.engine.stale_views import StaleItem
 from holdfast.engine.task_views import TaskInfo
 from holdfast.engine.views import ExecutionInfo
@@ -92,6 +94,20 @@ class StalePage(msgspec.Struct, frozen=True):
     """The answer to a list of stale work, and where the next page begins."""
 
     stale: list[StaleItem]
+    cursor: str | None
+
+
+class IncidentPage(msgspec.Struct, frozen=True):
+    """The answer to a list of incidents, and where the next page begins."""
+
+    incidents: list[IncidentInfo]
+    cursor: str | None
+
+
+class DefinitionPage(msgspec.Struct, frozen=True):
+    """The answer to a list of deployed definitions, and where the next page begins."""
+
+    definitions: list[DefinitionInfo]
     cursor: str | None
 
 

@@ -33,7 +33,9 @@ import msgspec
 from holdfast.code.bound_workflows import BoundWorkflow
 from holdfast.core import codec
 from holdfast.core.instants import to_micros
+from holdfast.engine.deployment_views import DefinitionList
 from holdfast.engine.handles import WorkflowHandle
+from holdfast.engine.incident_views import IncidentList
 from holdfast.engine.serving.frames import (
     LONGEST_HELLO,
     LONGEST_PART,
@@ -46,7 +48,9 @@ from holdfast.engine.serving.frames import (
 )
 from holdfast.engine.serving.messages import (
     Call,
+    DefinitionPage,
     Hello,
+    IncidentPage,
     Page,
     StalePage,
     Started,
@@ -61,7 +65,7 @@ from holdfast.engine.stale_views import StaleList
 from holdfast.engine.task_views import TaskList
 from holdfast.engine.use_cases.searching import ExecutionList
 from holdfast.engine.verbs import Verbs
-from holdfast.errors import ConnectionRefused, HoldfastError, InvalidArguments, UnknownWorkflow
+from holdfast.errors import ConnectionRefused, HoldfastError, InvalidArguments, ProcessNotStartable, UnknownWorkflow
 from holdfast.log_events import LogEvent, tag
 from holdfast.version import __version__
 
@@ -363,8 +367,12 @@ class _Connection:
             return Page(list(result), result.cursor)
         if isinstance(result, TaskList):
             return TaskPage(list(result), result.cursor)
+        if isinstance(result, DefinitionList):
+            return DefinitionPage(list(result), result.cursor)
         if isinstance(result, StaleList):
             return StalePage(list(result), result.cursor)
+        if isinstance(result, IncidentList):
+            return IncidentPage(list(result), result.cursor)
         return result
 
     async def _write(self, frames: list[bytes]) -> None:
@@ -408,6 +416,8 @@ class _Connection:
 
 def tell_caller(error: UnknownWorkflow) -> UnknownWorkflow:
     """The same error for somebody who calls the engine from another process, and cannot register anything with it."""
+    if isinstance(error, ProcessNotStartable):
+        return error  # whoever calls can deploy or enable it
     version = "" if error.version is None else f"version '{error.version}' of "
     return UnknownWorkflow(
         f"Expected the process that owns the database to have {version}workflow '{error.workflow}', but it has not (it has: "

@@ -10,6 +10,7 @@ import msgspec
 from msgspec.structs import astuple, replace
 
 from holdfast.core.safe_texts import is_plain_text, make_plain_text
+from holdfast.store.incidents import IncidentRow
 from holdfast.store.pauses import PauseRow
 from holdfast.store.rows import DeadLetterRow
 from holdfast.store.transfer import ORDERED_KINDS, AnyRow, RowKind
@@ -48,5 +49,7 @@ def _make_portable(row: AnyRow) -> AnyRow:
             return row if is_plain_text(row.reason) else replace(row, reason=make_plain_text(row.reason))
         case PauseRow() if not (is_plain_text(row.reason) and is_plain_text(row.by)):
             return replace(row, reason=make_plain_text(row.reason), by=make_plain_text(row.by))
+        case IncidentRow() if not is_plain_text(row.message):
+            return replace(row, message=make_plain_text(row.message))
         case _:
             return row

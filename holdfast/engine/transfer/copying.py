@@ -18,6 +18,13 @@ from holdfast.core.lifecycle import Status
 from holdfast.core.safe_texts import count_noun
 from holdfast.core.turn import fold
 from holdfast.engine.rows import from_row, to_turns
+from holdfast.engine.transfer.definition_lines import (
+    DefinitionCopy,
+    DefinitionsWriter,
+    is_definition,
+    put_definition,
+    read_definition,
+)
 from holdfast.engine.transfer.lines import read_line, write_line
 from holdfast.errors import (
     CorruptStore,
@@ -80,12 +87,14 @@ async def export_executions(
 ) -> AsyncIterator[bytes | UnreadableExecution]:
     """Export an org's executions as lines of JSON, in the order in which they were created; each is a consistent copy.
 
-    With `targets` only those, by workflow id (its newest execution) or execution id. Raises ExecutionNotFound at once.
+    Before the first execution of a version of a deployed process comes a line of that version. With `targets` only those, by
+    workflow id (its newest execution) or execution id. Raises ExecutionNotFound at once.
     """
-    transferable = require_transferable(store)
+    transferable, definitions = require_transferable(store), DefinitionsWriter(store)
     if targets:
         rows = [await _find(store, org, target) for target in dict.fromkeys(targets)]
-        for line in await _write_lines(transferable, [row for row in rows if not statuses or row.status in statuses]):
+        wanted = [row for row in rows if not statuses or row.status in statuses]
+        for line in (*await definitions.list_lines(wanted), *await _write_lines(transferable, wanted)):
             yield line
         return
     cursor = FROM_THE_START
@@ -95,7 +104,8 @@ async def export_executions(
             return
         cursor = page.cursor
         rows = [row for row in page.rows if isinstance(row, ExecutionRow) and row.org == org]
-        for line in await _write_lines(transferable, [row for row in rows if not statuses or row.status in statuses]):
+        wanted = [row for row in rows if not statuses or row.status in statuses]
+        for line in (*await definitions.list_lines(wanted), *await _write_lines(transferable, wanted)):
             yield line
 
 
@@ -141,6 +151,9 @@ async def import_executions(store: Store, lines: Iterable[bytes | str], *, skip_
     imported = skipped = 0
     has_publications = False
     for number, copy in check_lines(lines):
+        if isinstance(copy, DefinitionCopy):
+            await put_definition(store, copy)
+            continue
         match await transferable.put_copy(adopt(copy)):
             case CopyResult.DONE:
                 imported += 1
@@ -164,20 +177,27 @@ async def import_executions(store: Store, lines: Iterable[bytes | str], *, skip_
     return ImportReport(imported, skipped)
 
 
-def check_lines(lines: Iterable[bytes | str]) -> Iterable[tuple[int, ExecutionCopy]]:
-    """Parse and check exported lines: pairs of line number and execution, without empty lines. Raises InvalidArguments."""
+def check_lines(lines: Iterable[bytes | str]) -> Iterable[tuple[int, ExecutionCopy | DefinitionCopy]]:
+    """Parse and check exported lines: pairs of line number and content, without empty lines. Raises InvalidArguments."""
     for number, text in enumerate(lines, 1):
         line = text.encode() if isinstance(text, str) else text
         if not line.strip():
             continue
         try:
-            copy = read_line(line)
-            check_copy(copy)
+            content = _read_line(line)
         except HoldfastError as error:
             raise _refused(number, error.message) from error
         except ValueError as error:
             raise _refused(number, str(error)) from error
-        yield number, copy
+        yield number, content
+
+
+def _read_line(line: bytes) -> ExecutionCopy | DefinitionCopy:
+    if is_definition(line):
+        return read_definition(line)
+    copy = read_line(line)
+    check_copy(copy)
+    return copy
 
 
 def _refused(number: int, reason: str) -> InvalidArguments:
@@ -223,7 +243,7 @@ def _check_history(copy: ExecutionCopy) -> None:
     if (type(turns[-1].events[-1]) in CLOSING) != (row.closed_at is not None):
         raise ValueError(f"it is {row.status}, and its history ends otherwise - at `$.row.status`")
     if row.closed_at is not None:
-        for name in ("timers", "inbox", "activities", "subscriptions", "kept"):
+        for name in ("timers", "inbox", "activities", "subscriptions", "kept", "incidents"):
             if copy.pending if name == "kept" else getattr(copy, name):
                 raise ValueError(f"it is closed, and has something left - at `$.{name}`")
         if any(task.is_open for task in copy.tasks):
@@ -239,6 +259,8 @@ def _check_history(copy: ExecutionCopy) -> None:
         raise ValueError("its timers are not those that its history leaves open - at `$.timers`")
     if {task.number for task in copy.tasks if task.is_open} != execution.tasks.keys():
         raise ValueError("its open human tasks are not those that its history leaves open - at `$.tasks`")
+    if {incident.number for incident in copy.incidents} != execution.incidents.keys():
+        raise ValueError("its open incidents are not those that its history leaves open - at `$.incidents`")
     for place, wait in enumerate(copy.subscriptions):  # those that are missing were taken along by what waits in the inbox
         opened = execution.subscriptions.get(wait.number)
         if opened is None or (opened.kind, opened.name, opened.key) != (wait.kind, wait.name, wait.key):

@@ -13,6 +13,7 @@ from holdfast.core.effects import TimerKind
 from holdfast.core.instants import from_datetime, to_datetime
 from holdfast.core.lifecycle import Status
 from holdfast.engine.rows import to_turns
+from holdfast.engine.transfer.definition_lines import IncidentFields, read_incidents, write_incidents
 from holdfast.engine.transfer.line_types import (
     AttemptNumber,
     Count,
@@ -136,6 +137,7 @@ class Line(StrictStruct, frozen=True, kw_only=True):
     subscriptions: Sequence[SubscriptionFields] | UnsetType = UNSET
     kept: Sequence[KeptFields] | UnsetType = UNSET
     outbox: Sequence[OutboxFields] | UnsetType = UNSET
+    incidents: Sequence[IncidentFields] | UnsetType = UNSET
 
 
 # --- writing --------------------------------------------------------------------------------------------------------------
@@ -188,6 +190,7 @@ def write_line(copy: ExecutionCopy) -> bytes:
         subscriptions=write_subscriptions(copy.subscriptions) or UNSET,
         kept=write_kept(copy.pending) or UNSET,
         outbox=write_outbox(copy.publications) or UNSET,
+        incidents=write_incidents(copy.incidents) or UNSET,
     )
     return codec.encode(line)
 
@@ -241,6 +244,7 @@ def read_line(text: bytes) -> ExecutionCopy:
         subscriptions=read_subscriptions(org, execution_id, row.created_at, line.subscriptions or ()),
         pending=read_kept(org, execution_id, line.kept or ()),
         publications=read_outbox(org, execution_id, line.outbox or ()),
+        incidents=read_incidents(row, line.incidents or ()),
     )
 
 

@@ -98,7 +98,7 @@ class Admission:
             turn.clear()
             return False
         is_paused = self._pauses.any and self._pauses.covers_start(turn.org, turn.start)
-        if not is_paused and self._services.routes.may_begin(turn.start):
+        if not is_paused and self._services.routes.may_begin(turn.start, turn.org):
             return True
         make = register_next_run if turn.follows else register
         self._effects.taken.append(make(turn, self._now, self._limits))

@@ -24,7 +24,7 @@ from holdfast.engine.turns.claims import BatchOrder, Claimer, Claims, ClaimTarge
 from holdfast.engine.turns.commit_outcome import CommitOutcome, make_outcome
 from holdfast.engine.turns.handoff import register
 from holdfast.engine.turns.inline_children import InlineChildren
-from holdfast.engine.turns.loading import Loader
+from holdfast.engine.turns.loading import Loader, note_version
 from holdfast.engine.turns.notices import HistoryWarnings
 from holdfast.engine.turns.outside_task import call_outside_task
 from holdfast.engine.turns.pending_turns import PendingTurn
@@ -199,7 +199,7 @@ class Batch:
         stored: dict[str, PendingTurn] = {}
         for pending in turns:
             if pending.start is not None:
-                self._make_new(pending, loader)
+                self._make_new(pending)
             else:
                 stored[pending.execution_id] = pending
         old = await loader.take_from_cache(transaction, stored) if stored else stored
@@ -220,11 +220,18 @@ class Batch:
         self._effects.newer[pending.execution_id] = error.message
         self._effects.park(pending, row.route)
 
-    def _make_new(self, pending: PendingTurn, loader: Loader) -> None:
+    def _make_new(self, pending: PendingTurn) -> None:
         assert pending.start is not None  # noqa: S101 - asked only for new ones
-        if pending.live is not None or not self._admission.admit_new(pending):
+        if pending.live is not None:
+            return
+        if pending.start.route_name:  # also where it is only registered: its row names one version as long as it is there
+            pending.start = self._services.processes.bind_start(pending.org, pending.start)
+        if not self._admission.admit_new(pending):
             return
         execution = Execution.register(pending.org, pending.start, self._services.clock.now())
+        if pending.start.route_name and self._services.routes.has_definition(execution) and not self._is_ready(execution):
+            self._taker.leave_to_inbox(pending)  # from there it is put off until its process is compiled
+            return
         try:
             program = self._services.make_program(execution)
         except UnknownWorkflow as error:
@@ -236,8 +243,11 @@ class Batch:
         except Exception as error:  # noqa: BLE001 - one poison envelope must not stop the others
             self._taker.fail_callers(pending, error)
             return
-        loader.note_version(execution, program)
+        note_version(execution, program)
         pending.live = LiveExecution(execution, program, None, 0)
+
+    def _is_ready(self, execution: Execution) -> bool:
+        return self._services.processes.is_ready(execution.org, execution.workflow, execution.code_version)
 
     def _refuse_new(self, pending: PendingTurn, error: UnknownWorkflow) -> None:
         """A start whose workflow is not known here: callers were told before; a parent hears of it now."""

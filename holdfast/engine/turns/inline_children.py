@@ -34,7 +34,7 @@ class InlineChildren:
         sent: list[Outgoing] = []
         for one in turn.outgoing:
             envelope = one.envelope
-            if type(envelope) is Start and self._may_take(envelope):
+            if type(envelope) is Start and self._may_take(envelope, pending.org):
                 child = children[one.execution_id] = PendingTurn(
                     pending.org, one.execution_id, envelope, [Arrival(envelope)]
                 )
@@ -49,8 +49,8 @@ class InlineChildren:
             self.generations = max(self.generations, pending.generation + 1)
         return list(children.values())
 
-    def _may_take(self, start: Start) -> bool:
-        is_here = self._routes.may_begin(start) and self._routes.version_of(start.workflow) is not None
+    def _may_take(self, start: Start, org: str) -> bool:
+        is_here = self._routes.may_begin(start, org) and self._routes.version_of(start.workflow, org) is not None
         return is_here and self.room > 0 and start.workflow_id == start.execution_id
 
 

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import logging
-from collections.abc import Callable
+from collections.abc import Awaitable, Callable
 from typing import TYPE_CHECKING, Final
 
 from holdfast.errors import StoreError
@@ -50,21 +50,28 @@ class PauseView:
 
 
 class KnownPauses:
-    """Keeps the present view. `on_change` is called after it was replaced by another."""
+    """Keeps the present view. `on_change` is called after it was replaced by another.
 
-    def __init__(self, store: Store, on_change: Callable[[], None]) -> None:
+    `follow` reads what else the settings number stands for, the deployed definitions, before the view moves on to it.
+    """
+
+    def __init__(self, store: Store, on_change: Callable[[], None], follow: Callable[[], Awaitable[None]]) -> None:
         self._store = store
+        self._follow = follow
         self._on_change = on_change
         self.present = PauseView(None)
 
     async def refresh(self) -> None:
         """Read the pauses, if they have changed or were never read. Raises StoreError."""
-        settings = await self._store.read_settings()
-        if settings.number != self.present.number:
-            is_first = self.present.number is None
+        while (settings := await self._store.read_settings()).number != self.present.number:
+            before = self.present
+            await self._follow()
+            if self.present is not before:
+                continue  # somebody else was faster, and what was read here may be older
             self.present = PauseView(settings)
-            if not is_first:
+            if before.number is not None:
                 self._on_change()
+            return
 
     async def try_refresh(self) -> None:
         """As `refresh`; if the store is out of reach, the next heartbeat or lost turn leads here again."""

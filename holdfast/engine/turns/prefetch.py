@@ -1,4 +1,7 @@
-"""Long histories are replayed before their executions are locked: under the lock only what happened since is missing."""
+"""Long histories are replayed before their executions are locked: under the lock only what happened since is missing.
+
+Processes are compiled here as well, where an execution needs one that is not. Snapshots are used as under the lock.
+"""
 
 from __future__ import annotations
 
@@ -13,11 +16,19 @@ from holdfast.core.failures import Failure
 from holdfast.core.lifecycle import Status
 from holdfast.engine.quarantine import REPLAY_SLOTS
 from holdfast.engine.rows import from_row
-from holdfast.engine.turns.loading import find_last_turn, replay
+from holdfast.engine.turns.loading import note_version, replay
 from holdfast.engine.turns.outside_task import call_outside_task
 from holdfast.engine.turns.program_cache import LiveExecution
+from holdfast.engine.turns.snapshots import (
+    continues,
+    first_to_read,
+    may_have_snapshot,
+    read_snapshot,
+    restore_snapshot,
+)
 from holdfast.errors import EngineClosed, HoldfastError, QueryFailed, StoreError
 from holdfast.log_events import LogEvent, tag
+from holdfast.store.attributes import is_process
 
 if TYPE_CHECKING:
     from holdfast.core.program import Program
@@ -45,6 +56,7 @@ class HistoryPrefetch:
         self._cache = services.cache
         self._make_program = services.make_program
         self._routes = services.routes
+        self._processes = services.processes
         self._cpu_timer = services.cpu_timer
         self._clock = services.clock
         self._process = services.process
@@ -143,9 +155,9 @@ class HistoryPrefetch:
                 f"{self._quarantine.max_tries} processes ended while they replayed it",
                 "Correct its code; it is tried again once it has taken a turn, or some minutes later.",
             )
-        live = LiveExecution(execution, self._make_program(execution), row, 0)
+        await self._make_ready(row)
+        live, failure = await self._build(row)
         try:
-            failure = await self._replay_all(live, await self._store.load_history(row.execution_id))
             if failure is not None:
                 why = f"its history does not fit its code: {failure.type}: {failure.message}"
                 raise _refuse(row, why, "Look at its status.")
@@ -161,6 +173,48 @@ class HistoryPrefetch:
                 return ask(program)
         finally:
             self.busy_since = None
+
+    async def _make_ready(self, row: ExecutionRow) -> None:
+        """Let the process of an execution be compiled, if it is one of a process."""
+        if is_process(row.details):
+            await self._processes.make_ready(row.org, row.workflow, row.code_version)
+
+    async def _build(self, row: ExecutionRow) -> tuple[LiveExecution, Failure | None]:
+        """The program of an execution at the version of a row, and the failure if it does not agree with its history."""
+        if may_have_snapshot(row) and (restored := await self._build_from_snapshot(row)) is not None:
+            return restored, None
+        execution = from_row(row)
+        live = LiveExecution(execution, self._make_program(execution), row, 0)
+        try:
+            history = [one for one in await self._store.load_history(row.execution_id) if one.first <= row.sequence]
+            live.note_history(history)
+            return live, await self._replay_all(live, history)
+        except BaseException:
+            call_outside_task(live.program.close)
+            raise
+
+    async def _build_from_snapshot(self, row: ExecutionRow) -> LiveExecution | None:
+        """The same by a snapshot; None if there is none of use: then all of the history says what is the matter."""
+        execution = from_row(row)
+        stored = await self._store.load_snapshot(row.execution_id)
+        snapshot = read_snapshot(stored, execution)
+        if stored is None or snapshot is None:
+            return None
+        loaded = await self._store.load_history(row.execution_id, first_to_read(snapshot))
+        history = [one for one in loaded if one.first <= row.sequence]
+        if not continues(snapshot, history):
+            return None
+        live = LiveExecution(execution, self._make_program(execution), row, 0)
+        is_done = False
+        try:
+            if call_outside_task(restore_snapshot, execution, live.program, snapshot, self._clock.now()):
+                live.note_snapshot(snapshot, len(stored.body))
+                live.note_history(history[1:])
+                is_done = await self._replay_all(live, history[1:]) is None
+        finally:
+            if not is_done:
+                call_outside_task(live.program.close)
+        return live if is_done else None
 
     async def _replay_all(self, live: LiveExecution, history: Sequence[HistoryRow]) -> Failure | None:
         for turns in _slice(history):
@@ -264,6 +318,7 @@ class HistoryPrefetch:
         row = await self._store.find_execution(org, execution_id)
         if row is None or row.closed_at is not None or row.status in (Status.BLOCKED, Status.PAUSED):
             return None
+        await self._make_ready(row)
         execution = from_row(row)
         if not self._routes.fits(execution):
             return None
@@ -271,17 +326,12 @@ class HistoryPrefetch:
             return None  # it is tried apart from others, and each try is counted first
         if await self._mark(row, slot) >= most_lost:
             return None  # the batch that finds it not replayed finds the same, and tries it apart from others
-        history = [one for one in await self._store.load_history(execution_id) if one.first <= row.sequence]
-        size, last_turn = sum(len(one.body) for one in history), find_last_turn(history)
-        live = LiveExecution(execution, self._make_program(execution), row, size, last_turn)
-        is_done = False
-        try:
-            if await self._replay_all(live, history) is not None:
-                return None
-            is_done = True
-        finally:
-            if not is_done:
-                live.program.close()
+        live, failure = await self._build(row)
+        if failure is not None:
+            call_outside_task(live.program.close)
+            return None
+        if row.sequence == 0:
+            note_version(live.execution, live.program)
         return live
 
     def _replay_part(self, live: LiveExecution, turns: Sequence[HistoryRow]) -> Failure | None:

@@ -1,4 +1,6 @@
-"""The programs that are alive in this process: an LRU, bounded by number and by the history they stand for.
+"""The programs that are alive in this process: an LRU, bounded by number and by the bytes that they hold.
+
+Of code the bytes of its history tell that; programs that know it themselves say it (`Program.weight`).
 
 A program is only kept when what advanced it is committed. Losing one costs a replay, never more.
 """
@@ -6,13 +8,14 @@ A program is only kept when what advanced it is committed. Losing one costs a re
 from __future__ import annotations
 
 from collections import OrderedDict
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 
 import msgspec
 
 from holdfast.core.execution import Execution
 from holdfast.core.instants import Instant
 from holdfast.core.program import Program
+from holdfast.core.snapshots import Snapshot
 from holdfast.store.rows import ExecutionRow, HistoryRow
 
 MakeProgram = Callable[[Execution], Program]
@@ -31,6 +34,24 @@ class LiveExecution(msgspec.Struct, eq=False, gc=False):
     last_turn: tuple[int, Instant] = (0, 0)
     """The first event of the last history row that the program stands for, and its time: by them it is known whether a
     history has this beginning."""
+    snapshot_from: int = 0
+    """How many bytes of history the last snapshot stands for; 0 if there is none."""
+    snapshot_size: int = 0
+    """How many bytes that snapshot has."""
+    weight: int = 0
+    """How many bytes a cache counts for it, while it is in one."""
+
+    def note_snapshot(self, snapshot: Snapshot, size: int) -> None:
+        """Note that the program was restored from a snapshot, which has so many bytes."""
+        self.history_bytes = self.snapshot_from = snapshot.history_bytes
+        self.snapshot_size = size
+        self.last_turn = snapshot.last_turn
+
+    def note_history(self, history: Sequence[HistoryRow]) -> None:
+        """Note that the program stands for more of its history."""
+        if history:
+            self.history_bytes += sum(len(one.body) for one in history)
+            self.last_turn = (history[-1].first, history[-1].at)
 
     def note_write(self, row: ExecutionRow, history: HistoryRow | None) -> None:
         """Note what a turn has committed: the row, and its events if it had any."""
@@ -69,7 +90,7 @@ class ProgramCache:
         """Remove a live program for the length of a turn: it is provisional until `put` back."""
         live = self._live.pop(execution_id, None)
         if live is not None:
-            self._bytes -= live.history_bytes
+            self._bytes -= live.weight
             key = (live.execution.org, live.execution.workflow_id)
             if self._by_key.get(key) == execution_id:  # another node may have closed it, and another run have the id by now
                 del self._by_key[key]
@@ -86,7 +107,9 @@ class ProgramCache:
             return
         self._live[execution.execution_id] = live
         self._by_key[execution.org, execution.workflow_id] = execution.execution_id
-        self._bytes += live.history_bytes
+        weight = live.program.weight
+        live.weight = live.history_bytes if weight is None else weight
+        self._bytes += live.weight
         while len(self._live) > self._most or (self._bytes > self._most_bytes and len(self._live) > 1):
             self.drop(next(iter(self._live)))
 

@@ -214,6 +214,7 @@ class TurnTaker:
             may_go_on=may_go_on,
             time_of=find_late(arrivals, clock),
             task_standings=pending.task_standings,
+            bind_child=self._services.processes.bind_child,
         )
         if turn.handled is not None and not self._put_off_rest(pending, turn.handled):
             return
@@ -274,13 +275,13 @@ class TurnTaker:
         if (row := live.row) is not None:
             expected = execution.state_version
             route = row.route if row.sequence else None  # its first turn may pin it
-        write = make_write(pending, execution, turn, expected, self._node, route or None)
+        write = make_write(pending, live, turn, expected, self._services, route or None)
         if write.history is not None:
             size = len(write.history.body)
             if size > self._max_bytes:
                 self._refuse_size(pending, live, _too_large(execution, size, self._max_bytes))
                 return
-            self._bytes += size
+            self._bytes += size + (0 if write.snapshot is None else len(write.snapshot.body))
         self._effects.taken.append(TakenTurn(pending, live, turn, write))
         if execution.closed_at is not None:
             live.program.close()  # while the timer runs, which is for many turns: starting it anew costs two system calls
@@ -454,9 +455,9 @@ class _Budget:
         self._until = until
         self._bytes = 0
 
-    def __call__(self, handled: int) -> bool:
+    def __call__(self, handled: int, recorded: int) -> bool:
         self._bytes += _value_size(self._pending.arrivals[handled - 1].envelope)
-        if self._bytes <= self._most_bytes and monotonic() <= self._until:
+        if self._bytes + recorded <= self._most_bytes and monotonic() <= self._until:
             return True
         following = self._pending.find_following(handled)
         return following is not None and following.came_with_start and not self._pending.follows

@@ -3,10 +3,10 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import TypeGuard
+from typing import TYPE_CHECKING, TypeGuard
 
 from holdfast.core import codec
-from holdfast.core.commands import Subscribe
+from holdfast.core.commands import RaiseIncident, Subscribe
 from holdfast.core.effects import (
     CarriedOver,
     DeadLetter,
@@ -24,6 +24,7 @@ from holdfast.core.events import Subscribed
 from holdfast.core.execution import Execution
 from holdfast.core.instants import Instant
 from holdfast.core.request_keys import MADE_UP
+from holdfast.core.routes import find_start_route
 from holdfast.core.unused import NO_ITEMS, add
 from holdfast.engine.requests import Handled, Request
 from holdfast.engine.routes import make_route
@@ -31,30 +32,43 @@ from holdfast.engine.rows import to_row
 from holdfast.engine.turns.arrivals import Arrival
 from holdfast.engine.turns.pending_turns import PendingTurn, has_opened
 from holdfast.engine.turns.request_keys import SIGNAL_WITH_START, answer_of, make_reply_row, make_request_row
+from holdfast.engine.turns.snapshots import take_snapshot
 from holdfast.engine.turns.task_rows import write_tasks
 from holdfast.store.attributes import list_changes
 from holdfast.store.contract import TurnWrite
+from holdfast.store.incidents import IncidentRow
 from holdfast.store.publications import PublicationRow, SubscriptionRow
 from holdfast.store.rows import ActivityRow, DeadLetterRow, HistoryRow, InboxRow, RequestRow, Route, TimerRow
+
+if TYPE_CHECKING:
+    from holdfast.engine.turns.program_cache import LiveExecution
+    from holdfast.engine.turns.services import TurnServices
 
 
 def make_write(
     pending: PendingTurn,
-    execution: Execution,
+    live: LiveExecution,
     turn: Turn,
     expected_version: int | None,
-    node: str,
+    services: TurnServices,
     route: Route | None = None,
 ) -> TurnWrite:
     """Everything one turn writes; moves the execution on by one version and the turn's events."""
+    execution = live.execution
     execution.state_version += 1
-    history = None
+    history = snapshot = None
     if turn.events:
         body = codec.encode(turn.events)
         history = HistoryRow(execution.execution_id, execution.sequence + 1, len(turn.events), turn.now, codec.SCHEMA, body)
         execution.sequence += len(turn.events)
+        if live.program.snapshot_schema and execution.closed_at is None:
+            snapshot = take_snapshot(live, history, services.config.max_turn_bytes)
+    has_rare = turn.has_rare or snapshot is not None
+    if execution.details.snapshot is not None and execution.closed_at is not None:
+        execution.details.snapshot, has_rare = None, True  # it goes with the closing
     row = to_row(execution, route)
-    write = TurnWrite(row=row, expected_version=expected_version, history=history, has_rare=turn.has_rare)
+    write = TurnWrite(row=row, expected_version=expected_version, history=history, has_rare=has_rare)
+    write.snapshot = snapshot
     if turn.started_timers or turn.ended_timers:
         write.timers = make_timer_rows(execution, turn.started_timers, row.route)
         write.ended_timers = turn.ended_timers
@@ -66,7 +80,7 @@ def make_write(
     if expected_version is None and execution.details.continued_from is not None:
         write.takes_over = execution.details.continued_from
     if turn.dead_letters:
-        write.dead_letters = _dead_letter_rows(execution, turn, node)
+        write.dead_letters = _dead_letter_rows(execution, turn, services.node)
     if turn.has_rare:
         _write_rare(write, execution, turn)
     note_arrivals(write, pending, turn)
@@ -86,6 +100,10 @@ def _write_rare(write: TurnWrite, execution: Execution, turn: Turn) -> None:
         write.attributes = list_changes(turn.searchable_before, execution.details.searchable)
     if turn.created_tasks or turn.task_changes:
         write_tasks(write, execution, turn)
+    if turn.incidents:
+        write.incidents = [_incident_row(execution, one, turn.now) for one in turn.incidents]
+    if turn.ended_incidents:
+        write.ended_incidents = turn.ended_incidents
 
 
 def rewrite_offers(write: TurnWrite, execution: Execution, turn: Turn) -> None:
@@ -137,7 +155,7 @@ def _outgoing_row(org: str, sent: Outgoing, at: Instant) -> InboxRow:
     """Of all that goes to others, only where a start goes is known."""
     envelope = sent.envelope
     if type(envelope) is Start:
-        route = make_route(envelope.queue, envelope.workflow)
+        route = find_start_route(envelope)
         return InboxRow(org, "", sent.workflow_id, codec.encode(envelope), route=route, at=at)
     return InboxRow(org, sent.execution_id, sent.workflow_id, codec.encode(envelope), at=at)
 
@@ -158,6 +176,21 @@ def _subscription_row(
         since,
         execution.created_at,
         seen,
+    )
+
+
+def _incident_row(execution: Execution, one: RaiseIncident, at: Instant) -> IncidentRow:
+    return IncidentRow(
+        execution.org,
+        execution.execution_id,
+        one.number,
+        execution.workflow,
+        execution.workflow_id,
+        one.element,
+        one.element_name,
+        one.kind,
+        one.message,
+        at,
     )
 
 

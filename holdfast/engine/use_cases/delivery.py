@@ -180,6 +180,7 @@ class Delivery:
             queue=DEFAULT_QUEUE if queue is None else check_identifier(queue, "the queue"),
             code_version=definition.version,
             pinned=version is not None,
+            route_name=definition.route_name,
             metadata=check_texts(options.get("metadata"), "metadata", self._config.payload_limit),
             headers=check_texts(options.get("headers"), "headers", self._config.payload_limit),
             reference=check_reference(options.get("business_reference")),
@@ -211,6 +212,7 @@ class Delivery:
         if "version" in options:
             found = self._catalog.find(start.workflow, options["version"], org)
             changes |= {"code_version": found.version, "pinned": options["version"] is not None}
+            changes["route_name"] = found.route_name
         if "business_reference" in options:
             changes["reference"] = check_reference(options["business_reference"])
         if CHAIN_OPTIONS & options.keys():

@@ -60,6 +60,8 @@ async def _list_living(store: Store, node: str, now: Instant) -> list[NodeDetail
 
 
 def _has_definition(node: NodeDetails, execution: Execution) -> bool:
+    if execution.details.route_name:
+        return execution.details.route_name in node.interprets
     if execution.workflow not in node.workflows:
         return False
     versions = node.versions.get(execution.workflow)  # None: it is older than the announcement of versions

@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING, Final
 
 import msgspec
 
+from holdfast.core import snapshots
 from holdfast.core.events import EventSent, MessagePublished, SignalBroadcast
 from holdfast.core.instants import Instant, to_datetime
 from holdfast.core.lifecycle import CLOSED, Status
@@ -24,6 +25,7 @@ from holdfast.engine.pending import (
     PendingActivity,
     PendingChild,
     PendingExternalSignal,
+    PendingIncident,
     PendingPublication,
     PendingSubscription,
     PendingTask,
@@ -35,6 +37,7 @@ from holdfast.engine.pending import (
 )
 from holdfast.engine.rows import from_row, to_turns
 from holdfast.engine.turns.outside_task import call_outside_task
+from holdfast.engine.turns.snapshots import continues, first_to_read, may_have_snapshot, read_snapshot
 from holdfast.engine.views import ExecutionInfo
 from holdfast.errors import CorruptStore, HoldfastError, NewerFormat, UnknownWorkflow
 from holdfast.store.contract import ExecutionFilter
@@ -151,12 +154,29 @@ async def _open(store: Store, row: ExecutionRow, here: ThisNode | MakeProgram | 
             return _copy(live)
         if _may_replay(row) and (replayed := await _replay(row, here)) is not None:
             return replayed
+    if may_have_snapshot(row) and (found := await _fold_from_snapshot(store, row)) is not None:
+        return found
     execution = from_row(row)
     history = [one for one in await store.load_history(row.execution_id) if one.first <= row.sequence]
     turns = to_turns(history)
     fold(execution, turns)
     waits = None if here is None or isinstance(here, ThisNode) else _ask(here, execution, turns)
     return _Opened(execution, _count_bytes(history), waits)
+
+
+async def _fold_from_snapshot(store: Store, row: ExecutionRow) -> _Opened | None:
+    """What is open by the snapshot of an execution and the history behind it; None if its snapshot is of no use."""
+    execution = from_row(row)
+    snapshot = read_snapshot(await store.load_snapshot(row.execution_id), execution)
+    if snapshot is None:
+        return None
+    read = await store.load_history(row.execution_id, first_to_read(snapshot))
+    history = [one for one in read if one.first <= row.sequence]
+    if not continues(snapshot, history):
+        return None
+    snapshots.restore(execution, snapshot.open)
+    fold(execution, to_turns(history[1:]))
+    return _Opened(execution, snapshot.history_bytes + _count_bytes(history[1:]), None)
 
 
 def _ask(make_program: MakeProgram, execution: Execution, turns: Sequence[HistoryTurn]) -> Waits | None:
@@ -189,6 +209,7 @@ def _copy(live: LiveExecution) -> _Opened:
         tasks=dict(execution.tasks),
         subscriptions=dict(execution.subscriptions),
         publications=dict(execution.publications),
+        incidents=dict(execution.incidents),
         running=set(execution.running),
     )
     return _Opened(copied, live.history_bytes, live.program.find_waits())
@@ -290,6 +311,16 @@ class _Describer:
                 PendingPublication(number=number, kind=_KINDS[type(one)], name=one.name, place=places.get(number))
                 for number, one in sorted(execution.publications.items())
             ),
+            incidents=tuple(
+                PendingIncident(
+                    number=number,
+                    element=one.element,
+                    element_name=one.element_name,
+                    kind=one.kind,
+                    message=one.message,
+                )
+                for number, one in sorted(execution.incidents.items())
+            ),
             local_waits=() if waits is None else waits.local,
             is_code_known=waits is not None,
         )
@@ -348,6 +379,7 @@ class _Describer:
             heartbeat=show_payload(heartbeat),
             place=self._places.get(number),
             label=activity.event.label,
+            element="" if activity.event.options.job is None else activity.event.options.job.element,
         )
 
     def _find_node(self, number: int, attempt: AttemptState) -> str | None:

@@ -115,6 +115,7 @@ class Schedules:
         check_arguments(kwargs)
         spec, workflow, args = what
         check_order(spec)
+        await self._delivery.unknown_names.learn(org, workflow, options.get("version"))
         now = self._clock.now()
         with naming_options(SCHEDULE_OPTIONS):
             start = self._delivery.make_scheduled(org, workflow, args, kwargs, options)
@@ -184,7 +185,12 @@ class Schedules:
             }
             made = self._delivery.make_scheduled(org, workflow or start.workflow, check_args(args), {}, run)
             start = replace(
-                start, workflow=made.workflow, input=made.input, code_version=made.code_version, pinned=made.pinned
+                start,
+                workflow=made.workflow,
+                input=made.input,
+                code_version=made.code_version,
+                pinned=made.pinned,
+                route_name=made.route_name,
             )
         if run_options := take_run_options(options):
             start = self._delivery.make_changed(org, start, run_options)

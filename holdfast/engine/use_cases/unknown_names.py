@@ -14,7 +14,8 @@ from typing import TYPE_CHECKING, Final
 from holdfast.core.ids import DEFAULT_QUEUE
 from holdfast.core.routes import split_route
 from holdfast.engine.nodes.input_schemas import list_announcing
-from holdfast.errors import StoreError
+from holdfast.engine.processes.process_definitions import ProcessDefinition
+from holdfast.errors import HoldfastError, StoreError, UnknownWorkflow
 from holdfast.log_events import LogEvent, tag
 from holdfast.store.pauses import PauseKind
 
@@ -29,12 +30,30 @@ _MOST_SEARCHED: Final = 10_000
 
 
 class UnknownNames:
-    """Looks up names that were paused or are to be started, and logs those that nobody knows."""
+    """Looks up names that were paused or are to be started: what is unknown is read, or logged if nobody knows it."""
 
     def __init__(self, store: Store, catalog: Catalog, clock: Clock) -> None:
         self._store = store
         self._catalog = catalog
         self._clock = clock
+
+    async def learn(self, org: str, workflow: object, version: str | None = None) -> None:
+        """Read what is deployed, if a start would be refused by what is known: another node may have deployed it since.
+
+        Raises StoreError.
+        """
+        processes = self._catalog.processes
+        if processes is None or not isinstance(workflow, str):
+            return
+        try:
+            found = self._catalog.find(workflow, version, org)
+        except UnknownWorkflow:
+            await processes.refresh()
+        except HoldfastError:
+            return  # it is refused whatever is deployed
+        else:
+            if isinstance(found, ProcessDefinition) and not found.details.has_none_start:
+                await processes.refresh()
 
     async def warn_of_pause(self, org: str, kind: PauseKind, name: str) -> None:
         """Log that a workflow or queue was paused which no living node has and nothing that is open uses."""

@@ -12,12 +12,14 @@ from __future__ import annotations
 
 from typing import Protocol
 
+from holdfast.engine.verbs.deployments import DeploymentVerbs
 from holdfast.engine.verbs.executions import ExecutionVerbs
 from holdfast.engine.verbs.human_tasks import TaskVerbs
 from holdfast.engine.verbs.operations import OperationVerbs
 from holdfast.engine.verbs.pauses import PauseVerbs
 from holdfast.engine.verbs.publications import PublicationVerbs
 from holdfast.engine.verbs.queries_and_updates import QueryAndUpdateVerbs
+from holdfast.engine.verbs.repairs import RepairVerbs
 from holdfast.engine.verbs.schedules import ScheduleVerbs
 from holdfast.engine.verbs.stale import StaleWorkVerbs
 from holdfast.engine.verbs.starts import StartVerbs
@@ -33,6 +35,8 @@ class Verbs(
     ScheduleVerbs,
     OperationVerbs,
     StaleWorkVerbs,
+    RepairVerbs,
+    DeploymentVerbs,
     Protocol,
 ):
     """Everything that can be done with executions from outside of them, by an engine or a client."""

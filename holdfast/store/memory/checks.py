@@ -11,6 +11,14 @@ from holdfast.core.codec import decode_details, decode_envelope, decode_events
 from holdfast.core.instants import SECOND
 from holdfast.core.safe_texts import count_noun
 from holdfast.errors import CorruptStore, NewerFormat
+from holdfast.store.definition_findings import (
+    DefinitionFound,
+    SnapshotFound,
+    check_definition,
+    check_incident,
+    check_resource,
+    check_snapshot,
+)
 from holdfast.store.findings import (
     Finding,
     Findings,
@@ -61,6 +69,8 @@ def check_tables(tables: Tables) -> Findings:
         problems.extend(check_kept(describe_kept(kept, tables)))
     for waiting in tables.publications.values():
         problems.extend(check_publication(waiting.id, waiting.body, write_mapping(waiting.fields), None))
+    problems.extend(check_definitions(tables))
+    problems.extend(check_repairable(tables))
     return split_findings(problems)
 
 
@@ -130,6 +140,39 @@ def _find_end(tables: Tables, execution_id: str) -> tuple[str | None, int | None
     """The status of an execution and when it ended; None for both if there is none."""
     row = tables.executions.get(execution_id)
     return (None, None) if row is None else (str(row.status), row.closed_at)
+
+
+def check_definitions(tables: Tables) -> Iterator[Finding]:
+    named = {(row.org, row.digest) for row in tables.definitions.values()}
+    for row in tables.definitions.values():
+        has_resource = (row.org, row.digest) in tables.resources
+        yield from check_definition(
+            DefinitionFound(row.org, *row.key, row.digest, row.state, row.changed, row.details, has_resource),
+            tables.settings[0],
+        )
+    for key, resource in tables.resources.items():
+        yield from check_resource(resource, is_named=key in named)
+
+
+def check_repairable(tables: Tables) -> Iterator[Finding]:
+    for rows in tables.incidents.values():
+        for one in rows.values():
+            row = tables.executions.get(one.execution_id)
+            is_of_org = row is None or row.org == one.org
+            yield from check_incident(*one.key, *_find_end(tables, one.execution_id), is_of_org)
+    for snapshot in tables.snapshots.values():
+        row = tables.executions.get(snapshot.execution_id)
+        yield from check_snapshot(
+            SnapshotFound(
+                snapshot.execution_id,
+                snapshot.sequence,
+                snapshot.schema,
+                snapshot.body,
+                *_find_end(tables, snapshot.execution_id),
+                None if row is None else row.sequence,
+                row is None or row.org == snapshot.org,
+            )
+        )
 
 
 def check_inbox(rows: Iterable[InboxRow]) -> Iterator[Finding]:

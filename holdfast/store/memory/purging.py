@@ -7,6 +7,7 @@ from itertools import islice, takewhile
 
 from holdfast.core.instants import Instant
 from holdfast.store.memory.connection import Connection
+from holdfast.store.memory.definitions import purge_definitions
 from holdfast.store.memory.faults import Point
 from holdfast.store.memory.session import Session
 
@@ -24,6 +25,7 @@ async def purge(connection: Connection, closed_before: Instant, limit: int) -> i
         if session.changes.purged:
             requests = tables.requests.items()
             session.changes.forgotten += [key for key, request in requests if request.expires_at <= closed_before]
+        purge_definitions(session, tables, closed_before)
     await session.finish(Point.PURGE_COMMIT, Point.PURGED)
     return len(session.changes.purged)
 

@@ -12,11 +12,12 @@ from holdfast.core.lifecycle import Status
 from holdfast.filters.evaluating import holds
 from holdfast.filters.syntax import NEWEST_FIRST, Value
 from holdfast.store.attributes import read_metadata
-from holdfast.store.contract import Counts, ExecutionFilter
+from holdfast.store.contract import ExecutionFilter
 from holdfast.store.listing import find_end, is_behind, make_page, read_field
 from holdfast.store.memory.tables import Tables, is_closed, may_take
 from holdfast.store.rows import (
     BacklogRow,
+    Counts,
     DeadLetterRow,
     ExecutionPage,
     ExecutionRow,

@@ -11,7 +11,9 @@ from msgspec.structs import replace
 
 from holdfast.core.instants import Instant
 from holdfast.errors import InvalidArguments, StoreError, StoreUnavailable
-from holdfast.store.contract import Counts, ExecutionFilter, Transaction, UserFunction
+from holdfast.store.contract import ExecutionFilter, Transaction, UserFunction
+from holdfast.store.definitions import Definitions
+from holdfast.store.incidents import Incidents
 from holdfast.store.memory import (
     heartbeats,
     in_flight,
@@ -27,7 +29,9 @@ from holdfast.store.memory import (
 from holdfast.store.memory.checks import check_tables
 from holdfast.store.memory.connection import Connection
 from holdfast.store.memory.database import MemoryDatabase
+from holdfast.store.memory.definitions import MemoryDefinitions
 from holdfast.store.memory.faults import Faults, Point
+from holdfast.store.memory.incidents import MemoryIncidents
 from holdfast.store.memory.questions import MemoryQuestions
 from holdfast.store.memory.session import Session
 from holdfast.store.memory.tables import Changes, Tables, View, is_closed
@@ -41,6 +45,7 @@ from holdfast.store.questions import Questions
 from holdfast.store.rows import (
     ActivityRow,
     BacklogRow,
+    Counts,
     DeadLetterRow,
     ExecutionPage,
     ExecutionRow,
@@ -51,6 +56,7 @@ from holdfast.store.rows import (
     StatusCounts,
 )
 from holdfast.store.schedules import ScheduleChange, ScheduleKey, ScheduleOutlook, ScheduleRow
+from holdfast.store.snapshots import SnapshotRow
 from holdfast.store.stale import StaleExecutions, StaleQuery, StaleTasks
 from holdfast.store.tasks import Tasks
 
@@ -87,6 +93,14 @@ class MemoryStore:
     @property
     def tasks(self) -> Tasks:
         return MemoryTasks(self._connection, self._change_once)
+
+    @property
+    def definitions(self) -> Definitions:
+        return MemoryDefinitions(self._connection)
+
+    @property
+    def incidents(self) -> Incidents:
+        return MemoryIncidents(self._connection)
 
     @property
     def questions(self) -> Questions:
@@ -277,6 +291,9 @@ class MemoryStore:
 
     async def load_history(self, execution_id: str, after: int = 0, limit: int | None = None) -> list[HistoryRow]:
         return View(await self._committed(), Changes()).history(execution_id, after)[:limit]
+
+    async def load_snapshot(self, execution_id: str) -> SnapshotRow | None:
+        return (await self._committed()).snapshots.get(execution_id)
 
     async def load_last_turn(self, execution_id: str) -> HistoryRow | None:
         return reads.load_last_turn(await self._committed(), execution_id)

@@ -8,12 +8,14 @@ from __future__ import annotations
 from bisect import bisect_left, bisect_right, insort
 from collections.abc import Collection, Iterable, Iterator
 from itertools import chain
-from typing import Any, NamedTuple, TypeAlias
+from typing import Any, NamedTuple, TypeAlias, TypeVar
 
 import msgspec
 
 from holdfast.core.instants import Instant
 from holdfast.core.lifecycle import CLOSED
+from holdfast.store.definitions import DefinitionRow, ResourceRow
+from holdfast.store.incidents import IncidentRow
 from holdfast.store.matching import make_lookup, name_fields
 from holdfast.store.pauses import PauseRow
 from holdfast.store.publications import PendingRow, PublicationRow, StartSubscriptionRow, SubscriptionRow
@@ -31,7 +33,11 @@ from holdfast.store.rows import (
     TimerRow,
 )
 from holdfast.store.schedules import ScheduleKey, ScheduleRow
+from holdfast.store.snapshots import SnapshotRow
 from holdfast.store.tasks import TaskEventRow, TaskRow
+
+K = TypeVar("K")
+V = TypeVar("V")
 
 Pair: TypeAlias = tuple[str, str]
 """An (org, workflow id) pair: two orgs may use the same id."""
@@ -41,6 +47,8 @@ PauseKey: TypeAlias = tuple[str, str, str]
 """(org, kind, name) of what is paused."""
 NumberKey: TypeAlias = tuple[str, int]
 """(execution id, number) of a timer, an offer or a subscription."""
+OrgKey: TypeAlias = tuple[str, str, str, int]
+"""(org, kind, definition id, version) of a definition."""
 Topic: TypeAlias = tuple[str, str, str]
 """(org, kind, name) of what is waited for, or published."""
 
@@ -103,6 +111,11 @@ class Changes:
         self.values: dict[str, Any] | None = None
         self.pauses: dict[PauseKey, PauseRow | None] = {}
         self.settings: Instant | None = None
+        self.incidents: dict[NumberKey, IncidentRow | None] = {}
+        self.snapshots: dict[str, SnapshotRow | None] = {}
+        self.definitions: dict[OrgKey, DefinitionRow | None] = {}
+        self.resources: dict[Pair, ResourceRow | None] = {}
+        self.deployed_starts: list[StartSubscriptionRow] | None = None
 
     def put_execution(self, row: ExecutionRow) -> None:
         self.executions[row.execution_id] = row
@@ -132,11 +145,15 @@ class Tables:
         self.pauses: dict[PauseKey, PauseRow] = {}
         self.settings: list[int] = [0]
         self.pause_ends: dict[PauseKey, Instant] = {}
+        self.incidents: dict[str, dict[int, IncidentRow]] = {}
+        self.snapshots: dict[str, SnapshotRow] = {}
+        self.definitions: dict[OrgKey, DefinitionRow] = {}
+        self.resources: dict[Pair, ResourceRow] = {}
         self.subscriptions: dict[NumberKey, StoredSubscription] = {}
         self.pending: dict[int, PendingRow] = {}
         self.publications: dict[int, PublicationRow] = {}
         self.starts: dict[str, list[StartSubscriptionRow]] = {}
-        """By the node that offers them."""
+        """By the node that offers them; those of deployments under no name."""
         # Indexes, each derived from the above:
         self.open_ids: dict[Pair, str] = {}
         self.runs: dict[Pair, dict[str, None]] = {}
@@ -186,6 +203,7 @@ class Tables:
             self.publications.pop(row_id, None)
             if publication is not None:
                 self.publications[row_id] = publication
+        self._apply_repairs(changes)
         self._apply_inbox(changes)
         self._apply_unrouted(changes)
 
@@ -197,6 +215,12 @@ class Tables:
         """Go back to what was saved."""
         for name, content in saved.contents.items():
             setattr(self, name, _copy(content))
+
+    def _apply_repairs(self, changes: Changes) -> None:
+        for execution_id, snapshot in changes.snapshots.items():
+            _replace(self.snapshots, execution_id, snapshot)
+        for (execution_id, number), incident in changes.incidents.items():
+            self._put_incident(execution_id, number, incident)
 
     def _apply_inbox(self, changes: Changes) -> None:
         for row_id in changes.consumed:
@@ -217,10 +241,13 @@ class Tables:
         self.dead_letters.update(changes.dead_letters)
         self.requests.update(changes.requests)
         for place, schedule in changes.schedules.items():
-            if schedule is None:
-                self.schedules.pop(place, None)
-            else:
-                self.schedules[place] = schedule
+            _replace(self.schedules, place, schedule)
+        for definition_key, definition in changes.definitions.items():
+            _replace(self.definitions, definition_key, definition)
+        for pair, resource in changes.resources.items():
+            _replace(self.resources, pair, resource)
+        if changes.deployed_starts is not None:
+            self.starts[""] = changes.deployed_starts
         if changes.purged:
             self._purge(changes.purged)
         for key in changes.forgotten:
@@ -263,6 +290,8 @@ class Tables:
                 del self.tasks[task_id], self.task_events[task_id]
             for number in list(self.subscribed_by.get(execution_id, ())):
                 self._put_subscription((execution_id, number), None)
+            self.snapshots.pop(execution_id, None)
+            self.incidents.pop(execution_id, None)
             pair = (row.org, row.workflow_id)
             open_ids[execution_id] = self.open_ids.get(pair)
             del self.runs[pair][execution_id]
@@ -302,6 +331,11 @@ class Tables:
             self.subscribed_by.setdefault(execution_id, {})[number] = None
         elif not self.subscribed_by.get(execution_id):
             self.subscribed_by.pop(execution_id, None)
+
+    def _put_incident(self, execution_id: str, number: int, incident: IncidentRow | None) -> None:
+        _replace(self.incidents.setdefault(execution_id, {}), number, incident)
+        if not self.incidents[execution_id]:
+            del self.incidents[execution_id]
 
     def _put_pending(self, row_id: int, kept: PendingRow | None) -> None:
         old = self.pending.pop(row_id, None)
@@ -362,6 +396,14 @@ def _copy(content: Any) -> Any:
     if isinstance(content, dict):
         return {key: _copy(value) for key, value in content.items()}
     return content.copy() if isinstance(content, list | set) else content
+
+
+def _replace(table: dict[K, V], key: K, value: V | None) -> None:
+    """Put a row in the place of the one before; None removes that."""
+    if value is None:
+        table.pop(key, None)
+    else:
+        table[key] = value
 
 
 class View:

@@ -28,6 +28,7 @@ from holdfast.store.contract import LONGEST_ORDER, Claim, Claimed, TurnWrite, Un
 from holdfast.store.memory import in_flight, schedules
 from holdfast.store.memory.connection import Connection
 from holdfast.store.memory.faults import FaultAction, Point
+from holdfast.store.memory.incidents import find_snapshot, write_repairs
 from holdfast.store.memory.publications import MemoryPublishing
 from holdfast.store.memory.session import Session
 from holdfast.store.memory.tables import Pair, Recipient, is_closed
@@ -35,6 +36,7 @@ from holdfast.store.memory.tasks import find_busy, lock_tasks, write_tasks
 from holdfast.store.nodes import InFlightMark
 from holdfast.store.rows import ExecutionRow, HistoryRow, InboxRow, RequestKeyId, RequestRow, Route
 from holdfast.store.schedules import ScheduleKey, ScheduleRow
+from holdfast.store.snapshots import SnapshotRow
 from holdfast.store.tasks import TaskKey, TaskRow
 from holdfast.store.withholding import find_examined, find_withheld
 
@@ -200,6 +202,12 @@ class MemoryTransaction(MemoryPublishing):
             await self._session.reach(Point.READ)
             return {execution_id: self._view.history(execution_id, sequence) for execution_id, sequence in after.items()}
 
+    async def read_snapshots(self, execution_ids: Collection[str]) -> dict[str, SnapshotRow]:
+        with self._session.statement():
+            await self._session.reach(Point.READ)
+            found = ((execution_id, find_snapshot(self._session, execution_id)) for execution_id in execution_ids)
+            return {execution_id: row for execution_id, row in found if row is not None}
+
     async def read_rows(self, execution_ids: Collection[str]) -> dict[str, ExecutionRow]:
         with self._session.statement():
             await self._session.reach(Point.READ)
@@ -342,6 +350,8 @@ class MemoryTransaction(MemoryPublishing):
             self._changes.timers[execution_id, number] = None
         for number in self._offers_ended_by(turn):
             self._changes.offers[execution_id, number] = None
+        if turn.has_rare:
+            write_repairs(self._session, turn)
         if not is_closed(turn.row):
             for offer in turn.offered:
                 self._changes.offers.pop((execution_id, offer.number), None)  # so that it goes to the end

@@ -9,9 +9,19 @@ from holdfast.core.codec import decode_details, decode_envelope, decode_events
 from holdfast.core.lifecycle import Status
 from holdfast.core.safe_texts import count_noun
 from holdfast.errors import CorruptStore, NewerFormat
+from holdfast.store.definition_findings import (
+    DefinitionFound,
+    SnapshotFound,
+    check_definition,
+    check_incident,
+    check_resource,
+    check_snapshot,
+)
+from holdfast.store.definitions import ResourceRow
 from holdfast.store.findings import (
     Finding,
     Findings,
+    FoundBy,
     KeptRow,
     WaitRow,
     check_attributes,
@@ -79,7 +89,24 @@ async def check_database(connection: Connection, sql: Mapping[str, str]) -> Find
             problems.extend(check_publication(*values))
         async for what, of in _walk(connection, sql, "check_leftovers"):
             problems.append(f"{what} {of}: there is no such row")
+        problems.extend([problem async for problem in _check_definitions(connection, sql, int(settings))])
     return split_findings(problems)
+
+
+async def _check_definitions(connection: Connection, sql: Mapping[str, str], settings: int) -> AsyncIterator[Finding]:
+    """Of deployed definitions, incidents and snapshots."""
+    async for values in _walk(connection, sql, "check_definitions"):
+        for finding in check_definition(DefinitionFound(*values), settings):
+            yield finding
+    async for *columns, is_named in _walk(connection, sql, "check_resources"):
+        for finding in check_resource(ResourceRow(*columns), is_named=is_named):
+            yield finding
+    async for values in _walk(connection, sql, "check_incidents"):
+        for finding in check_incident(*values):
+            yield finding
+    async for values in _walk(connection, sql, "check_snapshots"):
+        for finding in check_snapshot(SnapshotFound(*values)):
+            yield finding
 
 
 async def _walk(connection: Connection, sql: Mapping[str, str], name: str) -> AsyncIterator[Any]:
@@ -103,6 +130,8 @@ class _CheckedExecution(NamedTuple):
     open_count: int
     events: int
     org: str
+    workflow: str
+    code_version: str
     attributes: str | None
 
 
@@ -126,7 +155,7 @@ def _check_execution(row: _CheckedExecution) -> Iterator[Finding]:
     except (CorruptStore, NewerFormat) as error:
         yield describe_unreadable(name, error)
         return
-    yield from check_attributes(name, row.org, row.details, row.attributes)
+    yield from check_attributes(name, FoundBy(row.org, row.workflow, row.code_version, row.details, row.attributes))
 
 
 async def _check_histories(connection: Connection, sql: Mapping[str, str]) -> AsyncIterator[Finding]:

@@ -17,7 +17,7 @@ if TYPE_CHECKING:
 
 log = logging.getLogger("holdfast.store")
 
-VERSION: Final = 11
+VERSION: Final = 12
 """The version of the schema that this program knows."""
 _OLDEST_SERVER: Final = 140_000
 _LOCK: Final = 7_525_341_930_286_112_100

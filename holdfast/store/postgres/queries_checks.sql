@@ -6,7 +6,7 @@
 SELECT execution_id, status, closed_at, details, is_blocked, sequence,
     (SELECT count(*) FROM holdfast.executions AS other
      WHERE other.org = executions.org AND other.workflow_id = executions.workflow_id AND other.closed_at IS NULL),
-    (SELECT coalesce(sum(events.count), 0) FROM holdfast.events WHERE events.execution = executions.id), org,
+    (SELECT coalesce(sum(events.count), 0) FROM holdfast.events WHERE events.execution = executions.id), org, workflow, code_version,
     (SELECT json_agg(json_build_array(attributes.org, kind, name, value))::text
      FROM holdfast.attributes WHERE attributes.execution_id = executions.execution_id)
 FROM holdfast.executions

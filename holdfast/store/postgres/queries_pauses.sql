@@ -25,7 +25,7 @@ RETURNING 1;
 
 -- name: raise_settings
 INSERT INTO holdfast.settings AS stored (id, number)
-VALUES (1, $1)
+VALUES (1, greatest(1, $1::bigint))
 ON CONFLICT (id) DO UPDATE
 SET number = greatest(stored.number + 1, excluded.number);
 

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any
 from holdfast.core.instants import Instant
 from holdfast.filters.syntax import Attribute, Column
 from holdfast.store.columns import to_execution_row
-from holdfast.store.contract import Counts, ExecutionFilter
+from holdfast.store.contract import ExecutionFilter
 from holdfast.store.filter_sql import Dialect, compile_condition
 from holdfast.store.listing import (
     FEW,
@@ -33,6 +33,7 @@ from holdfast.store.listing import (
 from holdfast.store.postgres.statements import place
 from holdfast.store.rows import (
     BacklogRow,
+    Counts,
     DeadLetterRow,
     ExecutionPage,
     ExecutionRow,

@@ -49,8 +49,9 @@ CREATE INDEX executions_by_parent ON holdfast.executions (parent_id, execution_i
 CREATE INDEX executions_by_end ON holdfast.executions (closed_at) WHERE closed_at IS NOT NULL;
 
 -- By what executions are found beside their columns. `kind` says what it is: 'metadata', 'reference' (the key of a business reference, without
--- a name) and 'part' (its parts), which are written when an execution begins; 'state', of which a turn writes what it changes, in a form
--- that sorts as the values do. All go with their execution. Apart from `executions`, so that no index there has a column that a turn changes.
+-- a name), 'part' (its parts) and 'definition' (the deployed process and its version), which are written when an execution begins; 'state',
+-- of which a turn writes what it changes, in a form that sorts as the values do. All go with their execution. Apart from `executions`, so
+-- that no index there has a column that a turn changes.
 CREATE TABLE holdfast.attributes (
     org          text COLLATE "C" NOT NULL,
     kind         text COLLATE "C" NOT NULL,
@@ -59,7 +60,6 @@ CREATE TABLE holdfast.attributes (
     execution_id text COLLATE "C" NOT NULL,
     PRIMARY KEY (org, kind, name, value, execution_id)
 );
-
 CREATE INDEX attributes_by_execution ON holdfast.attributes (execution_id);
 
 -- Text of PostgreSQL has no NUL: the details with another mark in its place, and the pairs of an object in them that have none.
@@ -134,7 +134,6 @@ CREATE TABLE holdfast.timers (
     kind         text COLLATE "C" NOT NULL DEFAULT 'timer',
     PRIMARY KEY (execution_id, number)
 ) WITH (autovacuum_vacuum_scale_factor = 0.02, autovacuum_analyze_scale_factor = 0.05);
-
 CREATE INDEX timers_by_due ON holdfast.timers (route, due);
 
 -- The order of arrival is the order of `id`, never a time. `at` is when a row was accepted, for people; 0 if that is unknown.
@@ -148,7 +147,6 @@ CREATE TABLE holdfast.inbox (
     route        text COLLATE "C" NOT NULL DEFAULT '',
     at           bigint NOT NULL DEFAULT 0
 ) WITH (autovacuum_vacuum_scale_factor = 0.02, autovacuum_analyze_scale_factor = 0.05);
-
 CREATE INDEX inbox_by_address ON holdfast.inbox (execution_id, workflow_id);
 CREATE INDEX inbox_by_route ON holdfast.inbox (route, id);
 
@@ -163,7 +161,6 @@ CREATE TABLE holdfast.dead_letters (
     at           bigint NOT NULL,
     attempts     integer NOT NULL
 );
-
 CREATE INDEX dead_letters_by_org ON holdfast.dead_letters (org, id);
 
 -- `answer` is JSON: what a repeated request is answered. NULL where a node of the version before remembered it.
@@ -177,7 +174,6 @@ CREATE TABLE holdfast.requests (
     answer       bytea,
     PRIMARY KEY (org, kind, key)
 );
-
 CREATE INDEX requests_by_expiry ON holdfast.requests (expires_at);
 CREATE INDEX requests_by_execution ON holdfast.requests (execution_id);
 
@@ -193,7 +189,6 @@ CREATE TABLE holdfast.activities (
     node         text COLLATE "C",
     PRIMARY KEY (execution_id, number)
 ) WITH (autovacuum_vacuum_scale_factor = 0.02, autovacuum_analyze_scale_factor = 0.05);
-
 CREATE INDEX activities_offered ON holdfast.activities (route, id) WHERE node IS NULL;
 CREATE INDEX activities_taken ON holdfast.activities (node) WHERE node IS NOT NULL;
 
@@ -249,7 +244,6 @@ CREATE TABLE holdfast.subscriptions (
     lookup       text COLLATE "C" NOT NULL,
     PRIMARY KEY (execution_id, number)
 ) WITH (autovacuum_vacuum_scale_factor = 0.02, autovacuum_analyze_scale_factor = 0.05);
-
 CREATE INDEX subscriptions_by_lookup ON holdfast.subscriptions (org, kind, name, fields, lookup, id);
 
 -- Messages and events that found nobody, until somebody takes them or they expire. What has a smaller `place` comes first. `start` is
@@ -272,7 +266,6 @@ CREATE TABLE holdfast.pending (
     start_id   text COLLATE "C" NOT NULL,
     mode       text COLLATE "C" NOT NULL
 ) WITH (autovacuum_vacuum_scale_factor = 0.02, autovacuum_analyze_scale_factor = 0.05);
-
 CREATE INDEX pending_by_lookup ON holdfast.pending (org, kind, name, lookup, target, place, id);
 CREATE INDEX pending_by_item ON holdfast.pending (org, kind, name, item);
 CREATE INDEX pending_by_expiry ON holdfast.pending (expires_at);
@@ -288,7 +281,6 @@ CREATE TABLE holdfast.pending_fields (
     pending bigint NOT NULL,
     PRIMARY KEY (org, name, field, value, pending)
 );
-
 CREATE INDEX pending_fields_by_pending ON holdfast.pending_fields (pending);
 
 -- What is to be published: the outbox of turns; and, with a list of subscribers, what has yet to reach these. `kind`, `name` and
@@ -306,7 +298,6 @@ CREATE TABLE holdfast.publications (
     name        text COLLATE "C" NOT NULL,
     lookup      text COLLATE "C" NOT NULL
 ) WITH (autovacuum_vacuum_scale_factor = 0.02, autovacuum_analyze_scale_factor = 0.05);
-
 CREATE INDEX publications_waiting ON holdfast.publications (id) WHERE subscribers IS NULL;
 CREATE INDEX publications_by_topic ON holdfast.publications (org, kind, name, lookup, id) WHERE subscribers IS NULL;
 CREATE INDEX publications_spread ON holdfast.publications (id) WHERE subscribers IS NOT NULL;
@@ -323,7 +314,6 @@ CREATE TABLE holdfast.starts (
     node     text COLLATE "C" NOT NULL,
     PRIMARY KEY (kind, name, org, workflow, queue, version, node)
 );
-
 CREATE INDEX starts_by_node ON holdfast.starts (node);
 
 -- Human tasks, open and ended. `users`, `groups` and `roles` are lists in JSON; `body` is JSON of what nothing is searched by.
@@ -352,7 +342,6 @@ CREATE TABLE holdfast.tasks (
     ended_at     bigint,
     body         bytea NOT NULL
 );
-
 CREATE UNIQUE INDEX tasks_by_number ON holdfast.tasks (execution_id, number);
 CREATE INDEX tasks_by_org ON holdfast.tasks (org, task_id);
 CREATE INDEX tasks_open ON holdfast.tasks (org, task_id) WHERE ended_at IS NULL;
@@ -368,7 +357,6 @@ CREATE TABLE holdfast.task_keys (
     due     bigint,
     PRIMARY KEY (task_id, kind, value)
 );
-
 CREATE INDEX task_keys_open ON holdfast.task_keys (org, kind, value, task_id) WHERE is_open;
 CREATE INDEX task_keys_open_by_due ON holdfast.task_keys (org, kind, value, due, task_id) WHERE is_open AND due IS NOT NULL;
 CREATE INDEX task_keys_by_value ON holdfast.task_keys (org, kind, value, task_id);
@@ -452,6 +440,9 @@ BEGIN
         DELETE FROM holdfast.pending WHERE target = ANY (ARRAY(SELECT execution_id FROM gone)) AND target <> '' RETURNING id
     )
     DELETE FROM holdfast.pending_fields WHERE pending = ANY (ARRAY(SELECT id FROM kept));
+    DELETE FROM holdfast.attributes WHERE execution_id = ANY (ARRAY(SELECT execution_id FROM gone));
+    DELETE FROM holdfast.incidents WHERE execution_id = ANY (ARRAY(SELECT execution_id FROM gone));
+    DELETE FROM holdfast.snapshots WHERE execution_id = ANY (ARRAY(SELECT execution_id FROM gone));
     RETURN NULL;
 END
 $$;
@@ -475,7 +466,6 @@ CREATE TABLE holdfast.schedules (
     details     bytea NOT NULL,
     PRIMARY KEY (org, schedule_id)
 ) WITH (fillfactor = 70, autovacuum_vacuum_scale_factor = 0.05, autovacuum_analyze_scale_factor = 0.05);
-
 CREATE INDEX schedules_by_due ON holdfast.schedules (route, due) WHERE due IS NOT NULL;
 CREATE INDEX schedules_waiting ON holdfast.schedules (org, schedule_id) WHERE is_waiting;
 CREATE INDEX schedules_by_owner ON holdfast.schedules (org, owner, schedule_id) WHERE owner <> '';
@@ -541,3 +531,66 @@ CREATE TABLE holdfast.questions (
     answer       bytea
 );
 CREATE INDEX questions_by_expiry ON holdfast.questions (expires_at);
+
+-- === 12: deployed definitions, incidents, snapshots ======================================================================
+
+-- The content of deployed files, by the digest of it.
+CREATE TABLE holdfast.resources (
+    org    text COLLATE "C" NOT NULL,
+    digest text COLLATE "C" NOT NULL,
+    name   text NOT NULL,
+    kind   text COLLATE "C" NOT NULL,
+    data   bytea NOT NULL,
+    PRIMARY KEY (org, digest)
+);
+
+-- The versions of deployed processes, decisions and forms. Only `state`, `updated_at` and `changed`, the settings number since which
+-- it is as it is, ever change.
+CREATE TABLE holdfast.definitions (
+    org           text COLLATE "C" NOT NULL,
+    kind          text COLLATE "C" NOT NULL,
+    definition_id text COLLATE "C" NOT NULL,
+    version       bigint NOT NULL,
+    digest        text COLLATE "C" NOT NULL,
+    deployment    text COLLATE "C" NOT NULL,
+    deployed_at   bigint NOT NULL,
+    state         text COLLATE "C" NOT NULL,
+    name          text NOT NULL,
+    version_tag   text COLLATE "C" NOT NULL,
+    updated_at    bigint NOT NULL,
+    changed       bigint NOT NULL,
+    details       bytea NOT NULL,
+    PRIMARY KEY (org, kind, definition_id, version)
+);
+CREATE INDEX definitions_by_change ON holdfast.definitions (changed);
+CREATE INDEX definitions_by_digest ON holdfast.definitions (org, digest);
+CREATE INDEX definitions_by_deployment ON holdfast.definitions (org, deployment);
+CREATE INDEX definitions_undeployed ON holdfast.definitions (updated_at) WHERE state = 'undeployed';
+
+CREATE INDEX starts_of_deployments ON holdfast.starts (org, workflow) WHERE node = '';
+
+-- What is open in executions and waits for somebody to correct it: it repeats their histories, for lists.
+CREATE TABLE holdfast.incidents (
+    execution_id text COLLATE "C" NOT NULL,
+    number       bigint NOT NULL,
+    org          text COLLATE "C" NOT NULL,
+    workflow     text COLLATE "C" NOT NULL,
+    workflow_id  text COLLATE "C" NOT NULL,
+    element      text COLLATE "C" NOT NULL,
+    element_name text NOT NULL,
+    kind         text COLLATE "C" NOT NULL,
+    message      text NOT NULL,
+    at           bigint NOT NULL,
+    PRIMARY KEY (execution_id, number)
+);
+CREATE INDEX incidents_by_org ON holdfast.incidents (org, execution_id, number);
+CREATE INDEX incidents_by_workflow ON holdfast.incidents (org, workflow, execution_id, number);
+
+-- What the histories of open executions amount to up to a sequence: a cache, replaced in place.
+CREATE TABLE holdfast.snapshots (
+    execution_id text COLLATE "C" PRIMARY KEY,
+    org          text COLLATE "C" NOT NULL,
+    sequence     bigint NOT NULL,
+    schema       integer NOT NULL,
+    body         bytea NOT NULL
+) WITH (autovacuum_vacuum_scale_factor = 0.05);

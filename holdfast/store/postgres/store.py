@@ -13,14 +13,17 @@ from holdfast.errors import OutcomeUnknown, StoreError, StoreUnavailable
 from holdfast.log_events import LogEvent, tag
 from holdfast.store.columns import from_execution_row, to_execution_row
 from holdfast.store.contract import Transaction, UserFunction
+from holdfast.store.incidents import Incidents
 from holdfast.store.nodes import HeartbeatConnection, WakeReason
 from holdfast.store.once import KeyedCall, NothingDone, Once
 from holdfast.store.pauses import PauseRow, RowChange, Settings
 from holdfast.store.postgres import pauses, schedules
 from holdfast.store.postgres.checks import check_database
 from holdfast.store.postgres.connections import MARK_SETTINGS, Connections
+from holdfast.store.postgres.definitions import PostgresDefinitions
 from holdfast.store.postgres.drivers import Connection
 from holdfast.store.postgres.failures import DRIVER_ERRORS, is_cut
+from holdfast.store.postgres.incidents import PostgresIncidents, SnapshotReads
 from holdfast.store.postgres.keyed_calls import do_once
 from holdfast.store.postgres.nodes import PostgresHeartbeatConnection, PostgresNodes
 from holdfast.store.postgres.opening import prepare_schema
@@ -59,7 +62,7 @@ _RUNS_HELD: Final = 3
 """So many requests that expired, at most, are removed after a batch of executions."""
 
 
-class PostgresStore(Reads, StaleReads, PostgresNodes, PostgresPublications):
+class PostgresStore(Reads, StaleReads, SnapshotReads, PostgresNodes, PostgresPublications):
     """Executions in a PostgreSQL database that many nodes share.
 
     A batch has a connection of its own, up to `max_transactions`; everything else shares a few more. Users' functions have
@@ -100,6 +103,14 @@ class PostgresStore(Reads, StaleReads, PostgresNodes, PostgresPublications):
     @property
     def tasks(self) -> Tasks:
         return PostgresTasks(self._connections, self._write)
+
+    @property
+    def definitions(self) -> PostgresDefinitions:
+        return PostgresDefinitions(self._connections, self._write)
+
+    @property
+    def incidents(self) -> Incidents:
+        return PostgresIncidents(self._connections)
 
     @property
     def questions(self) -> Questions:
@@ -348,6 +359,7 @@ class PostgresStore(Reads, StaleReads, PostgresNodes, PostgresPublications):
         removed = int(await self._connections.fetch_value("purge", "purge", closed_before, limit))
         if removed:
             await self._connections.fetch("forget requests in", "forget_requests", closed_before, _FORGOTTEN_AT_ONCE)
+        await self.definitions.purge(closed_before)
         return removed
 
     async def purge_dead_letters(self, before: int, limit: int) -> int:

@@ -50,6 +50,7 @@ from holdfast.store.nodes import InFlightMark
 from holdfast.store.postgres import schedules
 from holdfast.store.postgres.claims import take_claim
 from holdfast.store.postgres.failures import DRIVER_ERRORS, find_fault, is_cut, translate
+from holdfast.store.postgres.incidents import read_snapshots
 from holdfast.store.postgres.outcomes import Ask, CommitEvidence, choose_turn, find_outcome, make_commit_row
 from holdfast.store.postgres.publications import PostgresPublishing
 from holdfast.store.postgres.queues import put_requests
@@ -58,6 +59,7 @@ from holdfast.store.postgres.tasks import lock_tasks
 from holdfast.store.postgres.writes import BatchWriter
 from holdfast.store.rows import ExecutionRow, HistoryRow, RequestKeyId, RequestRow, Route
 from holdfast.store.schedules import ScheduleKey, ScheduleRow
+from holdfast.store.snapshots import SnapshotRow
 from holdfast.store.tasks import TaskKey, TaskRow
 
 if TYPE_CHECKING:
@@ -126,6 +128,10 @@ class PostgresTransaction(PostgresPublishing):
         async with self.statements("read histories in") as connection:
             rows = await connection.fetch(self._sql["read_events"], list(after), list(after.values()))
             return to_histories(after, rows)
+
+    async def read_snapshots(self, execution_ids: Collection[str]) -> dict[str, SnapshotRow]:
+        async with self.statements("read snapshots in") as connection:
+            return await read_snapshots(connection, self._sql, execution_ids)
 
     async def read_rows(self, execution_ids: Collection[str]) -> dict[str, ExecutionRow]:
         async with self.statements("read") as connection:

@@ -16,7 +16,9 @@ from holdfast.core.request_keys import KeyScope, list_kinds
 from holdfast.errors import Conflict, CorruptStore
 from holdfast.store.columns import from_execution_row, list_columns, row_from_columns, to_execution_row, to_timer_row
 from holdfast.store.contract import TurnWrite
+from holdfast.store.incidents import IncidentRow
 from holdfast.store.matching import list_spread_rows
+from holdfast.store.postgres.incidents import put_definition_attributes
 from holdfast.store.postgres.statements import place
 from holdfast.store.postgres.subscribing import Subscriber, name_topic, put_publications
 from holdfast.store.publication_columns import list_topic, to_pending_row, to_publication_row, to_subscription_row
@@ -59,17 +61,30 @@ _STARTS: Final[Mapping[RowKind, Cursor]] = {
     RowKind.PENDING: (0,),
     RowKind.PUBLICATIONS: (0,),
     RowKind.STARTS: ("",) * 6,
+    RowKind.RESOURCES: ("", ""),
+    RowKind.DEFINITIONS: ("", "", "", 0),
+    RowKind.INCIDENTS: ("", 0),
 }
 """Where the first page of each kind begins: before every key, none of which is empty."""
 _COPIED: Final = (
     *("executions", "histories", "timers", "inbox", "activities", "tasks", "task_events"),
-    *("subscriptions", "pending", "publications"),
+    *("subscriptions", "pending", "publications", "incidents"),
 )
 _TABLES: Final[Mapping[RowKind, str]] = {
     **{kind: kind.name.lower() for kind in RowKind},
     RowKind.HISTORIES: "events",
 }
-_SMALL: Final = frozenset({RowKind.TIMERS, RowKind.REQUESTS, RowKind.PAUSES, RowKind.SUBSCRIPTIONS, RowKind.STARTS})
+_SMALL: Final = frozenset(
+    {
+        RowKind.TIMERS,
+        RowKind.REQUESTS,
+        RowKind.PAUSES,
+        RowKind.SUBSCRIPTIONS,
+        RowKind.STARTS,
+        RowKind.DEFINITIONS,
+        RowKind.INCIDENTS,
+    }
+)
 """Kinds whose rows hold no bytes that would have to be measured."""
 _COLUMNS: Final[Mapping[RowKind, Sequence[str]]] = {
     **{kind: [field.name for field in fields(row)] for kind, row in ROW_TYPES.items()},
@@ -211,10 +226,13 @@ class PostgresTransfer:
             return
         if kind is RowKind.PAUSES:
             await connection.fetch(self._sql["move_settings"], max(row.ended_at or row.at for row in rows))
+        elif kind is RowKind.DEFINITIONS:
+            await connection.fetch(self._sql["move_settings"], max(row.changed for row in rows))
         if kind is RowKind.EXECUTIONS:
             last = await connection.fetchval(self._sql["find_last_id"])
             values = [(*from_execution_row(row), row.status == "blocked", last + place) for place, row in enumerate(rows, 1)]
             await self._copy(connection, kind, [*_COLUMNS[kind], "is_blocked", "id"], values)
+            await put_definition_attributes(connection, self._statements, rows)
         elif kind is RowKind.HISTORIES:
             numbers = await self._find_numbers(connection, {row.execution_id for row in rows})
             values = [(numbers[row.execution_id], *astuple(row)[1:]) for row in rows]
@@ -277,6 +295,7 @@ class PostgresTransfer:
         waits = _group(found["subscriptions"], 3, lambda *values: to_subscription_row(values))
         pending = _group(found["pending"], 8, lambda *values: to_pending_row(values))
         publications = _group(found["publications"], 3, lambda *values: to_publication_row(values))
+        incidents = _group(found["incidents"], 1, IncidentRow)
         return [
             ExecutionCopy(
                 row,
@@ -290,6 +309,7 @@ class PostgresTransfer:
                 tuple(waits[key]),
                 tuple(pending[key]),
                 tuple(publications[key]),
+                tuple(incidents[key]),
             )
             for row in rows
             for key in [row.execution_id]
@@ -314,6 +334,7 @@ class PostgresTransfer:
 
     async def _add(self, connection: Connection, copy: ExecutionCopy) -> None:
         number = await connection.fetchval(self._sql["add_execution"], *from_execution_row(copy.row))
+        await put_definition_attributes(connection, self._statements, [copy.row])
         histories = [(number, *astuple(one)[1:]) for one in copy.history]
         await self._copy(connection, RowKind.HISTORIES, ["execution", *_COLUMNS[RowKind.HISTORIES][1:]], histories)
         await self._put(connection, RowKind.TIMERS, copy.timers)
@@ -330,6 +351,7 @@ class PostgresTransfer:
             await self._put(
                 connection, RowKind.PENDING, [replace(one, id=row[0]) for one, row in zip(copy.pending, ids, strict=True)]
             )
+        await self._put(connection, RowKind.INCIDENTS, copy.incidents)
         if copy.publications:
             await put_publications(connection, self._statements, copy.publications)
         if copy.requests:

@@ -42,7 +42,10 @@ SELECT (SELECT count(*) FROM holdfast.executions),
        (SELECT count(*) FROM holdfast.subscriptions),
        (SELECT count(*) FROM holdfast.pending),
        (SELECT count(*) FROM holdfast.publications),
-       (SELECT count(*) FROM holdfast.starts WHERE node = '');
+       (SELECT count(*) FROM holdfast.starts WHERE node = ''),
+       (SELECT count(*) FROM holdfast.resources),
+       (SELECT count(*) FROM holdfast.definitions),
+       (SELECT count(*) FROM holdfast.incidents);
 
 -- name: page_executions
 SELECT id, org, execution_id, workflow_id, workflow, code_version, queue, status, state_version, sequence, nodes, parent_id,
@@ -182,6 +185,30 @@ WHERE (kind, name, org, workflow, queue, version) > ($1, $2, $3, $4, $5, $6) AND
 ORDER BY kind, name, org, workflow, queue, version
 LIMIT $7;
 
+-- name: page_resources
+SELECT org, digest, org, digest, name, kind, data
+FROM (
+    SELECT *, sum(octet_length(data)) OVER (ORDER BY org, digest) - octet_length(data) AS size_before
+    FROM (SELECT * FROM holdfast.resources WHERE (org, digest) > ($1, $2) ORDER BY org, digest LIMIT $3) AS page
+) AS measured
+WHERE size_before <= $4
+ORDER BY org, digest;
+
+-- name: page_definitions
+SELECT org, kind, definition_id, version, org, kind, definition_id, version, digest, deployment, deployed_at, state, name,
+       version_tag, updated_at, changed, details
+FROM holdfast.definitions
+WHERE (org, kind, definition_id, version) > ($1, $2, $3, $4::bigint)
+ORDER BY org, kind, definition_id, version
+LIMIT $5;
+
+-- name: page_incidents
+SELECT execution_id, number, org, execution_id, number, workflow, workflow_id, element, element_name, kind, message, at
+FROM holdfast.incidents
+WHERE (execution_id, number) > ($1, $2::bigint)
+ORDER BY execution_id, number
+LIMIT $3;
+
 -- === reading one execution ==============================================================================================
 
 -- name: copy_executions
@@ -275,6 +302,12 @@ FROM holdfast.subscriptions
 WHERE execution_id = ANY ($1::text[])
 ORDER BY id;
 
+-- name: copy_incidents
+SELECT org, execution_id, number, workflow, workflow_id, element, element_name, kind, message, at
+FROM holdfast.incidents
+WHERE execution_id = ANY ($1::text[])
+ORDER BY execution_id, number;
+
 -- name: copy_pending
 SELECT org, kind, name, key, body, item, sent_at, expires_at, target, fields, start, place, id
 FROM holdfast.pending
@@ -349,18 +382,20 @@ SELECT (SELECT max(id) FROM holdfast.executions),
        (SELECT max(id) FROM holdfast.publications);
 
 -- name: move_settings
--- Pauses that are moved have a number, by which nodes hear of them.
+-- Pauses and definitions that are moved have a number, by which nodes hear of them.
 INSERT INTO holdfast.settings AS stored (id, number)
-VALUES (1, $1)
+VALUES (1, greatest(1, $1::bigint))
 ON CONFLICT (id) DO UPDATE
 SET number = greatest(stored.number + 1, excluded.number);
 
 -- name: analyze
 ANALYZE holdfast.executions, holdfast.events, holdfast.timers, holdfast.inbox, holdfast.dead_letters, holdfast.requests,
     holdfast.activities, holdfast.attributes, holdfast.pauses, holdfast.schedules, holdfast.tasks, holdfast.task_keys,
-    holdfast.task_events, holdfast.subscriptions, holdfast.pending, holdfast.pending_fields, holdfast.publications, holdfast.starts;
+    holdfast.task_events, holdfast.subscriptions, holdfast.pending, holdfast.pending_fields, holdfast.publications, holdfast.starts,
+    holdfast.resources, holdfast.definitions, holdfast.incidents;
 
 -- name: empty
 TRUNCATE holdfast.questions, holdfast.executions, holdfast.events, holdfast.timers, holdfast.inbox, holdfast.dead_letters, holdfast.requests,
     holdfast.activities, holdfast.attributes, holdfast.pauses, holdfast.schedules, holdfast.tasks, holdfast.task_keys,
-    holdfast.task_events, holdfast.subscriptions, holdfast.pending, holdfast.pending_fields, holdfast.publications, holdfast.starts;
+    holdfast.task_events, holdfast.subscriptions, holdfast.pending, holdfast.pending_fields, holdfast.publications, holdfast.starts,
+    holdfast.resources, holdfast.definitions, holdfast.incidents, holdfast.snapshots;

@@ -10,6 +10,7 @@ from msgspec.structs import astuple
 from holdfast.core.lifecycle import Status
 from holdfast.store.columns import encode_nodes, from_execution_row
 from holdfast.store.contract import TurnWrite, UnroutedWrite, find_taken
+from holdfast.store.postgres.incidents import put_definition_attributes, write_repairs
 from holdfast.store.postgres.queues import change_attributes, write_envelopes, write_offers, write_timers
 from holdfast.store.postgres.subscribing import Subscriber, settle, write_publications
 from holdfast.store.postgres.tasks import find_busy, write_tasks
@@ -72,7 +73,10 @@ class BatchWriter:
         with_tasks = [turn for turn in others if turn.tasks or turn.task_changes]
         if with_tasks:
             self.has_written |= await write_tasks(self._connection, self._sql, with_tasks)
-        await change_attributes(self._connection, self._sql, others)
+        rare = [turn for turn in others if turn.has_rare]
+        if rare:
+            await change_attributes(self._connection, self._sql, rare)
+            await write_repairs(self._connection, self._sql, rare)
         self.has_written |= await write_envelopes(self._connection, self._sql, [*others, unrouted], unrouted)
         self.has_written |= await write_publications(self._connection, self._sql, [*others, unrouted])
         return lost
@@ -133,6 +137,8 @@ class BatchWriter:
                 events.append((number, history.first, history.count, history.at, history.schema, history.body))
         if events:
             await self._connection.fetch(self._sql["append_events"], *zip(*events, strict=True))
+        begun = (turn.row for turn in turns if turn.row.execution_id in by_id)
+        await put_definition_attributes(self._connection, self._sql, begun)
 
 
 def _with_plain_status(values: list[Any]) -> list[Any]:

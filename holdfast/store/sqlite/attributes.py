@@ -6,7 +6,8 @@ import sqlite3
 from collections.abc import Sequence
 from typing import Any, Final
 
-from holdfast.store.attributes import STATE, read_attributes
+from holdfast.store import attributes
+from holdfast.store.attributes import STATE
 from holdfast.store.contract import TurnWrite
 from holdfast.store.rows import ExecutionRow
 from holdfast.store.sqlite.statements import SQL, WideStatement
@@ -16,7 +17,7 @@ _PUT: Final = WideStatement("put_attributes")
 
 def list_attributes(row: ExecutionRow) -> list[Any]:
     """What a new execution is found by, as values for `put_attributes`, row after row."""
-    found = read_attributes(row.details)
+    found = attributes.list_attributes(row.workflow, row.code_version, row.details)
     return [part for kind, name, value in found for part in (row.org, kind, name, value, row.execution_id)]
 
 

@@ -12,9 +12,19 @@ from holdfast.core.codec import decode_details, decode_envelope, decode_events
 from holdfast.core.lifecycle import Status
 from holdfast.core.safe_texts import count_noun
 from holdfast.errors import CorruptStore, NewerFormat
+from holdfast.store.definition_findings import (
+    DefinitionFound,
+    SnapshotFound,
+    check_definition,
+    check_incident,
+    check_resource,
+    check_snapshot,
+)
+from holdfast.store.definitions import ResourceRow
 from holdfast.store.findings import (
     Finding,
     Findings,
+    FoundBy,
     KeptRow,
     WaitRow,
     check_attributes,
@@ -54,6 +64,8 @@ def check_database(connection: sqlite3.Connection) -> Findings:
             check_pauses(read_settings(connection)),
             _check_subscriptions(connection),
             _check_publications(connection),
+            _check_definitions(connection),
+            _check_repairable(connection),
         )
     )
 
@@ -71,8 +83,8 @@ def _check_pages(connection: sqlite3.Connection) -> list[str]:
 def _check_executions(connection: sqlite3.Connection) -> Iterator[Finding]:
     for (execution_id,) in connection.execute(SQL["check_attributes"]):
         yield f"execution {execution_id}: it has attributes and no row"
-    for execution_id, org, status, closed_at, details, attributes in connection.execute(SQL["check_executions"]):
-        name = f"execution {execution_id}"
+    for execution_id, status, closed_at, *columns in connection.execute(SQL["check_executions"]):
+        name, found_by = f"execution {execution_id}", FoundBy(*columns)
         try:
             is_closed = Status(status).is_closed
         except ValueError:
@@ -81,11 +93,11 @@ def _check_executions(connection: sqlite3.Connection) -> Iterator[Finding]:
         if is_closed != (closed_at is not None):
             yield f"{name}: it is {status}, and its time of closing is {closed_at}"
         try:
-            decode_details(details)
+            decode_details(found_by.details)
         except (CorruptStore, NewerFormat) as error:
             yield describe_unreadable(name, error)
             continue
-        yield from check_attributes(name, org, details, attributes)
+        yield from check_attributes(name, found_by)
 
 
 def _check_histories(connection: sqlite3.Connection) -> Iterator[Finding]:
@@ -170,6 +182,21 @@ def _check_envelopes(connection: sqlite3.Connection) -> Iterator[Finding]:
 def _check_schedules(connection: sqlite3.Connection) -> Iterator[Finding]:
     for values in connection.execute(SQL["check_schedules"]):
         yield from check_schedule(*values)
+
+
+def _check_definitions(connection: sqlite3.Connection) -> Iterator[Finding]:
+    (number,) = connection.execute(SQL["read_settings"]).fetchone()
+    for values in connection.execute(SQL["check_definitions"]):
+        yield from check_definition(DefinitionFound(*values), number)
+    for *columns, is_named in connection.execute(SQL["check_resources"]):
+        yield from check_resource(ResourceRow(*columns), is_named=bool(is_named))
+
+
+def _check_repairable(connection: sqlite3.Connection) -> Iterator[Finding]:
+    for values in connection.execute(SQL["check_incidents"]):
+        yield from check_incident(*values)
+    for values in connection.execute(SQL["check_snapshots"]):
+        yield from check_snapshot(SnapshotFound(*values))
 
 
 def _check_subscriptions(connection: sqlite3.Connection) -> Iterator[Finding]:

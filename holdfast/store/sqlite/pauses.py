@@ -31,7 +31,7 @@ def make_put(writer_cache: WriterCache, row: PauseRow) -> Callable[[sqlite3.Conn
         values = (row.org, row.kind, row.name, row.at, row.by, row.reason)
         put = connection.execute(SQL["put_pause"], values).rowcount
         if put:
-            _raise_number(connection, writer_cache, changes, row.at)
+            raise_number(connection, writer_cache, changes, row.at)
         return put
 
     return work
@@ -46,14 +46,16 @@ def make_end(
         values = {"org": org, "kind": kind, "name": name, "at": at}
         ended = connection.execute(SQL["end_pause"], values).rowcount
         if ended:
-            _raise_number(connection, writer_cache, changes, at)
+            raise_number(connection, writer_cache, changes, at)
         return ended
 
     return work
 
 
-def _raise_number(connection: sqlite3.Connection, writer_cache: WriterCache, changes: Changes, at: Instant) -> None:
+def raise_number(connection: sqlite3.Connection, writer_cache: WriterCache, changes: Changes, at: Instant) -> int:
+    """Raise the settings number, to the time of the change if that is greater; the new one."""
     connection.execute(SQL["raise_settings"], (at,))
     (number,) = connection.execute(SQL["read_settings"]).fetchone()
     writer_cache.settings = None  # whatever becomes of this transaction
     changes.evidence = CommitEvidence("has_settings", (number,), True)
+    return int(number)

@@ -12,6 +12,8 @@ from functools import partial
 from typing import Final, Protocol
 
 from holdfast.core.instants import Instant
+from holdfast.store.sqlite.definitions import purge_definitions
+from holdfast.store.sqlite.incidents import purge_incidents
 from holdfast.store.sqlite.statements import SQL, as_json
 from holdfast.store.sqlite.tasks import purge_tasks
 from holdfast.store.sqlite.writer_cache import Changes
@@ -35,6 +37,7 @@ async def purge(write: Write, closed_before: Instant, limit: int) -> int:
             break
         removed += more
         await asyncio.sleep(0)
+    await write("purge", partial(purge_definitions, before=closed_before))
     return removed
 
 
@@ -56,6 +59,7 @@ def _remove_executions(connection: sqlite3.Connection, changes: Changes, closed_
         changes.subscriptions -= connection.execute(SQL["remove_subscriptions"], asked).rowcount
         connection.execute(SQL["remove_events"], asked)
         purge_tasks(connection, *asked)
+        purge_incidents(connection, *asked)
         connection.execute(SQL["remove_executions"], asked)
         connection.execute(SQL["forget_requests"], (closed_before, EVENTS_AT_ONCE))
     return len(numbers)

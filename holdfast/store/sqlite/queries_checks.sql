@@ -23,7 +23,7 @@ SELECT EXISTS (SELECT 1 FROM dead_letters WHERE id = ?);
 PRAGMA integrity_check;
 
 -- name: check_executions
-SELECT execution_id, org, status, closed_at, details, (
+SELECT execution_id, status, closed_at, org, workflow, code_version, details, (
     SELECT json_group_array(json_array(attributes.org, kind, name, value))
     FROM attributes
     WHERE attributes.execution_id = executions.execution_id

@@ -26,6 +26,6 @@ WHERE org = :org AND kind = :kind AND name = :name AND ended_at IS NULL;
 
 -- name: raise_settings
 INSERT INTO settings (id, number)
-VALUES (1, ?)
+VALUES (1, max(1, ?))
 ON CONFLICT (id) DO UPDATE
 SET number = max(settings.number + 1, excluded.number);

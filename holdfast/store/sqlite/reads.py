@@ -11,7 +11,7 @@ from msgspec import to_builtins
 from holdfast.core.instants import Instant
 from holdfast.filters.syntax import Attribute, Column
 from holdfast.store.columns import to_execution_row
-from holdfast.store.contract import Counts, ExecutionFilter
+from holdfast.store.contract import ExecutionFilter
 from holdfast.store.filter_sql import Dialect, compile_condition
 from holdfast.store.listing import (
     FEW,
@@ -33,6 +33,7 @@ from holdfast.store.listing import (
 )
 from holdfast.store.rows import (
     BacklogRow,
+    Counts,
     DeadLetterRow,
     ExecutionPage,
     ExecutionRow,

@@ -6,7 +6,7 @@
 -- Ours: "hold" in ASCII. A file without it is never touched.
 PRAGMA application_id = 1752132708;
 -- The number of the last migration.
-PRAGMA user_version = 11;
+PRAGMA user_version = 12;
 
 -- One row per execution. `id` counts arrivals: of two executions with one workflow id, the greater is the newer.
 -- Columns that tell an execution from others never change; `details` is JSON that no query looks into (see `attributes`). `nodes` is a JSON list of
@@ -44,8 +44,9 @@ CREATE INDEX executions_by_parent ON executions (parent_id) WHERE parent_id IS N
 CREATE INDEX executions_closed ON executions (closed_at) WHERE closed_at IS NOT NULL;
 
 -- By what executions are found beside their columns. `kind` says what it is: 'metadata', 'reference' (the key of a business reference, without
--- a name) and 'part' (its parts), which are written when an execution begins; 'state', of which a turn writes what it changes, in a form
--- that sorts as the values do. All go with their execution. Apart from `executions`, so that no index there has a column that a turn changes.
+-- a name), 'part' (its parts) and 'definition' (the deployed process and its version), which are written when an execution begins; 'state',
+-- of which a turn writes what it changes, in a form that sorts as the values do. All go with their execution. Apart from `executions`, so
+-- that no index there has a column that a turn changes.
 CREATE TABLE attributes (
     org          TEXT NOT NULL,
     kind         TEXT NOT NULL,
@@ -368,3 +369,68 @@ CREATE TABLE questions (
     answer       BLOB
 ) STRICT, WITHOUT ROWID;
 CREATE INDEX questions_by_expiry ON questions (expires_at);
+
+-- === 12: deployed definitions, incidents, snapshots ======================================================================
+
+-- The content of deployed files, by the digest of it.
+CREATE TABLE resources (
+    org    TEXT NOT NULL,
+    digest TEXT NOT NULL,
+    name   TEXT NOT NULL,
+    kind   TEXT NOT NULL,
+    data   BLOB NOT NULL,
+    PRIMARY KEY (org, digest)
+) STRICT;
+
+-- The versions of deployed processes, decisions and forms. Only `state`, `updated_at` and `changed`, the settings number since which
+-- it is as it is, ever change.
+CREATE TABLE definitions (
+    org           TEXT    NOT NULL,
+    kind          TEXT    NOT NULL,
+    definition_id TEXT    NOT NULL,
+    version       INTEGER NOT NULL,
+    digest        TEXT    NOT NULL,
+    deployment    TEXT    NOT NULL,
+    deployed_at   INTEGER NOT NULL,
+    state         TEXT    NOT NULL,
+    name          TEXT    NOT NULL,
+    version_tag   TEXT    NOT NULL,
+    updated_at    INTEGER NOT NULL,
+    changed       INTEGER NOT NULL,
+    details       BLOB    NOT NULL,
+    PRIMARY KEY (org, kind, definition_id, version)
+) STRICT, WITHOUT ROWID;
+
+CREATE INDEX definitions_by_change ON definitions (changed);
+CREATE INDEX definitions_by_digest ON definitions (org, digest);
+CREATE INDEX definitions_by_deployment ON definitions (org, deployment);
+CREATE INDEX definitions_undeployed ON definitions (updated_at) WHERE state = 'undeployed';
+
+CREATE INDEX starts_of_deployments ON starts (org, workflow) WHERE node = '';
+
+-- What is open in executions and waits for somebody to correct it: it repeats their histories, for lists.
+CREATE TABLE incidents (
+    execution_id TEXT    NOT NULL,
+    number       INTEGER NOT NULL,
+    org          TEXT    NOT NULL,
+    workflow     TEXT    NOT NULL,
+    workflow_id  TEXT    NOT NULL,
+    element      TEXT    NOT NULL,
+    element_name TEXT    NOT NULL,
+    kind         TEXT    NOT NULL,
+    message      TEXT    NOT NULL,
+    at           INTEGER NOT NULL,
+    PRIMARY KEY (execution_id, number)
+) STRICT, WITHOUT ROWID;
+
+CREATE INDEX incidents_by_org ON incidents (org, execution_id, number);
+CREATE INDEX incidents_by_workflow ON incidents (org, workflow, execution_id, number);
+
+-- What the histories of open executions amount to up to a sequence: a cache, replaced in place.
+CREATE TABLE snapshots (
+    execution_id TEXT    PRIMARY KEY NOT NULL,
+    org          TEXT    NOT NULL,
+    sequence     INTEGER NOT NULL,
+    schema       INTEGER NOT NULL,
+    body         BLOB    NOT NULL
+) STRICT;

@@ -16,8 +16,10 @@ from msgspec.structs import replace
 from holdfast.core.instants import Instant
 from holdfast.errors import InvalidArguments, OutcomeUnknown, StoreError, StoreUnavailable
 from holdfast.store.columns import from_execution_row, to_execution_row
-from holdfast.store.contract import Counts, ExecutionFilter, Transaction, UserFunction
+from holdfast.store.contract import ExecutionFilter, Transaction, UserFunction
+from holdfast.store.definitions import Definitions
 from holdfast.store.endpoints import Endpoint
+from holdfast.store.incidents import Incidents
 from holdfast.store.nodes import HeartbeatConnection, HeartbeatReply, WakeReason
 from holdfast.store.once import KeyedCall, NothingDone, Once
 from holdfast.store.pauses import PauseRow, RowChange, Settings
@@ -26,6 +28,7 @@ from holdfast.store.questions import Questions
 from holdfast.store.rows import (
     ActivityRow,
     BacklogRow,
+    Counts,
     DeadLetterRow,
     ExecutionPage,
     ExecutionRow,
@@ -36,11 +39,14 @@ from holdfast.store.rows import (
     StatusCounts,
 )
 from holdfast.store.schedules import ScheduleChange, ScheduleKey, ScheduleOutlook, ScheduleRow
+from holdfast.store.snapshots import SnapshotRow
 from holdfast.store.sqlite import nodes, offers, pauses, publications, purging, reads, schedules, user_transactions
 from holdfast.store.sqlite.checks import check_database
 from holdfast.store.sqlite.connections import Connections
+from holdfast.store.sqlite.definitions import SqliteDefinitions
 from holdfast.store.sqlite.failures import translate
 from holdfast.store.sqlite.in_flight import InFlightFile
+from holdfast.store.sqlite.incidents import SqliteIncidents, read_snapshots
 from holdfast.store.sqlite.nodes import remove_nodes
 from holdfast.store.sqlite.opening import prepare_file, require_file
 from holdfast.store.sqlite.ownership import Ownership
@@ -102,6 +108,14 @@ class SqliteStore:
     @property
     def tasks(self) -> Tasks:
         return SqliteTasks(self._read_in_thread, self._write)
+
+    @property
+    def definitions(self) -> Definitions:
+        return SqliteDefinitions(self._read, self._read_in_thread, self._write, self._writer_cache)
+
+    @property
+    def incidents(self) -> Incidents:
+        return SqliteIncidents(self._read_in_thread)
 
     @property
     def questions(self) -> Questions:
@@ -365,6 +379,9 @@ class SqliteStore:
 
     async def load_history(self, execution_id: str, after: int = 0, limit: int | None = None) -> list[HistoryRow]:
         return self._read(lambda db: reads.load_history(db, execution_id, after, limit))
+
+    async def load_snapshot(self, execution_id: str) -> SnapshotRow | None:
+        return self._read(lambda db: read_snapshots(db, [execution_id]).get(execution_id))
 
     async def load_last_turn(self, execution_id: str) -> HistoryRow | None:
         return self._read(lambda db: reads.load_last_turn(db, execution_id))

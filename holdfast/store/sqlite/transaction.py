@@ -14,9 +14,11 @@ from holdfast.store.contract import Claim, Claimed, TurnWrite, UnroutedWrite
 from holdfast.store.nodes import InFlightMark
 from holdfast.store.rows import ExecutionRow, HistoryRow, RequestKeyId, RequestRow, Route
 from holdfast.store.schedules import ScheduleKey, ScheduleRow
+from holdfast.store.snapshots import SnapshotRow
 from holdfast.store.sqlite import reads, schedules
 from holdfast.store.sqlite.claims import read_executions, take_claim
 from holdfast.store.sqlite.failures import CERTAINLY_NOT_COMMITTED, primary_code, translate
+from holdfast.store.sqlite.incidents import read_snapshots
 from holdfast.store.sqlite.offers import find_free_offers
 from holdfast.store.sqlite.publishing import SqlitePublishing
 from holdfast.store.sqlite.statements import SQL
@@ -73,6 +75,9 @@ class SqliteTransaction(SqlitePublishing):
 
     async def read_history(self, after: Mapping[str, int]) -> dict[str, list[HistoryRow]]:
         return self.run("read histories in", lambda db, _: reads.read_histories(db, after))
+
+    async def read_snapshots(self, execution_ids: Collection[str]) -> dict[str, SnapshotRow]:
+        return self.run("read snapshots in", lambda db, _: read_snapshots(db, execution_ids))
 
     async def read_rows(self, execution_ids: Collection[str]) -> dict[str, ExecutionRow]:
         rows = self.run("read", lambda db, _: read_executions(db, self._writer.writer_cache, execution_ids))

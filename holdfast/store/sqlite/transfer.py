@@ -12,6 +12,7 @@ from holdfast.core.request_keys import KeyScope, list_kinds
 from holdfast.errors import CorruptStore
 from holdfast.store.columns import from_execution_row, list_columns, row_from_columns, to_execution_row, to_timer_row
 from holdfast.store.contract import TurnWrite, UnroutedWrite
+from holdfast.store.incidents import IncidentRow
 from holdfast.store.matching import list_spread_rows
 from holdfast.store.publication_columns import (
     list_pending_fields,
@@ -61,6 +62,9 @@ _STARTS: Final[Mapping[RowKind, Cursor]] = {
     RowKind.PENDING: (0,),
     RowKind.PUBLICATIONS: (0,),
     RowKind.STARTS: ("",) * 6,
+    RowKind.RESOURCES: ("", ""),
+    RowKind.DEFINITIONS: ("", "", "", 0),
+    RowKind.INCIDENTS: ("", 0),
 }
 """Where the first page of each kind begins: before every key, none of which is empty."""
 
@@ -206,6 +210,7 @@ def _read_copy(connection: sqlite3.Connection, row: ExecutionRow, requests: Sequ
         tuple(map(to_subscription_row, connection.execute(TRANSFER_STATEMENTS["copy_subscriptions"], key))),
         tuple(map(to_pending_row, connection.execute(TRANSFER_STATEMENTS["copy_pending"], key))),
         tuple(map(to_publication_row, connection.execute(TRANSFER_STATEMENTS["copy_publications"], key))),
+        tuple(IncidentRow(*values) for values in connection.execute(TRANSFER_STATEMENTS["copy_incidents"], key)),
     )
 
 
@@ -241,6 +246,8 @@ class Putter:
                 put_task_keys(self._connection, row)
         elif kind is RowKind.PAUSES and rows:
             self._connection.execute(SQL["raise_settings"], (max(row.ended_at or row.at for row in rows),))
+        elif kind is RowKind.DEFINITIONS and rows:
+            self._connection.execute(SQL["raise_settings"], (max(row.changed for row in rows),))
         elif kind is RowKind.SUBSCRIPTIONS:
             self._changes.subscriptions += len(rows)
         elif kind is RowKind.PUBLICATIONS:
@@ -265,6 +272,7 @@ class Putter:
         write_subscriptions(self._connection, self._writer_cache, self._changes, [waits], [], UnroutedWrite())
         self.put(RowKind.PENDING, [replace(one, id=0) for one in copy.pending])
         self.put(RowKind.PUBLICATIONS, [replace(one, id=0) for one in copy.publications])
+        self.put(RowKind.INCIDENTS, copy.incidents)
         return CopyResult.DONE
 
     def _ask(self, query: str, *values: str) -> bool:

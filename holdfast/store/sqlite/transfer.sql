@@ -34,7 +34,10 @@ SELECT (SELECT count(*) FROM executions),
        (SELECT count(*) FROM subscriptions),
        (SELECT count(*) FROM pending),
        (SELECT count(*) FROM publications),
-       (SELECT count(*) FROM starts WHERE node = '');
+       (SELECT count(*) FROM starts WHERE node = ''),
+       (SELECT count(*) FROM resources),
+       (SELECT count(*) FROM definitions),
+       (SELECT count(*) FROM incidents);
 
 -- name: page_executions
 SELECT id, org, execution_id, workflow_id, workflow, code_version, queue, status, state_version, sequence, nodes, parent_id,
@@ -146,6 +149,28 @@ WHERE (kind, name, org, workflow, queue, version) > (?, ?, ?, ?, ?, ?) AND node 
 ORDER BY kind, name, org, workflow, queue, version
 LIMIT ?;
 
+-- name: page_resources
+SELECT org, digest, org, digest, name, kind, data
+FROM resources
+WHERE (org, digest) > (?, ?)
+ORDER BY org, digest
+LIMIT ?;
+
+-- name: page_definitions
+SELECT org, kind, definition_id, version, org, kind, definition_id, version, digest, deployment, deployed_at, state, name,
+       version_tag, updated_at, changed, details
+FROM definitions
+WHERE (org, kind, definition_id, version) > (?, ?, ?, ?)
+ORDER BY org, kind, definition_id, version
+LIMIT ?;
+
+-- name: page_incidents
+SELECT execution_id, number, org, execution_id, number, workflow, workflow_id, element, element_name, kind, message, at
+FROM incidents
+WHERE (execution_id, number) > (?, ?)
+ORDER BY execution_id, number
+LIMIT ?;
+
 -- === reading one execution ==============================================================================================
 
 -- name: copy_executions
@@ -226,6 +251,12 @@ SELECT org, kind, name, execution_id, number, key, conditions, standing, since, 
 FROM subscriptions
 WHERE execution_id = ?
 ORDER BY id;
+
+-- name: copy_incidents
+SELECT org, execution_id, number, workflow, workflow_id, element, element_name, kind, message, at
+FROM incidents
+WHERE execution_id = ?
+ORDER BY number;
 
 -- name: copy_pending
 SELECT org, kind, name, key, body, item, sent_at, expires_at, target, fields, start, place, id
@@ -328,6 +359,20 @@ VALUES (?, ?, ?, ?, ?, ?, ?, ?);
 INSERT INTO starts (kind, name, workflow, queue, route, version, org, node)
 VALUES (?, ?, ?, ?, ?, ?, ?, ?);
 
+-- name: move_resources
+INSERT INTO resources (org, digest, name, kind, data)
+VALUES (?, ?, ?, ?, ?);
+
+-- name: move_definitions
+INSERT INTO definitions (
+    org, kind, definition_id, version, digest, deployment, deployed_at, state, name, version_tag, updated_at, changed, details
+)
+VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?);
+
+-- name: move_incidents
+INSERT INTO incidents (org, execution_id, number, workflow, workflow_id, element, element_name, kind, message, at)
+VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?);
+
 -- name: has_execution
 SELECT EXISTS (SELECT 1 FROM executions WHERE execution_id = ?);
 
@@ -354,3 +399,7 @@ DELETE FROM pending;
 DELETE FROM pending_fields;
 DELETE FROM publications;
 DELETE FROM starts;
+DELETE FROM resources;
+DELETE FROM definitions;
+DELETE FROM incidents;
+DELETE FROM snapshots;

@@ -15,6 +15,7 @@ from holdfast.store.columns import encode_nodes, from_execution_row
 from holdfast.store.contract import TurnWrite, UnroutedWrite, find_taken
 from holdfast.store.rows import ExecutionRow, HistoryRow
 from holdfast.store.sqlite.attributes import change_attributes, list_attributes, put_attributes
+from holdfast.store.sqlite.incidents import write_incidents, write_snapshots
 from holdfast.store.sqlite.offers import write_offers
 from holdfast.store.sqlite.pauses import read_number
 from holdfast.store.sqlite.publications import write_publications, write_subscriptions
@@ -81,6 +82,8 @@ class BatchWriter:
         rare = [turn for turn in others if turn.has_rare]
         if rare:
             change_attributes(self._connection, rare)
+            write_incidents(self._connection, rare)
+            write_snapshots(self._connection, rare)
         write_timers(self._connection, self._writer_cache, others, self._closed)
         write_offers(self._connection, self._writer_cache, self._changes, others, self._closed)
         with_tasks = [turn for turn in rare if turn.tasks or turn.task_changes]

@@ -9,7 +9,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from holdfast import ApplicationFailure, Retry, RetryAfter, activity
+from holdfast import ApplicationFailure, BpmnError, Retry, RetryAfter, activity
 
 
 @dataclass
@@ -116,3 +116,18 @@ def raise_busy(kind: str) -> None:
     if kind == "after":
         raise RetryAfter(0, details={"limit": 5})
     raise ValueError("no")
+
+
+@activity(executor="process")
+def charge_elsewhere(card: str, *, amount: int) -> list[Any]:
+    return [card, amount]
+
+
+@activity(executor="process")
+def take_all_elsewhere(**variables: Any) -> dict[str, Any]:
+    return variables
+
+
+@activity(executor="process")
+def throw_elsewhere(code: str) -> None:
+    raise BpmnError(code, "in a process", {"limit": 5})

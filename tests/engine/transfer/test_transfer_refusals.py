@@ -112,7 +112,7 @@ async def test_a_target_that_is_not_empty_is_refused(urls: tuple[str, str]) -> N
     await fill_at(target)
     before = await read_at(target)
 
-    with pytest.raises(Conflict, match=r"to be empty, but it holds 7 executions, \d+ histories"):
+    with pytest.raises(Conflict, match=r"to be empty, but it holds 8 executions, \d+ histories"):
         await transfer(source, target)
 
     assert await read_at(target) == before

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 from itertools import cycle
 
 from hypothesis import given
@@ -105,3 +106,30 @@ def test_requests_for_one_execution_keep_their_order_and_have_one_worker(
     assert len(taken) == len(requests)
     for name in "abcd":
         assert [one for one in taken if one.workflow_id == name] == [one for one in requests if one.workflow_id == name]
+
+
+def test_D2_the_activities_of_one_execution_let_callers_and_other_executions_in() -> None:
+    queue, workers, _ = make_queue(1)
+    (worker,) = workers.all
+    ends = [Request("default", CANCEL, f"huge-{number % 2}") for number in range(3_000)]
+    for request in ends:
+        queue.append(request)
+    assert len(queue.take(worker, 100)) == 100
+    loop = asyncio.new_event_loop()
+    call = Request("default", CANCEL, workflow_id="quick", future=loop.create_future())
+    other = Request("default", CANCEL, "other")
+    queue.append(call)
+    queue.append(other)
+
+    batch = queue.take(worker, 100)
+
+    assert call in batch
+    assert other in batch
+    queue.put_first(batch)
+    again = queue.take(worker, 20_000)
+    places = {id(one): place for place, one in enumerate(ends)}
+    for name in ("huge-0", "huge-1"):
+        own = [places[id(one)] for one in again if isinstance(one, Request) and one.execution_id == name]
+        assert own == sorted(own), "of one execution, in the order of arrival"
+    assert not queue
+    loop.close()

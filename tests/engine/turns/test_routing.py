@@ -24,9 +24,9 @@ from holdfast.core.envelopes import (
     Terminate,
     TimerDue,
 )
-from holdfast.core.events import Parent
 from holdfast.core.execution import Details
 from holdfast.core.options import OnClosed, OnOpen
+from holdfast.core.parents import Parent
 from holdfast.core.payloads import NULL
 from holdfast.core.request_keys import RequestKey
 from holdfast.engine.requests import Accepted, AnyRequest, Handled, Opened, Request, WorkflowIdLookup

@@ -12,6 +12,7 @@ from holdfast.store.publications import Publishable
 from holdfast.store.rows import InboxRow
 from holdfast.store.tasks import TaskEventRow
 from tests.store.builders import NOW, ORG, commit, commit_unrouted, id_of, make_closing, make_row, make_start
+from tests.store.definition_builders import make_incident, make_snapshot
 from tests.store.everything import make_task
 from tests.store.postgres.watching import Watch
 from tests.store.topics import LATER, event, make_publication, make_wait, message, publish, publishable, read_kept, start
@@ -23,7 +24,10 @@ INSERT: Final = (
     "sequence, created_at, updated_at, details, closed_at) "
     "VALUES ($1, $2, $3, 'order', '1', 'default', $4, 1, 0, 1, 1, '{}', $5)"
 )
-TABLES: Final = ("tasks", "task_keys", "task_events", "subscriptions", "pending", "pending_fields", "attributes")
+TABLES: Final = (
+    *("tasks", "task_keys", "task_events", "subscriptions", "pending", "pending_fields", "attributes"),
+    *("incidents", "snapshots"),
+)
 
 
 def starting(item: str, workflow_id: str = "order-1") -> Publishable:
@@ -113,11 +117,12 @@ async def test_D3_what_belongs_to_executions_goes_with_them_when_an_older_node_r
     left: PostgresStore, watch: Watch
 ) -> None:
     for number in (1, 2):
-        row = replace(make_row(number), details=b'{"metadata":{"by":"ann"}}')
+        row = replace(make_row(number), details=b'{"metadata":{"by":"ann"},"route_name":"bpmn/1"}')
         task = make_task(number, row)
         told = TaskEventRow(task.task_id, 1, "created", 7, "", (), b"{}")
         wait = make_wait(3, "event", "gone", of=number, where={"order": "7"})
-        await commit(left, make_start(row, tasks=[task], task_events=[told], subscriptions=[wait]))
+        cache = {"incidents": [make_incident(5, of=number)], "snapshot": make_snapshot(of=number)}
+        await commit(left, make_start(row, tasks=[task], task_events=[told], subscriptions=[wait], **cache))
         await publish(left, event(f"e{number}", {"order": "7"}, target=number))
     before = {name: await watch.value(f"SELECT count(*) FROM {name}") for name in TABLES}
 

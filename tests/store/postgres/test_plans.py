@@ -73,6 +73,21 @@ SELECT 'default', 't' || lpad(n::text, 8, '0'), 'e' || lpad((n * 10)::text, 8, '
 FROM generate_series(1, 20000) AS n;
 INSERT INTO holdfast.task_keys (task_id, kind, value, org, is_open, due)
 SELECT task_id, 'assignee', assignee, org, ended_at IS NULL, due FROM holdfast.tasks;
+INSERT INTO holdfast.resources (org, digest, name, kind, data)
+SELECT 'default', 'c' || n, 'n', 'bpmn', '' FROM generate_series(1, 20000) AS n;
+INSERT INTO holdfast.definitions (org, kind, definition_id, version, digest, deployment, deployed_at, state, name,
+    version_tag, updated_at, changed, details)
+SELECT 'default', 'bpmn', 'p' || n / 4, 1 + n % 4, 'c' || n, 'd' || n, 0,
+    CASE WHEN n % 100 = 0 THEN 'undeployed' ELSE 'active' END, '', '', n, n, '{{}}'
+FROM generate_series(1, 20000) AS n;
+INSERT INTO holdfast.starts (kind, name, workflow, queue, route, version, org, node)
+SELECT 'message', 'm' || n, 'p' || n, 'default', 'r0', '1', 'default', '' FROM generate_series(1, 20000) AS n;
+INSERT INTO holdfast.incidents (org, execution_id, number, workflow, workflow_id, element, element_name, kind, message, at)
+SELECT org, execution_id, 1, 'p' || id % 1000, workflow_id, 'e', '', 'job', '', 0 FROM holdfast.executions WHERE id % 10 = 0;
+INSERT INTO holdfast.snapshots (org, execution_id, sequence, schema, body)
+SELECT org, execution_id, 1, 1, '' FROM holdfast.executions WHERE id % 10 = 0;
+INSERT INTO holdfast.attributes (org, kind, name, value, execution_id)
+SELECT org, 'definition', 'p' || id % 1000, '1', execution_id FROM holdfast.executions WHERE id % 10 = 0;
 INSERT INTO holdfast.task_events (task_id, sequence, kind, at, actor, groups, body)
 SELECT task_id, 1, 'created', 0, '', '[]', '' FROM holdfast.tasks;
 """
@@ -126,6 +141,12 @@ BATCH: Final[dict[str, tuple[Any, ...]]] = {
     "forget_requests": (100, 50),
     "put_offers": (ORGS, IDS, NUMBERS, [1] * SIZE, ["r0"] * SIZE, BODIES, [None] * SIZE),
     "end_offers": (IDS, NUMBERS),
+    "put_incidents": (ORGS, IDS, [2] * SIZE, *[NAMES] * 6, NUMBERS),
+    "end_incidents": (IDS, [1] * SIZE),
+    "put_snapshots": (ORGS, IDS, NUMBERS, [1] * SIZE, BODIES),
+    "end_repairs": (IDS,),
+    "put_definition_attributes": (ORGS, ["p1"] * SIZE, ["2"] * SIZE, IDS),
+    "read_snapshots": (IDS,),
     "find_turn": (IDS[0], 1, 1, b""),
 }  # fmt: skip
 OTHERS: Final[dict[str, tuple[Any, ...]]] = {
@@ -285,12 +306,48 @@ TASKS: Final[dict[str, tuple[Any, ...]]] = {
     "list_tasks_open_of": TASKS_OF,
     "list_tasks_by_due_of": TASKS_OF,
 }  # fmt: skip
-LISTED: Final = BATCH | OTHERS | TOPICS | SCHEDULES | TASKS
+DEFINITION_LIST: Final[tuple[Any, ...]] = ("default", None, None, None, None, None, False, "", "", 0, 100)
+"""What every statement takes that lists definitions: here, without a condition."""
+INCIDENT_LIST: Final[tuple[Any, ...]] = ("default", *[None] * 5, "", 0, 100)
+"""What every statement takes that lists incidents: here, without a condition."""
+DEFINITIONS: Final[dict[str, tuple[Any, ...]]] = {
+    "take_settings": (0, 1),
+    "put_resources": (ORGS, [f"new{number}" for number in NUMBERS], EMPTY, EMPTY, BODIES),
+    "put_definitions": (
+        ORGS, ["form"] * SIZE, NAMES, NUMBERS, KEYS, KEYS, NUMBERS, ["active"] * SIZE, EMPTY, EMPTY, NUMBERS, NUMBERS,
+        BODIES,
+    ),
+    "change_definitions": (
+        "default", ["bpmn"] * SIZE, [f"p{number}" for number in NUMBERS], [2] * SIZE, ["disabled"] * SIZE, 1, 1,
+    ),
+    "end_deployed_starts": ("default", ["p1", "p2"]),
+    "end_schedules": ("default", ["s1", "s2"]),
+    "put_schedules": (
+        ORGS, [f"s{number}" for number in NUMBERS], EMPTY, ["active"] * SIZE, NUMBERS, [False] * SIZE, ["r0"] * SIZE,
+        NUMBERS, NUMBERS, NUMBERS, BODIES,
+    ),
+    "read_changed_definitions": (19_000, 101),
+    "find_definition_version": ("default", "bpmn", "p7", 1),
+    "find_definition": ("default", "bpmn", "p7", None, None),
+    "list_definitions": DEFINITION_LIST,
+    "list_definition_versions": ("default", "bpmn", "p7", *DEFINITION_LIST[3:]),
+    "list_definitions_of_deployment": (*DEFINITION_LIST[:3], "d7", *DEFINITION_LIST[4:]),
+    "list_definitions_of_resource": (*DEFINITION_LIST[:4], "c7", *DEFINITION_LIST[5:]),
+    "read_resource": ("default", "c7"),
+    "has_undeployed": (NOW,),
+    "purge_definitions": (NOW, 100),
+    "purge_resources": (["default"], ["c7"]),
+    "list_incidents": INCIDENT_LIST,
+    "list_incidents_of_workflow": ("default", "p10", *INCIDENT_LIST[2:]),
+    "list_incidents_of_workflow_id": (*INCIDENT_LIST[:3], "w50", *INCIDENT_LIST[4:]),
+    "list_incidents_of_execution": (*INCIDENT_LIST[:2], IDS[3], *INCIDENT_LIST[3:]),
+}  # fmt: skip
+LISTED: Final = BATCH | OTHERS | TOPICS | SCHEDULES | TASKS | DEFINITIONS
 OFTEN: Final = [
     *BATCH, "beat", "share_executions", "hold_execution", "take_offers", "find_next_due", "find_settled",
     "find_execution", "purge", "purge_dead_letters", "find_oldest_dead_letter", "mark_in_flight",
 ]  # fmt: skip
-SMALL: Final = {"input_schemas", "nodes", "locks", "schema_version", "marks", "in_flight"}
+SMALL: Final = {"input_schemas", "nodes", "locks", "schema_version", "marks", "in_flight", "settings"}
 """As many rows as there are nodes."""
 MAY_READ: Final = {"list_orphans": 20_000, "list_lost_offers": 10_000}
 """What is asked when a node is gone: all that is open, and all that was taken."""
@@ -426,7 +483,7 @@ def test_every_statement_of_a_batch_is_looked_at() -> None:
         "forget_processes", "take_lock", "release_lock", "notify", "enlist", "replace_execution",
         "find_timeline", "read_time", "read_pauses", "read_settings", "put_pause", "end_pause", "raise_settings",
         "find_writers", "put_question", "take_questions", "answer_question", "read_answers",
-        "remove_questions", "remove_expired_questions",
+        "remove_questions", "remove_expired_questions", "hold_settings",
     }  # fmt: skip
 
     assert names - told_apart - trivial == set(LISTED)

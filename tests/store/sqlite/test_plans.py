@@ -29,6 +29,10 @@ MAY_SCAN = {
     "check_task_events": "task_events",
     "check_tasks": "tasks",
     "check_timers": "timers",
+    "check_definitions": "definitions",
+    "check_incidents": "incidents",
+    "check_resources": "resources",
+    "check_snapshots": "snapshots",
     "count_open": "executions",  # its index of what is open
     "count_queued": "timers inbox dead_letters",
     "find_next_due": "timers",  # its index, up to the first that is not skipped
@@ -75,6 +79,10 @@ TABLES = {
     "schedules",
     "pauses",
     "questions",
+    "resources",
+    "definitions",
+    "incidents",
+    "snapshots",
 }
 
 STATEMENTS = {name: statement for name, statement in SQL.items() if not SETTINGS.match(statement)}

@@ -1,0 +1,1 @@
+"""What elements do: one handler for each kind of work, all of them in `table`."""

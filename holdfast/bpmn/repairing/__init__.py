@@ -1,0 +1,1 @@
+"""Repairing executions of processes: incidents, and what people change from outside."""

@@ -1,0 +1,21 @@
+"""What an execution knows of the one that started it as a child."""
+
+from __future__ import annotations
+
+import msgspec
+
+from holdfast.core.options import ParentClose
+
+
+class Parent(msgspec.Struct, frozen=True, omit_defaults=True, forbid_unknown_fields=True):
+    """Who started an execution as a child, as which of its commands, and what is caught above it."""
+
+    execution_id: str
+    number: int
+    policy: ParentClose = ParentClose.ABANDON
+    depth: int = 0
+    """How many calls led to the child that a process made or that called one: see `children.DEEPEST`."""
+    catches: tuple[str, ...] = ()
+    """The codes of the BPMN errors that its ancestors catch, '*' for all: any other is an incident where it is thrown."""
+    catches_escalations: tuple[str, ...] = ()
+    """The codes of the escalations that its ancestors catch, '*' for all: no other need be sent."""

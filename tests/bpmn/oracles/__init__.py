@@ -1,0 +1,1 @@
+"""Judges of the interpreter that share nothing with it."""

@@ -1,0 +1,340 @@
+"""Errors and escalations: who catches them, and what becomes of those that nobody does."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Any
+
+import msgspec
+import pytest
+
+from holdfast.core import envelopes, events
+from holdfast.core.bpmn_errors import make_bpmn_error_failure
+from holdfast.core.options import ParentClose
+from holdfast.core.parents import Parent
+from tests.bpmn.oracles.driving import count_completed
+from tests.bpmn.support.diagrams import (
+    boundary,
+    call,
+    diagram,
+    end,
+    error,
+    escalation,
+    flow,
+    gateway,
+    job,
+    mappings,
+    path,
+    start,
+    sub,
+    task,
+    throw,
+)
+from tests.bpmn.support.playing import PlayedProcess, encode, make_start
+
+
+def test_P3_specific_code_comes_before_catch_all_at_each_level() -> None:
+    process = diagram(
+        start(),
+        job("a"),
+        end(),
+        path("start", "a", "end"),
+        boundary("any", "a", error("")),
+        task("t"),
+        path("any", "t"),
+        boundary("one", "a", error("E1")),
+        task("u"),
+        path("one", "u"),
+    )
+    for code, taken in [("E1", "u"), ("E2", "t")]:
+        play = PlayedProcess(process)
+        play.throw_error("a", code)
+        assert count_completed(play)[taken] == 1
+        assert play.is_closed
+
+
+def test_P3_inner_catch_all_comes_before_an_outer_specific_one() -> None:
+    inner = sub(
+        "scope", start("in"), job("a"), path("in", "a"), boundary("any", "a", error("")), task("t"), path("any", "t")
+    )
+    process = diagram(
+        start(),
+        inner,
+        end(),
+        path("start", "scope", "end"),
+        boundary("one", "scope", error("E1")),
+        task("u"),
+        path("one", "u"),
+    )
+    play = PlayedProcess(process)
+
+    play.throw_error("a", "E1")
+
+    assert count_completed(play)["t"] == 1
+    assert count_completed(play)["u"] == 0
+
+
+def test_P3_search_walks_outward_over_event_sub_processes_and_boundaries() -> None:
+    handler = sub("handler", start("caught", error("E2")), task("t"), path("caught", "t"), event=True)
+    inner = sub("inner", start("in"), job("a"), path("in", "a"))
+    outer = sub("outer", start("in2"), inner, path("in2", "inner"), handler)
+    process = diagram(
+        start(),
+        outer,
+        end(),
+        path("start", "outer", "end"),
+        boundary("one", "outer", error("E1")),
+        task("u"),
+        path("one", "u"),
+    )
+
+    play = PlayedProcess(process)
+    play.throw_error("a", "E2")
+    assert count_completed(play)["t"] == count_completed(play)["outer"] == count_completed(play)["end"] == 1
+
+    play = PlayedProcess(process)
+    play.throw_error("a", "E1")
+    assert count_completed(play)["u"] == 1
+    assert count_completed(play)["end"] == 0
+
+
+def test_P3_handler_never_catches_its_own_error() -> None:
+    handler = sub("handler", start("caught", error("E1")), end("again", error("E1")), path("caught", "again"), event=True)
+    inner = sub("scope", start("in"), job("a"), path("in", "a"), handler)
+    process = diagram(
+        start(),
+        inner,
+        end(),
+        path("start", "scope", "end"),
+        boundary("one", "scope", error("E1")),
+        task("u"),
+        path("one", "u"),
+    )
+    play = PlayedProcess(process)
+
+    play.throw_error("a", "E1")
+
+    assert count_completed(play)["caught"] == 1
+    assert count_completed(play)["u"] == 1
+    assert play.is_closed
+
+
+def test_P3_interrupted_scope_catches_nothing_more_itself() -> None:
+    first = sub("first", start("c1", error("E1")), end("again", error("E2")), path("c1", "again"), event=True)
+    second = sub("second", start("c2", error("E2")), task("t"), path("c2", "t"), event=True)
+    process = diagram(start(), job("a"), path("start", "a"), first, second)
+    play = PlayedProcess(process)
+
+    play.throw_error("a", "E1")
+
+    assert count_completed(play)["t"] == 0
+    assert list(play.incidents.values()) == [("again", "error")]
+
+
+def test_P3_uncaught_error_of_a_job_is_an_incident_and_the_job_can_run_again() -> None:
+    play = PlayedProcess(diagram(start(), job("a"), end(), path("start", "a", "end")))
+
+    play.throw_error("a", "NOBODY")
+    assert list(play.incidents.values()) == [("a", "error")]
+    play.resolve_incident()
+    play.complete_job("a")
+
+    assert play.is_closed
+
+
+def test_P3_uncaught_error_event_is_an_incident_that_is_entered_once() -> None:
+    play = PlayedProcess(diagram(start(), end("thrown", error()), path("start", "thrown")))
+
+    assert list(play.incidents.values()) == [("thrown", "error")]
+    assert count_completed(play)["thrown"] == 0
+    play.cancel()
+    assert play.is_closed
+
+
+def test_P3_error_gives_its_code_message_and_variables_to_what_catches_it() -> None:
+    process = diagram(
+        start(),
+        job("a"),
+        end(),
+        path("start", "a", "end"),
+        boundary("one", "a", error("E1"), mapping=mappings(outputs={"seen": "why"})),
+        task("t"),
+        path("one", "t"),
+    )
+    play = PlayedProcess(process)
+
+    play.throw_error("a", "E1", {"why": "no cover"})
+
+    assert play.result == {"seen": "no cover"}
+
+
+# --- escalations ---
+
+
+def test_P3_escalation_that_nobody_catches_is_no_fault() -> None:
+    process = diagram(start(), throw("up", escalation()), end("last", escalation()), path("start", "up", "last"))
+    play = PlayedProcess(process)
+
+    assert play.is_closed
+    assert not play.incidents
+
+
+@pytest.mark.parametrize("interrupting", [True, False])
+def test_P3_escalation_reaches_the_boundary_of_its_scope(interrupting: bool) -> None:
+    inner = sub("scope", start("in"), throw("up", escalation()), job("a"), path("in", "up", "a"))
+    process = diagram(
+        start(),
+        inner,
+        end(),
+        path("start", "scope", "end"),
+        task("t"),
+        path("one", "t"),
+        boundary("one", "scope", escalation(), interrupting=interrupting),
+    )
+    play = PlayedProcess(process)
+
+    assert count_completed(play)["t"] == 1
+    assert play.is_closed is interrupting
+    taken = [flow for record in play.records if record[0] in ("passed", "left") for flow in record[-1] if record[-1]]
+    assert ("up_a" in taken) is not interrupting, "no flow is told that no token took"
+
+
+def test_P3_escalation_end_event_lets_the_scope_complete_beside_what_it_began() -> None:
+    inner = sub("scope", start("in"), end("up", escalation()), path("in", "up"))
+    process = diagram(
+        start(),
+        inner,
+        end(),
+        path("start", "scope", "end"),
+        task("t"),
+        path("one", "t"),
+        boundary("one", "scope", escalation(""), interrupting=False),
+    )
+    play = PlayedProcess(process)
+
+    assert count_completed(play) == {"start": 1, "in": 1, "up": 1, "scope": 1, "one": 1, "t": 1, "end": 1}
+
+
+# --- calls ---
+
+CALL = diagram(
+    start(),
+    call("c"),
+    end(),
+    path("start", "c", "end"),
+    boundary("failed", "c", error("E1")),
+    task("t"),
+    path("failed", "t"),
+    boundary("told", "c", escalation("X1"), interrupting=False),
+    task("u"),
+    path("told", "u"),
+)
+
+
+def close_child(play: PlayedProcess, **outcome: Any) -> None:
+    [number] = play.find_waits("c")
+    child = play.execution.children[number].execution_id
+    play.tell(envelopes.ChildClosed(number=number, execution_id=child, **outcome))
+
+
+def test_P3_child_is_told_which_codes_are_caught_around_its_call() -> None:
+    inner = sub("scope", start("in"), call("c"), path("in", "c"))
+    process = diagram(
+        start(), inner, path("start", "scope"), boundary("failed", "scope", error("")), task("t"), path("failed", "t")
+    )
+    for made, expected in [(CALL, ("E1",)), (process, ("*",))]:
+        play = PlayedProcess(made)
+        [(_, begun)] = play.sent
+        assert isinstance(begun, envelopes.Start)
+        assert begun.parent is not None
+        assert begun.parent.catches == expected
+
+
+def test_P3_error_of_a_child_reaches_the_boundary_of_its_call() -> None:
+    play = PlayedProcess(CALL)
+
+    close_child(play, failure=make_bpmn_error_failure("E1", "oops", encode({"why": 1})))
+
+    assert play.result == {"why": 1}
+    assert count_completed(play)["t"] == 1
+
+
+def test_C1_child_of_a_call_is_cancelled_when_its_parent_closes() -> None:
+    [started] = [one for one in PlayedProcess(CALL).events if isinstance(one, events.ChildStarted)]
+
+    assert started.policy is ParentClose.CANCEL
+
+
+def test_P10_child_that_fails_is_an_incident_and_is_called_again() -> None:
+    play = PlayedProcess(CALL)
+
+    close_child(play, cancelled=True)
+    assert list(play.incidents.values()) == [("c", "call")]
+    play.resolve_incident()
+    play.finish_child("c", {"done": True})
+
+    assert play.result == {"done": True}
+
+
+def test_P3_escalation_of_a_child_reaches_its_call_while_the_child_goes_on() -> None:
+    play = PlayedProcess(CALL)
+    [number] = play.find_waits("c")
+    child = play.execution.children[number].execution_id
+
+    for _ in range(2):
+        play.tell(envelopes.ChildEscalated(number=number, execution_id=child, code="X1", value=encode({"n": 1})))
+    play.finish_child("c", {})
+
+    assert count_completed(play)["u"] == 2
+    assert count_completed(play)["c"] == 1
+
+
+def start_child(process_parts: tuple[str, ...], catches: Mapping[str, tuple[str, ...]]) -> PlayedProcess:
+    parent = Parent("0197745a-0000-7abc-8def-000000000001", 3, ParentClose.CANCEL, 1, **catches)
+    process = diagram(*process_parts)
+    return PlayedProcess(process, start=msgspec.structs.replace(make_start("p"), parent=parent))
+
+
+def test_P3_error_that_the_callers_catch_fails_the_child() -> None:
+    parts = (
+        start(),
+        gateway("parallel", "f"),
+        job("a"),
+        end("thrown", error("E1")),
+        path("start", "f", "a"),
+        flow("f", "thrown"),
+    )
+
+    play = start_child(parts, {"catches": ("E1",)})
+    assert isinstance(play.events[-1], events.WorkflowFailed)
+    assert isinstance(play.sent[-1][1], envelopes.ChildClosed)
+
+    play = start_child(parts, {"catches": ("E2",)})
+    assert list(play.incidents.values()) == [("thrown", "error")], "it can be corrected where it was thrown"
+
+
+def test_P3_escalation_that_the_callers_catch_is_told_to_the_parent() -> None:
+    parts = (start(), throw("up", escalation("X1")), job("a"), path("start", "up", "a"))
+
+    play = start_child(parts, {"catches_escalations": ("*",)})
+
+    assert isinstance(play.sent[-1][1], envelopes.ChildEscalated)
+    assert not play.is_closed
+
+
+def test_P5_call_that_does_not_propagate_gives_and_takes_mapped_variables_alone() -> None:
+    mapped = mappings({"x": "n + 1"}, {"y": "r * 2"})
+    play = PlayedProcess(diagram(start(), call("c", mapping=mapped), path("start", "c")), {"n": 1, "r": 0})
+
+    play.finish_child("c", {"r": 5, "secret": 1})
+
+    assert play.result == {"n": 1, "r": 0, "y": 10}
+
+
+def test_P3_handler_of_an_escalation_does_not_catch_its_own() -> None:
+    begun = start("caught", escalation("X1"), interrupting=False)
+    handler = sub("handler", begun, throw("again", escalation("X1")), path("caught", "again"), event=True)
+    play = PlayedProcess(diagram(start(), throw("up", escalation("X1")), path("start", "up"), handler))
+
+    assert play.is_closed
+    assert count_completed(play)["handler"] == 1

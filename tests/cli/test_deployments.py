@@ -1,0 +1,116 @@
+"""`holdfast deploy`, `undeploy`, `enable`, `disable`, `definitions` and `run`."""
+
+from __future__ import annotations
+
+import asyncio
+import json
+from collections.abc import Callable
+from pathlib import Path
+
+import pytest
+from click.testing import CliRunner, Result
+
+from holdfast import Engine
+from holdfast.cli import main
+from tests.engine.support.diagrams import make_diagram, make_file, make_process, make_waiting
+
+Run = Callable[..., Result]
+
+
+@pytest.fixture
+def folder(tmp_path: Path) -> Path:
+    """A folder with a diagram, and one that cannot be deployed."""
+    (tmp_path / "order.bpmn").write_text(make_diagram())
+    (tmp_path / "bad.bpmn").write_text("<a/>")
+    return tmp_path
+
+
+@pytest.fixture
+def run(folder: Path) -> Run:
+    """Calls a command on an empty database."""
+    path = folder / "app.db"
+
+    async def fill() -> None:
+        async with Engine(f"sqlite:///{path}"):
+            pass
+
+    asyncio.run(fill())
+    return lambda command, *rest: CliRunner().invoke(main, [command, str(path), *map(str, rest)])
+
+
+def test_files_are_deployed_and_listed(run: Run, folder: Path) -> None:
+    assert run("definitions").output == "Nothing of org 'default' is deployed.\n"
+
+    first = run("deploy", folder / "order.bpmn")
+    again = json.loads(run("deploy", folder / "order.bpmn", "--json").stdout)
+    listed = json.loads(run("definitions", "--json").stdout)
+
+    assert first.output == "bpmn order version 1\n"
+    assert [(one["id"], one["version"], one["is_new"]) for one in again["definitions"]] == [("order", 1, False)]
+    assert [(one["id"], one["state"]) for one in listed["definitions"]] == [("order", "active")]
+    assert "order" in run("definitions").output
+
+
+def test_every_problem_is_a_line_and_nothing_is_deployed(run: Run, folder: Path) -> None:
+    (folder / "worse.bpmn").write_text("no xml")
+
+    refused = run("deploy", folder / "order.bpmn", folder / "bad.bpmn", folder / "worse.bpmn")
+    as_json = run("deploy", folder / "bad.bpmn", "--json")
+
+    lines = refused.stdout.splitlines()
+    assert refused.exit_code == 1
+    assert [line.partition(":")[0] for line in lines] == ["bad.bpmn", "worse.bpmn"]
+    assert "Nothing was deployed" in refused.stderr
+    assert as_json.exit_code == 1
+    assert json.loads(as_json.stdout)["problems"][0]["file"] == "bad.bpmn"
+    assert run("definitions").output == "Nothing of org 'default' is deployed.\n"
+
+
+def test_states_change(run: Run, folder: Path) -> None:
+    run("deploy", folder / "order.bpmn")
+
+    texts = [run(command, "order").output for command in ("disable", "enable", "undeploy", "undeploy")]
+    unknown = run("undeploy", "other")
+
+    assert texts == [
+        "Process 'order' is disabled.\n",
+        "Process 'order' is enabled.\n",
+        "Process 'order' is undeployed.\n",
+        "Process 'order' was undeployed before; nothing has changed.\n",
+    ]
+    assert unknown.exit_code == 1
+    assert "Expected org 'default' to have bpmn 'other'" in unknown.output
+
+
+def test_a_process_runs_in_memory_and_shows_its_path(folder: Path) -> None:
+    shown = CliRunner().invoke(main, ["run", str(folder / "order.bpmn"), "--var", "total=120", "--var", "name=ann"])
+    as_json = CliRunner().invoke(main, ["run", str(folder / "order.bpmn"), "--var", "total=120", "--json"])
+
+    assert shown.exit_code == 0, shown.output
+    assert [line.strip() for line in shown.output.splitlines() if "entered" in line] == [
+        f"entered {element}" for element in ("order", "begin", "work", "end")
+    ]
+    assert shown.output.endswith('completed: {"total":120,"name":"ann","said":"one"}\n')
+    assert json.loads(as_json.stdout) == {"total": 120, "said": "one"}
+
+
+def test_a_process_that_waits_ends_the_command_with_a_code_of_its_own(folder: Path) -> None:
+    (folder / "wait.bpmn").write_text(make_waiting())
+
+    waits = CliRunner().invoke(main, ["run", str(folder / "wait.bpmn"), "--var", 'key="7"', "--timeout", "300ms"])
+    incident = CliRunner().invoke(main, ["run", str(folder / "wait.bpmn")])
+
+    assert waits.exit_code == 4
+    assert incident.exit_code == 4
+    assert "incident" in incident.output
+
+
+def test_one_of_several_processes_is_named(folder: Path) -> None:
+    (folder / "two.bpmn").write_text(make_file(make_process("one"), make_process("two", says="second")))
+
+    unnamed = CliRunner().invoke(main, ["run", str(folder / "two.bpmn")])
+    named = CliRunner().invoke(main, ["run", str(folder / "two.bpmn"), "--process", "two", "--json"])
+
+    assert unnamed.exit_code == 2
+    assert "several" in unnamed.output
+    assert json.loads(named.stdout) == {"said": "second"}
