@@ -21,6 +21,7 @@ NAMES = (
     "updates",
     "waits",
     "broadcasts",
+    "processes",
     "peers",
 )
 LONG_NAMES = ("soak",)
