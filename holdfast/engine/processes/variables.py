@@ -32,9 +32,10 @@ def encode_variables(process: str, args: Sequence[Any], kwargs: Mapping[str, Any
     if not isinstance(given, Mapping):
         given = _read_object(process, given, limit)
     for name in given:
-        if not isinstance(name, str):
+        if not isinstance(name, str) or not name:
+            said = "empty" if name == "" else name_type(name)
             raise InvalidArguments(
-                f"Expected the names of variables of process '{process}' to be texts, but one is {name_type(name)}. "
+                f"Expected the names of variables of process '{process}' to be texts that are not empty, but one is {said}. "
                 "Write them as texts."
             )
     twice = sorted(given.keys() & kwargs.keys())
