@@ -9,7 +9,6 @@ import msgspec
 from holdfast.bpmn import records
 from holdfast.bpmn.faults import Fault
 from holdfast.bpmn.handlers.protocol import Outcome, PassingHandler
-from holdfast.bpmn.mappings import evaluate_inputs
 from holdfast.bpmn.values import from_feel, read_object, to_json
 from holdfast.core import commands
 from holdfast.core.payloads import NULL, Payload
@@ -82,7 +81,7 @@ class MessageHandler(PassingHandler):
         if work.key is not None:
             key = run.evaluator.make_name(work.key, view, f"the correlation key of '{node.id}'", "message")
         number = run.next_number()
-        command = commands.PublishMessage(number=number, name=name, key=key, value=_make_value(run, node, view))
+        command = commands.PublishMessage(number=number, name=name, key=key, value=_make_value(node, view))
         return Outcome({}, (records.Sent(number, node.id),), (command,))
 
 
@@ -95,11 +94,13 @@ class SignalHandler(PassingHandler):
         name = run.evaluator.make_name(work.name, view, f"the name of the signal of '{node.id}'", "message")
         number = run.next_number()
         served = len(run.state.find_named(name, "broadcast"))
-        command = commands.Broadcast(number=number, name=name, value=_make_value(run, node, view), served=served)
+        command = commands.Broadcast(number=number, name=name, value=_make_value(node, view), served=served)
         return Outcome({}, (records.Sent(number, node.id),), (command,))
 
 
-def _make_value(run: Run, node: Node, view: View) -> Payload:
-    """What is sent along: what the input mappings make, else nothing."""
-    own = evaluate_inputs(run.evaluator, node, view)
-    return NULL if own is None else Payload(msgspec.Raw(to_json(own)))
+def _make_value(node: Node, view: View) -> Payload:
+    """What is sent along: what the input mappings made, which is visible; else nothing."""
+    if not node.inputs:
+        return NULL
+    names = dict.fromkeys(mapping.target[0] for mapping in node.inputs)
+    return Payload(msgspec.Raw(to_json({name: found for name in names if (found := view.find(name)) is not None})))

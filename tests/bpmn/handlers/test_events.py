@@ -6,7 +6,7 @@ from typing import Any
 
 import pytest
 
-from holdfast.core import envelopes
+from holdfast.core import envelopes, events
 from holdfast.core.instants import SECOND
 from tests.bpmn.oracles.driving import count_completed
 from tests.bpmn.support.diagrams import (
@@ -263,3 +263,13 @@ def test_P10_message_that_has_no_key_is_an_incident_and_is_not_sent() -> None:
 
     assert play.is_closed
     assert len(play.outbox) == 1
+
+
+def test_P5_what_is_sent_along_is_what_the_input_mappings_made_once() -> None:
+    inputs = mappings(inputs={"x": "x + 1"})
+    process = diagram(start(), throw("t", signal("s"), inputs), end(), path("start", "t", "end"))
+
+    play = PlayedProcess(process, {"x": 1})
+
+    [sent] = [event for turn in play.history for event in turn.events if isinstance(event, events.SignalBroadcast)]
+    assert bytes(sent.value.data) == b'{"x":2}'
