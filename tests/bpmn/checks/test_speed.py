@@ -1,4 +1,4 @@
-"""How long reading and checking take: large models are read or refused within seconds, without a quadratic step."""
+"""How reading and checking grow with the model: no step is quadratic. How long they take is measured by `bench`."""
 
 from __future__ import annotations
 
@@ -25,13 +25,6 @@ def _measure(data: bytes) -> float:
     begin = process_time()
     find_errors(data)
     return process_time() - begin
-
-
-def test_P9_a_model_of_500_elements_is_read_and_checked_in_100_ms() -> None:
-    data = _make_chain(500)
-
-    assert find_errors(data) == []
-    assert min(_measure(data) for _ in range(3)) < 0.1 * 2  # Of the processor, on a slow machine too.
 
 
 def test_P9_ten_times_the_elements_take_about_ten_times_as_long() -> None:
