@@ -100,6 +100,18 @@ CALLS: Final[Mapping[str, Callable[[Engine], Awaitable[Any]]]] = {
     "delete_schedule": lambda engine: engine.delete_schedule("s"),
     "export_executions": first_line,
     "import_executions": lambda engine: engine.import_executions([]),
+    "deploy": lambda engine: engine.deploy({"order.bpmn": b""}),
+    "undeploy": lambda engine: engine.undeploy("order"),
+    "enable": lambda engine: engine.enable("order"),
+    "disable": lambda engine: engine.disable("order"),
+    "definitions": lambda engine: engine.definitions(),
+    "definition": lambda engine: engine.definition("order"),
+    "definition_xml": lambda engine: engine.definition_xml("order"),
+    "incidents": lambda engine: engine.incidents(),
+    "count_incidents": lambda engine: engine.count_incidents(),
+    "resolve_incident": lambda engine: engine.resolve_incident("w"),
+    "variables": lambda engine: engine.variables("w"),
+    "set_variables": lambda engine: engine.set_variables("w", {"a": 1}),
 }
 HANDLE_CALLS: Final[Mapping[str, Callable[[WorkflowHandle[Any]], Awaitable[Any]]]] = {
     "result": lambda handle: handle.result(),
@@ -112,6 +124,10 @@ HANDLE_CALLS: Final[Mapping[str, Callable[[WorkflowHandle[Any]], Awaitable[Any]]
     "resume": lambda handle: handle.resume(),
     "query": lambda handle: handle.query("q"),
     "update": lambda handle: handle.update("u"),
+    "incidents": lambda handle: handle.incidents(),
+    "resolve_incident": lambda handle: handle.resolve_incident(),
+    "variables": lambda handle: handle.variables(),
+    "set_variables": lambda handle: handle.set_variables({"a": 1}),
     "wait_for": lambda handle: handle.wait_for(lambda _info: True),
 }
 
