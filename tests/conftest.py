@@ -4,6 +4,7 @@ A run of the suite tries the same examples each time. `HYPOTHESIS_PROFILE=explor
 """
 
 import os
+import signal
 from typing import Any, Final
 
 from hypothesis import HealthCheck, settings
@@ -17,3 +18,7 @@ PATIENT: Final[dict[str, Any]] = {"deadline": None, "suppress_health_check": [He
 settings.register_profile("steady", derandomize=True, **PATIENT)
 settings.register_profile("explore", **PATIENT)
 settings.load_profile(os.environ.get("HYPOTHESIS_PROFILE", "steady"))
+
+# What begins in the background of a shell ignores Ctrl-C, and so does what it starts: some tests send it to theirs.
+if signal.getsignal(signal.SIGINT) is signal.SIG_IGN:
+    signal.signal(signal.SIGINT, signal.default_int_handler)

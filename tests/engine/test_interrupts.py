@@ -27,13 +27,16 @@ async def test_D2_signal_that_ends_the_process_fails_nothing(
     command = [sys.executable, "-m", "tests.engine.support.interrupted_process", url, where, handler]
     env = os.environ | {"PYTHONPATH": str(ROOT)}
     with subprocess.Popen(command, cwd=ROOT, env=env, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True) as process:
-        assert process.stdout is not None
-        assert process.stdout.readline() == f"busy in {where}\n", process.communicate()
-        process.send_signal(signal.SIGINT)
-        if handler == "asyncio":  # its handler first cancels the main task, which cannot hear of it, and raises then
-            await asyncio.sleep(0.3)
+        try:
+            assert process.stdout is not None
+            assert process.stdout.readline() == f"busy in {where}\n"
             process.send_signal(signal.SIGINT)
-        _, said = process.communicate(timeout=60)
+            if handler == "asyncio":  # its handler first cancels the main task, which cannot hear of it, and raises then
+                await asyncio.sleep(0.3)
+                process.send_signal(signal.SIGINT)
+            _, said = process.communicate(timeout=60)
+        finally:
+            process.kill()
 
     assert process.returncode == (9 if handler == "exit" else -signal.SIGINT), said
     monkeypatch.setattr(interrupted_process, "IS_BUSY", False)
