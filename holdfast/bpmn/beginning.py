@@ -42,6 +42,9 @@ def begin_process(run: Run) -> None:
     if start.element and node is None:
         _fail(run, f"to have a start event '{start.element}', but it has none.")
         return
+    if node is None and not run.process.container.initial:
+        _fail(run, "to have a start event without a trigger, but all of its start events wait for something.")
+        return
     is_mapped = node is not None and bool(node.outputs)
     is_first = run.state.root is None
     view = View((variables,)) if is_first else run.look(ROOT).within(variables if is_mapped else None)

@@ -230,22 +230,15 @@ class _Compiler:
     ) -> CompiledJob | ScriptWork | DecisionWork | MessageWork | PassWork:
         if element.job is not None:
             return self._compile_job(element.job)
+        if (script := element.script) is not None:
+            return ScriptWork(self._compile_text(script.expression), script.result_variable)
         if isinstance(element, model.SendTask):
             return self._send_message(element.message)
-        if isinstance(element, model.BusinessRuleTask):
-            called = element.decision
-            if called is None:
-                return PassWork()
+        if isinstance(element, model.BusinessRuleTask) and (called := element.decision) is not None:
             return DecisionWork(
                 self._compile_text(called.decision), called.result_variable, called.binding, called.version_tag
             )
-        if element.script is None:
-            return PassWork()
-        script = element.script
-        expression = script.expression
-        if expression.is_static:
-            return ScriptWork(Text(expression.text), script.result_variable)
-        return ScriptWork(self._compile_text(expression), script.result_variable)
+        return PassWork()
 
     def _compile_throw(
         self, element: model.IntermediateThrowEvent | model.EndEvent

@@ -188,7 +188,7 @@ def _send(state: State, record: records.Sent) -> None:
 
 def _loop(state: State, record: records.Looped) -> None:
     one = state.active[record.key]
-    one.loop = Loop(record.total, record.items)
+    one.loop = Loop(record.total, record.items, record.collection)
     if record.items is not None:
         state.bytes += sum(len(bytes(item)) for item in record.items)
 

@@ -10,10 +10,9 @@ import msgspec
 
 from holdfast.bpmn.faults import Fault
 from holdfast.bpmn.values import NULL, Variable, from_feel, make_number, show_json, show_value, split_items
+from holdfast.bpmn.variables import collect_results
 
 if TYPE_CHECKING:
-    from collections.abc import Mapping
-
     from holdfast.bpmn.executable import CompiledLoop, Node
     from holdfast.bpmn.running import Place, Run
     from holdfast.bpmn.state import Instance, Loop
@@ -105,7 +104,7 @@ def prepare_finish(run: Run, node: Node, place: Place, view: View) -> Finished |
             "numberOfTerminatedInstances": make_number(0),
         }
         if loop.output_collection and loop.output_collection in loop.completion.names:
-            known[loop.output_collection] = _collect(body.loop, {place.index: msgspec.Raw(value.raw)})
+            known[loop.output_collection] = collect_results(body.loop, {place.index: msgspec.Raw(value.raw)})
         seen = view.within(known)
         is_complete = run.evaluator.holds(loop.completion, seen, f"the completion condition of '{node.id}'")
     return Finished(place.index, value, is_complete)
@@ -113,9 +112,4 @@ def prepare_finish(run: Run, node: Node, place: Place, view: View) -> Finished |
 
 def collect(body: Instance) -> Variable:
     """The results of all iterations, in the order of the collection; null for those that did not complete."""
-    return NULL if body.loop is None else _collect(body.loop, {})
-
-
-def _collect(loop: Loop, more: Mapping[int, msgspec.Raw]) -> Variable:
-    slots = {**loop.slots, **more} if more else loop.slots
-    return Variable(msgspec.json.encode([slots.get(index, msgspec.Raw(b"null")) for index in range(loop.total)]))
+    return NULL if body.loop is None else collect_results(body.loop)

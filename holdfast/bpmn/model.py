@@ -373,6 +373,8 @@ class SendTask(Activity, frozen=True, kw_only=True):
     job: Job | None = None
     message: str = ""
     implementation: str = ""
+    script: Script | None = None
+    """As with service tasks; nothing is sent then."""
 
 
 class ReceiveTask(Activity, frozen=True, kw_only=True):
@@ -405,6 +407,8 @@ class BusinessRuleTask(Activity, frozen=True, kw_only=True):
     decision: CalledDecision | None = None
     job: Job | None = None
     implementation: str = ""
+    script: Script | None = None
+    """As with service tasks."""
 
 
 class CallActivity(Activity, frozen=True, kw_only=True):

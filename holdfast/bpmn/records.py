@@ -163,6 +163,8 @@ class Looped(Record, frozen=True, tag="looped"):
     key: int
     total: int
     items: tuple[msgspec.Raw, ...] | None = None
+    collection: str = ""
+    """Under this name its iterations see the results so far."""
 
 
 class Slot(Record, frozen=True, tag="slot"):

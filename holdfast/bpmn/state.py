@@ -46,6 +46,8 @@ class Loop(msgspec.Struct):
 
     total: int
     items: tuple[msgspec.Raw, ...] | None
+    collection: str = ""
+    """Under this name iterations see the results so far."""
     slots: dict[int, msgspec.Raw] = msgspec.field(default_factory=dict)
     begun: int = 0
     """How many iterations have begun; those of a parallel one begin one after the other, too."""

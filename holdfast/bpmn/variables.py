@@ -3,16 +3,49 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, Final
+
+import msgspec
 
 from holdfast.bpmn.state import ROOT, State
 from holdfast.bpmn.values import Variable
 
 if TYPE_CHECKING:
-    from holdfast.bpmn.state import Instance
+    from holdfast.bpmn.state import Instance, Loop
 
+_NULL: Final = msgspec.Raw(b"null")
 Changes = dict[int, dict[str, Variable]]
 """By the key of a scope: variables that are to have other values."""
+
+
+class ResultsSoFar(Mapping[str, Variable]):
+    """What iterations see of the body around them: under the name of its output collection, the results so far.
+
+    It is found by its name, and is not among all variables: else the inputs of all jobs together would grow by the square of
+    the iterations.
+    """
+
+    __slots__ = ("loop",)
+
+    def __init__(self, loop: Loop) -> None:
+        self.loop = loop
+
+    def __getitem__(self, name: str) -> Variable:
+        if name != self.loop.collection:
+            raise KeyError(name)
+        return collect_results(self.loop)
+
+    def __iter__(self) -> Iterator[str]:
+        return iter(())
+
+    def __len__(self) -> int:
+        return 0
+
+
+def collect_results(loop: Loop, more: Mapping[int, msgspec.Raw] | None = None) -> Variable:
+    """The results of iterations in the order of their collection, null for those that have none; with `more` of them."""
+    slots = {**loop.slots, **more} if more else loop.slots
+    return Variable(msgspec.json.encode([slots.get(index, _NULL) for index in range(loop.total)]))
 
 
 class View(Mapping[str, Any]):
@@ -76,6 +109,8 @@ def look_from(state: State, key: int, changes: Changes | None = None) -> View:
             layers.append(changes[key])
         if one.variables:
             layers.append(one.variables)
+        if one.loop is not None and one.loop.collection:
+            layers.append(ResultsSoFar(one.loop))
         key = one.scope
     return View(layers)
 

@@ -39,8 +39,12 @@ class Prepared:
     timer: TimerWait | None = None
 
 
-def prepare(run: Run, catch: Catch, view: View, *, is_single: bool = False) -> Prepared:
-    """Evaluate what an event waits for. Raises Fault. `is_single`: a cycle fires once, and then it is over."""
+def prepare(run: Run, catch: Catch, view: View, *, around: View | None = None, is_single: bool = False) -> Prepared:
+    """Evaluate what an event waits for. Raises Fault.
+
+    `around` is what a boundary event itself sees: by that it finds its correlation key, as in Camunda 8, whatever the input
+    mappings of its host hide. `is_single`: a cycle fires once, and then it is over.
+    """
     element = catch.node.id
     if catch.kind == "timer":
         return Prepared(catch, timer=_prepare_timer(run, catch, view, is_single=is_single))
@@ -51,7 +55,7 @@ def prepare(run: Run, catch: Catch, view: View, *, is_single: bool = False) -> P
         return Prepared(catch, name)
     if catch.key is None:
         return Prepared(catch, name, run.state.workflow_id)
-    key = run.evaluator.make_name(catch.key, view, f"the correlation key of '{element}'", "message")
+    key = run.evaluator.make_name(catch.key, around or view, f"the correlation key of '{element}'", "message")
     return Prepared(catch, name, key)
 
 

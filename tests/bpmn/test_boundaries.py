@@ -461,3 +461,20 @@ def test_P1_tokens_that_hoped_for_an_event_are_a_deadlock_after_it() -> None:
     play.fire("once")
 
     assert list(play.incidents.values()) == [("j", "deadlock")]
+
+
+def test_M4_key_of_a_boundary_event_is_read_around_its_host() -> None:
+    mapping = mappings({"key": "order.id"})
+    process = diagram(
+        start(),
+        job("a", mapping=mapping),
+        end(),
+        path("start", "a", "end"),
+        boundary("b", "a", message("keyed")),
+        task("t"),
+        flow("b", "t"),
+    )
+
+    play = PlayedProcess(process, {"key": "outer", "order": {"id": "inner"}})
+
+    assert [one.key for one in play.execution.subscriptions.values()] == ["outer"]

@@ -6,11 +6,28 @@ import pytest
 
 from holdfast.errors import InvalidProcess, NotFound
 from holdfast.testing import TestEngine
-from tests.engine.support.diagrams import make_by_message, make_by_signal, make_diagram, make_timed, make_wait
+from tests.engine.support.diagrams import (
+    make_by_message,
+    make_by_signal,
+    make_caller,
+    make_diagram,
+    make_file,
+    make_timed,
+    make_wait,
+)
 from tests.rules.world import Nodes, World
 
 START = "2030-01-01T00:00:00Z"
 """When virtual time begins."""
+WITHOUT_EVENTS = make_file(
+    '<bpmn:process id="order" isExecutable="true">'
+    + "".join(
+        f'<bpmn:scriptTask id="{name}"><bpmn:extensionElements><zeebe:script expression="={value}" resultVariable="{name}"/>'
+        "</bpmn:extensionElements></bpmn:scriptTask>"
+        for name, value in (("a", 1), ("b", 2))
+    )
+    + "</bpmn:process>"
+)
 
 
 async def count(engine: TestEngine, workflow: str = "order") -> int:
@@ -213,3 +230,27 @@ async def test_I5_start_events_hold_in_their_own_org(world: World) -> None:
 
     assert (await engine.broadcast_signal("opened", org="a")).started == 1
     assert (await engine.send_message("placed", "7", {}, org="a")).started
+
+
+# --- plain starts ---
+
+
+async def test_M2_process_without_start_events_begins_with_what_no_flow_leads_to(world: World) -> None:
+    engine = await world.open()
+    await engine.deploy({"order.bpmn": WITHOUT_EVENTS})
+
+    handle = await engine.start("order", {})
+
+    assert await handle.result() == {"a": 1, "b": 2}
+
+
+async def test_P10_call_of_a_process_that_only_events_start_is_an_incident(world: World) -> None:
+    engine = await world.open()
+    await engine.deploy({"order.bpmn": make_by_message(), "caller.bpmn": make_caller("order")})
+
+    handle = await engine.start("caller", {"key": "k"}, workflow_id="caller")
+
+    await handle.wait_for(lambda status: status.waiting_kind == "incident")
+    [incident] = await engine.incidents(target="caller")
+    assert "all of its start events wait for something" in incident.message
+    assert await count(engine) == 0

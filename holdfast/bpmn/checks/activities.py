@@ -56,10 +56,10 @@ def _check_work(findings: Findings, node: Activity) -> None:
         case model.ServiceTask() if node.job is None and node.script is None:
             _refuse_idle(findings, node, "a job type", _JOB)
         case model.SendTask():
-            if node.job is None and not node.message:
+            if node.job is None and node.script is None and not node.message:
                 _refuse_idle(findings, node, "a message or a job type", f"Choose a message. Or: {_JOB}")
             elif node.message:
-                check_message(findings, node, node.message, is_optional=node.job is not None)
+                check_message(findings, node, node.message, is_optional=node.job is not None or node.script is not None)
         case model.ReceiveTask():
             if node.instantiate:
                 findings.refuse_later(node, "a receive task that starts a process", "Use a message start event.")
@@ -68,7 +68,7 @@ def _check_work(findings: Findings, node: Activity) -> None:
             _refuse_idle(findings, node, "a script or a job type", f"Write a FEEL expression. Or: {_JOB}")
         case model.ScriptTask() if node.script is not None:
             _check_script(findings, node, node.script)
-        case model.BusinessRuleTask() if node.decision is None and node.job is None:
+        case model.BusinessRuleTask() if node.decision is None and node.job is None and node.script is None:
             _refuse_idle(findings, node, "a decision or a job type", f"Name a DMN decision. Or: {_JOB}")
         case model.BusinessRuleTask() if node.decision is not None:
             _check_named(findings, node, "decision", node.decision.decision)
@@ -200,6 +200,9 @@ def _check_loop(findings: Findings, node: Activity) -> None:
         message = (
             f"Expected the input collection to be an expression, but it is the text {loop.input_collection.text[:80]!r}."
         )
+        _refuse_loop(findings, node, message, loop.line)
+    if loop.output_element is not None and loop.output_element.is_static:
+        message = f"Expected the output element to be an expression, but it is the text {loop.output_element.text[:80]!r}."
         _refuse_loop(findings, node, message, loop.line)
     if loop.input_element and loop.input_collection is None:
         message = f"Expected a collection to take the input element {loop.input_element[:80]!r} from, but there is none."

@@ -156,12 +156,10 @@ def _list_own(node: AnyNode) -> Iterator[tuple[str, Expression | None]]:
                     yield "time of the timer", definition.when
             if isinstance(node, model.IntermediateThrowEvent | model.EndEvent):
                 yield from _list_job(node.job)
-        case model.ServiceTask() | model.ScriptTask():
+        case model.ServiceTask() | model.ScriptTask() | model.SendTask() | model.BusinessRuleTask():
             yield from _list_job(node.job)
             if node.script is not None:
                 yield "script", node.script.expression
-        case model.SendTask() | model.BusinessRuleTask():
-            yield from _list_job(node.job)
             if isinstance(node, model.BusinessRuleTask) and node.decision is not None:
                 yield "decision", node.decision.decision
         case model.UserTask():

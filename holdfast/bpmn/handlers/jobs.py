@@ -56,9 +56,10 @@ class JobHandler(WaitingHandler):
         job: CompiledJob = node.work
         name = run.evaluator.make_name(job.type, view, f"the job type of '{node.id}'", "job")
         known = run.setting.limits.find_job_type(name)
-        variables = view.flatten()
-        if known is not None and known.parameters is not None:
-            variables = {key: value for key, value in variables.items() if key in known.parameters}
+        if known is None or known.parameters is None:
+            variables = view.flatten()
+        else:
+            variables = {one: found for one in sorted(known.parameters) if (found := view.find(one)) is not None}
         size = sum(len(value.raw) for value in variables.values())
         if size > run.evaluator.limit:
             raise Fault(

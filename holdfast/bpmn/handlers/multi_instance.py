@@ -34,7 +34,7 @@ def enter_body(run: Run, node: Node, loop: CompiledLoop, place: Place) -> None:
         return
     body = run.begin(node, place, WORKING)
     run.count_bytes(sum(len(item) for item in repeats.items or ()))
-    run.emit(records.Looped(body.key, repeats.total, repeats.items))
+    run.emit(records.Looped(body.key, repeats.total, repeats.items, loop.output_collection))
     arm(run, body, boundaries)
     run.push(body.key, ITERATION, "")
 

@@ -97,12 +97,14 @@ class WaitingHandler:
 
     def enter(self, run: Run, node: Node, place: Place) -> None:
         """Subscribe the boundary events, then begin."""
+        boundaries = []
         try:
             view = run.look(place.scope).within(place.variables)
             own = evaluate_inputs(run.evaluator, node, view)
             seen = view.within(own)
             # On a multi-instance activity, boundary events belong to the whole, not to an iteration.
-            boundaries = [prepare(run, catch, seen) for catch in node.boundaries] if place.index < 0 else []
+            if place.index < 0:
+                boundaries = [prepare(run, catch, seen, around=view) for catch in node.boundaries]
             prepared = self.prepare(run, node, seen, place)
         except Fault as fault:
             fail_entering(run, node, place, fault)

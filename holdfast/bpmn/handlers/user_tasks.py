@@ -35,6 +35,8 @@ if TYPE_CHECKING:
     from holdfast.bpmn.variables import View
     from holdfast.core.instants import Instant
 
+USUAL_PRIORITY: Final = 50
+"""What a task has that names no priority, as in Camunda 7 and 8."""
 _PRIORITIES: Final = range(-1_000_000, 1_000_001)
 
 
@@ -170,7 +172,7 @@ def _evaluate_list(run: Run, node: Node, given: Text | None, view: View, what: s
 
 def _evaluate_priority(run: Run, node: Node, given: Text | None, view: View) -> int:
     if given is None:
-        return 0
+        return USUAL_PRIORITY
     value = run.evaluator.evaluate_text(given, view, f"the priority of '{node.id}'", "expression")
     try:
         number = Decimal(value) if isinstance(value, str) else value

@@ -11,7 +11,7 @@ from lxml import etree
 from holdfast.bpmn import model
 from holdfast.bpmn.model import Annotation, AnyNode, Association, DataObject, Job, Lane, Process, SequenceFlow
 from holdfast.bpmn.reading import camunda7, zeebe
-from holdfast.bpmn.reading.documents import Document, first, group_children, text_of
+from holdfast.bpmn.reading.documents import Document, first, group_children, local_name, text_of
 from holdfast.bpmn.reading.events import read_definitions, read_message_job, read_signal_inputs
 from holdfast.bpmn.reading.expressions import read_condition
 from holdfast.bpmn.reading.extensions import Extensions
@@ -303,12 +303,21 @@ def _read_association(document: Document, element: etree._Element) -> Associatio
 
 def _read_annotation(document: Document, element: etree._Element) -> Annotation:
     parts = take_apart(element)
-    return Annotation(**read_element(document, parts), text=text_of(first(parts.children, "text")))
+    return Annotation(**_read_artifact(document, element, parts), text=text_of(first(parts.children, "text")))
 
 
 def _read_data(document: Document, element: etree._Element, kind: str) -> DataObject:
     reference = element.get("dataObjectRef") or element.get("dataStoreRef")
-    return DataObject(**read_element(document, take_apart(element)), kind=kind, references=document.reference(reference))
+    fields = _read_artifact(document, element, take_apart(element))
+    return DataObject(**fields, kind=kind, references=document.reference(reference))
+
+
+def _read_artifact(document: Document, element: etree._Element, parts: Parts) -> dict[str, Any]:
+    """The fields of something that is only drawn. Drawings know everything by its id, and in BPMN it needs none."""
+    fields = read_element(document, parts)
+    if not fields["id"]:
+        fields["id"] = document.make_id(element, local_name(str(element.tag)))
+    return fields
 
 
 def _read_lanes(document: Document, lane_set: etree._Element) -> list[Lane]:

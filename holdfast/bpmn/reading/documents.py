@@ -78,7 +78,7 @@ class Document:
         return rest if colon and prefix in self.prefixes and id_ not in self.ids else id_
 
     def make_id(self, element: etree._Element, wanted: str) -> str:
-        """An id of its own for an element that has none and needs none in BPMN: a sequence flow."""
+        """An id of its own for an element that has none and needs none in BPMN: a sequence flow, an annotation."""
         id_, number = wanted, 1
         while id_ in self.ids:
             number += 1

@@ -86,11 +86,13 @@ def _read_service(document: Document, parts: Parts) -> model.AnyNode:
 
 def _read_send(document: Document, parts: Parts) -> model.AnyNode:
     message = find_message(document, parts.element, parts.element.get("operationRef"))
+    job = read_job(document, parts) if message else _find_job(document, parts)
     return model.SendTask(
         **read_activity(document, parts),
-        job=read_job(document, parts) if message else _find_job(document, parts),
+        job=job,
         message=message,
         implementation=parts.get("implementation"),
+        script=None if job is not None else camunda7.read_expression(document, parts.element, parts.extensions),
     )
 
 
@@ -203,15 +205,13 @@ def _read_rule(document: Document, parts: Parts) -> model.AnyNode:
     extensions = parts.extensions
     decision = zeebe.read_decision(document, extensions.zeebe) or camunda7.read_decision(document, parts.element, extensions)
     job = None if decision is not None else _find_job(document, parts)
-    if decision is None and job is None and "expression" in extensions.attributes:
-        document.report(
-            parts.element,
-            "unsupported",
-            "Expected a decision or an activity for the business rule task, but it has a camunda:expression.",
-            "Make a service task of it.",
-        )
+    is_idle = decision is None and job is None
     return model.BusinessRuleTask(
-        **read_activity(document, parts), decision=decision, job=job, implementation=parts.get("implementation")
+        **read_activity(document, parts),
+        decision=decision,
+        job=job,
+        implementation=parts.get("implementation"),
+        script=camunda7.read_expression(document, parts.element, extensions) if is_idle else None,
     )
 
 

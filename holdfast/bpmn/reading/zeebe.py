@@ -216,7 +216,22 @@ def _read_mapping(document: Document, element: etree._Element) -> Mapping:
                 f"Expected a {name} in the {kind} mapping, but it is empty.",
                 f"Give it a {name}, or take the mapping out.",
             )
-    return Mapping(source=read_marked(source, line_of(element)), target=target, line=line_of(element))
+    found = read_marked(source, line_of(element))
+    if not all(part.isidentifier() for part in target.split(".") if part):  # empty parts are found in all mappings alike
+        document.report(
+            element,
+            "bad-mapping",
+            f"Expected the target of the {kind} mapping to be a name or a path of names, but it is {target[:80]!r}.",
+            "Name a variable with letters, digits and underscores.",
+        )
+    if kind == "output" and source.strip() and found.is_static:
+        document.report(
+            element,
+            "bad-mapping",
+            f"Expected the source of the output mapping to be an expression, but it is the text {source[:80]!r}.",
+            "Write it behind a '='.",
+        )
+    return Mapping(source=found, target=target, line=line_of(element))
 
 
 def _read_binding(document: Document, element: etree._Element) -> Binding:

@@ -9,6 +9,7 @@ from holdfast.bpmn.beginning import begin_process
 from holdfast.bpmn.boundaries import start_event_sub_process
 from holdfast.bpmn.faults import Fault
 from holdfast.bpmn.handlers.table import find_handler
+from holdfast.bpmn.model import BoundaryEvent
 from holdfast.bpmn.repairing.incidents import raise_incident
 from holdfast.bpmn.running import Place
 from holdfast.bpmn.scopes import complete_body, leave
@@ -72,7 +73,8 @@ def _wait_again(run: Run, one: Instance, catcher: str) -> None:
     if catch is None or any(wait.catcher == catcher for wait in waits_of(run, one)):
         return  # a standing wait is still there
     try:
-        prepared = prepare(run, catch, run.look(one.key))
+        around = run.look(one.scope) if isinstance(catch.node.element, BoundaryEvent) else None
+        prepared = prepare(run, catch, run.look(one.key), around=around)
     except Fault as fault:
         raise_incident(run, one, fault, WORKING, catcher)
         return

@@ -213,12 +213,16 @@ class DeployedProcesses:
             row, which = self.known.find_of_deployment(org, kind, name, command.deployment), " of the same deployment"
         else:
             row, which = self.known.find_latest(org, kind, name), ""
-        if row is not None and row.state == DefinitionState.ACTIVE:
-            return ChildBinding(str(row.version), PROCESS_ROUTE_NAME)
         if row is None and not which:
             return None  # all of its versions are undeployed: the name may be that of code
-        why = "there is none" if row is None else f"it is {row.state}"
-        message = f"Expected to call process '{name}'{which}, but {why}. Deploy or enable it, and resolve the incident."
+        remedy = "Deploy or enable it"
+        if row is None or row.state != DefinitionState.ACTIVE:
+            why = "there is none" if row is None else f"it is {row.state}"
+        elif self._define(row).details.has_none_start:
+            return ChildBinding(str(row.version), PROCESS_ROUTE_NAME)
+        else:
+            why, remedy = "all of its start events wait for something", "Deploy a version that has a plain start event"
+        message = f"Expected to call process '{name}'{which}, but {why}. {remedy}, and resolve the incident."
         return ChildBinding(failure=Failure(type=NOT_STARTABLE, message=message, non_retryable=True))
 
     # --- readiness ---

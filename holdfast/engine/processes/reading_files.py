@@ -93,12 +93,8 @@ def _read_processes(file: SourceFile, problems: list[Problem]) -> Iterator[Defin
 def _describe_process(file: SourceFile, definitions: model.Definitions, process: model.Process) -> Defined:
     starts: list[StartMark] = []
     timers: list[TimerMark] = []
-    has_none_start = False
-    for node in process.nodes:
-        if not isinstance(node, model.StartEvent):
-            continue
-        if not node.definitions:
-            has_none_start = True
+    start_events = [node for node in process.nodes if isinstance(node, model.StartEvent)]
+    for node in start_events:
         for event in node.definitions:
             if isinstance(event, model.MessageEventDefinition):
                 starts.append(_mark(SubscriptionKind.MESSAGE, definitions.messages.get(event.message), node.id))
@@ -116,7 +112,8 @@ def _describe_process(file: SourceFile, definitions: model.Definitions, process:
         process.version_tag,
         tuple(starts),
         tuple(timers),
-        has_none_start,
+        # Without any start event, a process begins with all elements that no flow leads to.
+        not start_events or any(not node.definitions for node in start_events),
         tuple(sorted(set(_list_bound(process)))),
     )
 

@@ -27,6 +27,8 @@ from holdfast.bpmn.model import (
     Task,
     UserTask,
 )
+from holdfast.bpmn.reading import read
+from tests.bpmn.checks.model_files import END, START, flow, make_process
 
 SVG = "{http://www.w3.org/2000/svg}"
 
@@ -233,3 +235,12 @@ def test_elements_with_the_same_id_or_none_do_no_harm() -> None:
     nodes = (Task(id="a"), Task(id="a"), StartEvent(id=""), SubProcess(id="s", nodes=(Task(id="a"), Task(id="s"))))
 
     assert draw(Definitions(file="x", processes=(Process(id="p", nodes=nodes), Process(id="p", nodes=nodes))))
+
+
+@pytest.mark.parametrize("tag", ["textAnnotation", "dataObject", "dataObjectReference", "dataStoreReference"])
+def test_artifacts_without_an_id_are_drawn(tag: str) -> None:
+    one = f"<bpmn:{tag} name='note'><bpmn:text>note</bpmn:text></bpmn:{tag}>"
+    found = read(make_process(START + END + flow("start", "end") + one * 2), "order.bpmn").definitions
+    assert found is not None
+
+    assert list_texts(draw(found)).count("note") == 2

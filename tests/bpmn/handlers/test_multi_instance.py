@@ -301,3 +301,25 @@ def test_P6_complete_activity_that_fails_to_be_left_begins_no_more_iterations() 
     play.resolve_incident(None, {"ready": True})
 
     assert count_completed(play) == {"start": 1, "a": 2, "b": 1}
+
+
+def test_P6_iterations_see_the_results_so_far() -> None:
+    total = "item + sum(for one in results return if one = null then 0 else one)"
+    loop = repeat("[1, 2, 3]", "r", sequential=True)
+    process = diagram(start(), script("a", total, "r", more=loop), end(), path("start", "a", "end"))
+
+    play = PlayedProcess(process, {"results": [100]})
+
+    assert play.result == {"results": [1, 3, 7]}
+
+
+def test_P6_results_so_far_are_given_to_jobs_by_mappings_alone() -> None:
+    loop = repeat("[1, 2]", "r", sequential=True)
+    process = diagram(start(), job("a", mapping=mappings({"seen": "results"}), more=loop), end(), path("start", "a", "end"))
+    play = PlayedProcess(process)
+    play.complete_job("a", {"r": 7})
+
+    [activity] = play.execution.activities.values()
+
+    assert b'"seen":[7,null]' in bytes(activity.event.input.data)
+    assert b'"results"' not in bytes(activity.event.input.data)

@@ -125,3 +125,9 @@ def test_P10_cancelled_task_is_an_incident_and_is_made_again() -> None:
     play.complete_task("u", {"x": 1})
 
     assert play.result == {"x": 1}
+
+
+def test_H1_task_without_a_priority_has_the_one_of_camunda() -> None:
+    [task_] = make("").execution.tasks.values()
+
+    assert task_.event.priority == 50

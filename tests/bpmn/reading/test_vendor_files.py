@@ -214,10 +214,13 @@ def test_P9_attributes_of_flowable_are_read_as_those_of_camunda_7() -> None:
     assert texts(node.assignment.assignee) == ("boss", False)
 
 
-def test_P9_an_expression_of_camunda_7_is_the_work_itself() -> None:
-    node = read_node(camunda("serviceTask", 'camunda:expression="${a + 1}" camunda:resultVariable="b"'))
+@pytest.mark.parametrize("kind", ["serviceTask", "sendTask", "businessRuleTask"])
+def test_P9_an_expression_of_camunda_7_is_the_work_itself(kind: str) -> None:
+    data = camunda(kind, 'camunda:expression="${a + 1}" camunda:resultVariable="b"')
+    node = read_node(data)
 
-    assert isinstance(node, model.ServiceTask)
+    assert find_errors(data) == []
+    assert isinstance(node, model.ServiceTask | model.SendTask | model.BusinessRuleTask)
     assert node.script is not None
     assert (node.script.expression.text, node.script.result_variable) == ("a + 1", "b")
 
@@ -410,3 +413,12 @@ def test_P9_choreographies_are_refused() -> None:
 
 def test_P9_an_element_that_bpmn_does_not_have_is_refused() -> None:
     assert ("x", "unknown-element") in find_codes(make_path('<bpmn:task id="it"/>', more='<bpmn:magicTask id="x"/>'))
+
+
+def test_P6_output_element_of_camunda_8_must_be_an_expression() -> None:
+    loop = (
+        '<bpmn:multiInstanceLoopCharacteristics><bpmn:extensionElements><zeebe:loopCharacteristics inputCollection="=[1]" '
+        'outputCollection="all" outputElement="one"/></bpmn:extensionElements></bpmn:multiInstanceLoopCharacteristics>'
+    )
+
+    assert find_codes(zeebe("serviceTask", '<zeebe:taskDefinition type="a"/>', content=loop)) == [("it", "bad-loop")]
