@@ -6,7 +6,9 @@ Pauses are few rows, which every node keeps in memory, with the *settings number
 or resumes raises the number in the same commit. A batch names the number by which it decided who takes turns
 (`UnroutedWrite.settings`); if the stored one is another, all of its turns are lost, and are taken again after the node has
 read the pauses anew. So nothing is asked for in each batch, and yet no turn is committed against a pause: `put_pause`
-returns once every transaction has ended that wrote turns before it could see the new number.
+returns once every transaction has ended that wrote turns before it could see the new number. What belongs to these turns,
+their children and the next runs of their chains, is written by more statements of the same transaction: once turns have
+been written by a number, the transaction compares it no more.
 
 The number is the time of the change where that is greater: a database that goes back to an earlier state never shows a
 number again under which other pauses were known.

@@ -43,6 +43,23 @@ async def test_turns_by_another_settings_number_are_lost(store: Store) -> None:
     assert kept == set()
 
 
+async def test_X1_a_pause_between_two_writes_of_a_transaction_waits_for_both(store: Store) -> None:
+    row = make_row(1)
+    await commit(store, make_start(row))
+    transaction = await store.begin()
+
+    first = await transaction.write([make_turn(row)], UnroutedWrite(settings=0))
+    pausing = asyncio.create_task(store.put_pause(PAUSE))
+    while not store.exclusive and not (await store.read_settings()).number:
+        await asyncio.sleep(0)
+    second = await transaction.write([make_start(make_row(2))], UnroutedWrite(settings=0))
+    has_waited = not pausing.done()
+    await transaction.commit()
+
+    assert await pausing
+    assert (first, second, has_waited) == (set(), set(), True)
+
+
 async def test_offers_of_a_paused_queue_are_not_given_out(store: Store) -> None:
     await commit(store, make_start(make_row(1), offered=[make_offer(1, "slow\tcharge"), make_offer(2, "quick\tcharge")]))
     await store.put_pause(PauseRow(ORG, "queue", "slow", 7))

@@ -49,6 +49,8 @@ class MemoryTransaction(MemoryPublishing):
         self._locks = self._session.locks
         self._view = self._session.view
         self._changes = self._session.changes
+        self._has_passed = False
+        """Whether turns were written by the settings number: what the transaction writes next belongs to them."""
 
     # --- claiming ---
 
@@ -257,7 +259,8 @@ class MemoryTransaction(MemoryPublishing):
             lost = await self._drop_closings(turns, unrouted)
             facts = await self._prepare_waits(turns, lost)
             lost |= find_busy(self._session, turns)
-            if unrouted.settings not in (None, self._session.connection.database.tables.settings[0]):
+            settings = self._session.connection.database.tables.settings[0]
+            if unrouted.settings not in (None, settings) and not self._has_passed:
                 lost = {turn.row.execution_id for turn in turns}
             await self._session.reach(Point.WRITE_VERSIONS)
             for turn in turns:
@@ -270,6 +273,7 @@ class MemoryTransaction(MemoryPublishing):
             await self._session.reach(Point.WRITE_ROWS)
             await self._lock_offers([turn for turn in turns if turn.row.execution_id not in lost])
             written = [turn for turn in turns if turn.row.execution_id not in lost]
+            self._has_passed |= bool(written) and unrouted.settings is not None
             for turn in written:
                 self._write_turn(turn)
                 if turn.tasks or turn.task_changes:

@@ -88,6 +88,8 @@ class PostgresTransaction(PostgresPublishing):
         self._sql = connections.sql
         self._state = State.OPEN
         self._has_written = False
+        self._has_passed = False
+        """Whether turns were written by the settings number."""
         self.transaction_id: str | None = None
         """PostgreSQL's id of it, once something was written."""
         self._server_start: str | None = None
@@ -171,8 +173,9 @@ class PostgresTransaction(PostgresPublishing):
 
     async def write(self, turns: Sequence[TurnWrite], unrouted: UnroutedWrite) -> set[str]:
         async with self.statements("write turns to") as connection:
-            writer = BatchWriter(connection, self._sql)
+            writer = BatchWriter(connection, self._sql, has_passed=self._has_passed)
             lost = await writer.write(turns, unrouted)
+            self._has_passed = writer.has_passed
             self._has_written = self._has_written or writer.has_written
             self.transaction_id = self.transaction_id or writer.transaction_id
             self._turn = choose_turn(self._turn, turns, lost)

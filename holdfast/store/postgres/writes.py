@@ -28,11 +28,13 @@ _NO_EVENTS: Final = (None,) * 5
 class BatchWriter:
     """Writes one batch within an open transaction."""
 
-    def __init__(self, connection: Connection, sql: Mapping[str, str]) -> None:
+    def __init__(self, connection: Connection, sql: Mapping[str, str], *, has_passed: bool = False) -> None:
         self._connection = connection
         self._sql = sql
         self.has_written = False
         self.transaction_id: str | None = None
+        self.has_passed = has_passed
+        """Whether turns were written by the settings number: what the transaction writes next belongs to them."""
         self._has_ends = False
         """Whether something is kept for executions that ended, perhaps, or is to start then."""
 
@@ -110,23 +112,35 @@ class BatchWriter:
                     *(_NO_EVENTS if history is None else astuple(history)[1:]),
                 )
             )
-        rows = await self._connection.fetch(self._sql["update_executions"], *zip(*values, strict=True), taken, settings)
+        expected = self._expect(settings)
+        rows = await self._connection.fetch(self._sql["update_executions"], *zip(*values, strict=True), taken, expected)
         if len(rows) < len(turns):
             won = {execution_id for execution_id, *_ in rows}
             lost.update(turn.row.execution_id for turn in turns if turn.row.execution_id not in won)
         if rows:
             self.has_written, self.transaction_id = True, rows[0][1]
+            self.has_passed |= settings is not None
             self._has_ends |= any(has_ends for _, _, has_ends in rows)
+
+    def _expect(self, settings: int | None) -> int | None:
+        """The settings number that the next statement compares: none any more, once one has written by it.
+
+        Parents and children, or the runs of a chain, are written by several statements: no half of them may be lost because
+        somebody pauses or deploys in between. Whoever pauses waits for transactions that have written.
+        """
+        return None if self.has_passed else settings
 
     async def _insert(self, turns: Sequence[TurnWrite], taken: Sequence[int], lost: set[str], settings: int | None) -> None:
         """Insert, then see which starts are lost: their execution id is taken, or their workflow id is open."""
         by_id: dict[str, int] = {}
         for group in _split_by_workflow_id(turns):
             values = [_with_plain_status(from_execution_row(turn.row)) for turn in group]
-            rows = await self._connection.fetch(self._sql["insert_executions"], *zip(*values, strict=True), taken, settings)
+            expected = self._expect(settings)
+            rows = await self._connection.fetch(self._sql["insert_executions"], *zip(*values, strict=True), taken, expected)
             by_id.update((execution_id, number) for execution_id, number, *_ in rows)
             if rows:
                 self.has_written, self.transaction_id = True, rows[0][2]
+                self.has_passed |= settings is not None
                 self._has_ends |= any(row[3] for row in rows)
         events = []
         for turn in turns:
