@@ -25,6 +25,14 @@ _ENCODINGS: Final = frozenset(
 _DECLARED: Final = re.compile(rb"""^\s*<\?xml[^>]*?\sencoding\s*=\s*["']([A-Za-z0-9._-]+)["']""")
 _DECLARATION: Final = re.compile(r"^\s*<\?xml\s[^>]*\?>")
 _NOT_YET_ROOT: Final = re.compile(r"\s+|<\?.*?\?>|<!--.*?-->", re.DOTALL)
+_TAG: Final = re.compile(r"<[^\s<>/!?][^<]*")
+"""A start tag and what follows it up to the next tag: the value of an attribute cannot hold a '<'."""
+_ATTRIBUTE: Final = re.compile(r"""\s*[^\s<>"'/=]+\s*=\s*(?:"[^"<]*"|'[^'<]*')""")
+_ELEMENT_NAME: Final = re.compile(r"<[^\s<>/]+")
+_TOO_DEEP: Final = "Excessive depth"
+"""How libxml2's message begins for elements more than 256 deep."""
+_TOO_LONG: Final = re.compile(r"XML_PARSE_HUGE|\btoo (?:big|long)\b|\bhuge\b", re.IGNORECASE)
+"""In libxml2's messages about its own bounds, whose remedy is an option that nobody here can set."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -35,6 +43,8 @@ class XmlLimits:
     depth: int
     """Elements inside each other."""
     elements: int
+    attributes: int = 1_000
+    """Of one element. lxml takes time that grows with their square to list them."""
 
 
 class XmlRefused(Exception):
@@ -56,6 +66,7 @@ def parse_xml(xml: str | bytes, limits: XmlLimits) -> etree._Element:
         raise XmlRefused("Expected XML, but the text is empty.", "Give the content of the file.")
     _refuse_doctype(text)
     _check_elements(text, limits)
+    _check_attributes(text, limits)
     # Comments and entities cannot hide anything in here any more; the switches are for the day when libxml2 gets new ones.
     parser = etree.XMLParser(
         encoding="utf-8",
@@ -71,13 +82,7 @@ def parse_xml(xml: str | bytes, limits: XmlLimits) -> etree._Element:
     try:
         root = etree.fromstring(_DECLARATION.sub(_keep_lines, text, count=1).encode(), parser)
     except etree.XMLSyntaxError as error:
-        line, column = error.position
-        reason = str(error.msg).split(", line ", maxsplit=1)[0]
-        raise XmlRefused(
-            f"Expected well-formed XML, but it is not: {reason} (line {line}, column {column}).",
-            "Fix the file or export it again.",
-            line,
-        ) from None
+        raise _make_refusal(error, limits) from None
     except UnicodeEncodeError:
         raise XmlRefused(
             "Expected well-formed XML, but it is not: it has characters that Unicode does not know.",
@@ -143,6 +148,50 @@ def _check_elements(text: str, limits: XmlLimits) -> None:
         )
 
 
+def _check_attributes(text: str, limits: XmlLimits) -> None:
+    """Before the tree is built, so that nothing ever asks such an element. Declarations of namespaces count too."""
+    for tag in _TAG.finditer(text):
+        most = text.count("=", tag.start(), tag.end())  # also those in values, and in the text that follows
+        if most > limits.attributes and (count := _count_attributes(tag.group())) > limits.attributes:
+            line = text.count("\n", 0, tag.start()) + 1
+            raise XmlRefused(
+                f"Expected at most {limits.attributes:,} attributes of one element, but that in line {line} has {count:,}.",
+                "Keep them in elements of their own, or outside of the model.",
+                line,
+            )
+
+
+def _count_attributes(tag: str) -> int:
+    name = _ELEMENT_NAME.match(tag)
+    at = 0 if name is None else name.end()
+    count = 0
+    while (found := _ATTRIBUTE.match(tag, at)) is not None:
+        at = found.end()
+        count += 1
+    return count
+
+
+def _make_refusal(error: etree.XMLSyntaxError, limits: XmlLimits) -> XmlRefused:
+    """What libxml2 found, in our words where it is about a bound of its own."""
+    line, column = error.position
+    message = str(error.msg)
+    if message.startswith(_TOO_DEEP):
+        return _make_too_deep(limits, line)
+    if _TOO_LONG.search(message):
+        return XmlRefused(
+            "Expected names of at most 50,000 bytes, and texts and attributes of at most 10,000,000, but there is a "
+            f"longer one (line {line}, column {column}).",
+            "Shorten it, or keep it outside of the model.",
+            line,
+        )
+    reason = message.split(", line ", maxsplit=1)[0]
+    return XmlRefused(
+        f"Expected well-formed XML, but it is not: {reason} (line {line}, column {column}).",
+        "Fix the file or export it again.",
+        line,
+    )
+
+
 def _keep_lines(declaration: re.Match[str]) -> str:
     """The text is decoded already, so its declaration goes; the numbers of lines stay."""
     return "\n" * declaration.group().count("\n")
@@ -154,8 +203,12 @@ def _check_depth(root: etree._Element, limits: XmlLimits) -> None:
         level = [child for element in level for child in element]
         if not level:
             return
-    raise XmlRefused(
+    raise _make_too_deep(limits, line_of(level[0]))
+
+
+def _make_too_deep(limits: XmlLimits, line: int) -> XmlRefused:
+    return XmlRefused(
         f"Expected elements at most {limits.depth} deep inside each other, but they are deeper.",
         "Take the model apart.",
-        line_of(level[0]),
+        line,
     )

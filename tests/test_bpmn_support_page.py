@@ -34,3 +34,4 @@ def test_the_page_names_the_limits() -> None:
     assert f"{LIMITS.bytes:,} bytes" in PAGE
     assert f"{LIMITS.elements:,} XML elements" in PAGE
     assert f"{LIMITS.depth} deep" in PAGE
+    assert f"{LIMITS.attributes:,} attributes" in PAGE

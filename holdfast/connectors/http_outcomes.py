@@ -31,7 +31,9 @@ def settle(request: HttpRequest, response: HttpResponse, headers: TaskHeaders, n
     url = request.url.without_query()
     is_final = response.status < 500 and response.status not in RETRIED
     remedy = (
-        "Correct the request, or catch it: errorExpression makes an error event of it." if is_final else "It is tried again."
+        "Correct the request, or catch it: errorExpression makes an error event of it."
+        if is_final
+        else "It is tried again while attempts are left; after the last one, look at the service."
     )
     failure = CallFailed(
         f"Expected {request.method} {url} to succeed, but its status is {response.status}. {remedy}",

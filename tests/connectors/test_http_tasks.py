@@ -92,6 +92,9 @@ async def test_P10_call_that_fails_is_an_incident_and_can_be_resolved() -> None:
 
         assert (incident.element, incident.kind) == ("ask", "job")
         assert "its status is 500" in incident.message
+        assert incident.message.endswith(
+            "It is tried again while attempts are left; after the last one, look at the service."
+        )
         await engine.resolve_incident("prices-1")
         assert (await handle.result())["price"] == 12.5
 

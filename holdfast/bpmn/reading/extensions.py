@@ -43,9 +43,9 @@ def read_extensions(element: etree._Element, children: Children) -> Extensions:
 
 def read_attributes(element: etree._Element) -> dict[str, str]:
     """The attributes of Camunda 7 that an element has."""
-    return {
-        str(name).rpartition("}")[2]: str(value) for name, value in element.attrib.items() if str(name).startswith(CAMUNDA_7)
-    }
+    # Names first: lxml looks for each value from the first attribute on.
+    names = [name for name in map(str, element.attrib) if name.startswith(CAMUNDA_7)]
+    return {name.rpartition("}")[2]: element.get(name, "") for name in names}
 
 
 def list_inner(elements: list[etree._Element] | None, name: str) -> list[etree._Element]:

@@ -80,7 +80,64 @@ def test_P9_too_many_elements_are_refused_before_they_are_read() -> None:
 def test_P9_deep_nesting_is_refused(depth: int) -> None:
     inner = "<subProcess>" * depth + "</subProcess>" * depth
 
-    _refuse(f"<definitions {BPMN}><process>{inner}</process></definitions>".encode())
+    message = _refuse(f"<definitions {BPMN}><process>{inner}</process></definitions>".encode())
+
+    assert message == "Expected elements at most 100 deep inside each other, but they are deeper."
+
+
+@pytest.mark.parametrize("quote", ['"', "'"])
+@pytest.mark.parametrize("count", [1_001, 150_000])
+def test_P9_too_many_attributes_of_one_element_are_refused_in_time(count: int, quote: str) -> None:
+    attributes = " ".join(f"z:a{number}={quote}>{quote}" for number in range(count))
+    data = f"<definitions {BPMN} xmlns:z='urn:z'>\n<process id='p' {attributes}/></definitions>".encode()
+
+    begin = process_time()
+    message = _refuse(data)
+
+    assert message == f"Expected at most 1,000 attributes of one element, but that in line 2 has {count + 1:,}."
+    assert process_time() - begin < 5
+
+
+def test_P9_many_declarations_of_namespaces_are_refused() -> None:
+    declarations = " ".join(f'xmlns:n{number}="urn:{number}"' for number in range(2_000))
+
+    assert "attributes" in _refuse(f"<definitions {BPMN} {declarations}/>".encode())
+
+
+def test_P9_texts_with_many_equals_signs_are_no_attributes() -> None:
+    attributes = " ".join(f'z:a{number}="="' for number in range(900))
+    content = 'a = "b" ' * 5_000
+    text = f"<documentation {attributes} xmlns:z='urn:z'>{content}</documentation>"
+
+    reading = read(
+        f"<definitions {BPMN}><process id='p' name='{'=' * 5_000}'>{text}</process></definitions>".encode(), "a.bpmn"
+    )
+
+    assert reading.definitions is not None
+
+
+@pytest.mark.parametrize(
+    "inner",
+    [
+        f"<process id='{'a' * 11_000_000}'/>",
+        f"<process xmlns:z='{'a' * 11_000_000}'/>",
+        f"<process>{'a' * 11_000_000}</process>",
+        f"<process><![CDATA[{'a' * 11_000_000}]]></process>",
+        f"<!--{'a' * 11_000_000}-->",
+        f"<?pi {'a' * 11_000_000}?>",
+        f"<process {' ' * 11_000_000}/>",
+        f"<{'a' * 60_000}/>",
+        f"<process {'a' * 60_000}='1'/>",
+    ],
+    ids=["attribute", "namespace", "text", "cdata", "comment", "instruction", "space", "name", "name of an attribute"],
+)
+def test_P9_what_is_too_long_is_refused_in_our_own_words(inner: str) -> None:
+    message = _refuse(f"<definitions {BPMN}>{inner}</definitions>".encode())
+
+    assert message.startswith(
+        "Expected names of at most 50,000 bytes, and texts and attributes of at most 10,000,000, but there is a longer "
+        "one (line 1, column "
+    )
 
 
 def test_P9_a_long_attribute_is_read_or_refused() -> None:
