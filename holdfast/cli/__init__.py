@@ -123,8 +123,8 @@ def main() -> None:
 
     DB is the path of a SQLite database, or a URL: sqlite:///app.db, postgresql://user@host/database?schema=holdfast. The
     commands work while the application runs: what is read is read beside it, what changes something is done by the process
-    that owns a SQLite file, or by this one while nobody owns it. Only `purge`, `import` and `transfer` have to own a SQLite
-    file: stop its engine first.
+    that owns a SQLite file, or by this one while nobody owns it. Only `purge`, `import`, `transfer` and
+    `run --database` have to own a SQLite file: stop its engine first.
 
     Exit code 1: refused, or not found; 2: bad usage. Each command has its own --help.
     """

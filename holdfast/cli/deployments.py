@@ -10,6 +10,7 @@ import click
 
 from holdfast.cli.answers import answer, json_option, print_json
 from holdfast.cli.databases import Database, database_argument, org_option, use_client
+from holdfast.cli.inputs import find_files
 from holdfast.cli.owners import read_verbs
 
 if TYPE_CHECKING:
@@ -24,7 +25,7 @@ KINDS = click.Choice(["bpmn", "dmn", "form"])
 
 @click.command()
 @database_argument
-@click.argument("files", nargs=-1, required=True, metavar="FILE...", type=click.Path(path_type=Path))
+@click.argument("files", nargs=-1, required=True, metavar="FILE...", callback=find_files)
 @org_option
 @json_option
 def deploy(*, database: Database, files: tuple[Path, ...], org: str, as_json: bool) -> None:
@@ -33,6 +34,7 @@ def deploy(*, database: Database, files: tuple[Path, ...], org: str, as_json: bo
     Unchanged content makes no new version. If something is wrong, nothing is deployed: each problem is a line with its file,
     line and element, and the exit code is 1.
     """
+    from holdfast.cli.tables import clean
     from holdfast.errors import InvalidProcess
 
     try:
@@ -45,10 +47,13 @@ def deploy(*, database: Database, files: tuple[Path, ...], org: str, as_json: bo
         for line in lines:
             click.echo(line)
         raise click.ClickException(lead.rstrip(":") + ". Nothing was deployed.") from error
-    if not as_json:
-        for notice in done.notices:
-            click.echo(f"notice: {notice}", err=True)
-    answer(done, str(done), as_json=as_json)
+    if as_json:
+        print_json(done)
+        return
+    for notice in done.notices:
+        click.echo(clean(f"notice: {notice}"), err=True)
+    for one in done.definitions:
+        click.echo(clean(str(one)))
 
 
 def _definition_options(function: Function) -> Function:

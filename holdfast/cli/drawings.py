@@ -5,6 +5,7 @@ from __future__ import annotations
 import os
 import shutil
 from contextlib import suppress
+from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -17,6 +18,7 @@ if TYPE_CHECKING:
     from holdfast.bpmn.drawing import Overlay
     from holdfast.bpmn.model import Definitions
     from holdfast.store.contract import Store
+    from holdfast.store.definitions import ResourceRow
     from holdfast.store.rows import ExecutionRow
 
 
@@ -40,13 +42,12 @@ def render(ctx: click.Context, *, sources: tuple[str, ...], output: str, executi
 
     file, name = split_sources(sources, execution)
     refuse_same_file(file, output)
-    found = read_definitions_of(file) if file is not None else None
-    overlay = None
+    given = read_source(file) if file is not None else None
     if execution is not None and name is not None:
-        database = find_database(ctx, render.params[0], name)
-        found, overlay = look_up(database, org, execution, found)
-    if found is not None:
+        found, overlay = look_up(find_database(ctx, render.params[0], name), org, execution, given)
         write_output(draw(found, overlay=overlay), output)
+    elif given is not None:
+        write_output(draw(given.definitions), output)
 
 
 def split_sources(sources: tuple[str, ...], execution: str | None) -> tuple[str | None, str | None]:
@@ -65,11 +66,21 @@ def split_sources(sources: tuple[str, ...], execution: str | None) -> tuple[str 
 # --- in ----------------------------------------------------------------------------------------------------------------
 
 
-def read_definitions_of(file: str) -> Definitions:
+@dataclass(frozen=True)
+class Source:
+    """A BPMN file that was named on the command line."""
+
+    name: str
+    data: bytes
+    definitions: Definitions
+
+
+def read_source(file: str) -> Source:
     """What is in a BPMN file. Raises BadParameter if it cannot be read, ClickException if it is none."""
     from holdfast.cli.values import read_file
 
-    return read_drawable(read_file(file, "'FILE'"), "standard input" if file == "-" else file)
+    data, name = read_file(file, "'FILE'"), "standard input" if file == "-" else file
+    return Source(name, data, read_drawable(data, name))
 
 
 def read_drawable(data: bytes, name: str) -> Definitions:
@@ -88,15 +99,48 @@ def read_drawable(data: bytes, name: str) -> Definitions:
     return reading.definitions
 
 
-def look_up(database: Database, org: str, target: str, found: Definitions | None) -> tuple[Definitions, Overlay]:
+def look_up(database: Database, org: str, target: str, given: Source | None) -> tuple[Definitions, Overlay]:
     """What an execution has done, and the file that it runs unless one is given. Raises ExecutionNotFound."""
 
     async def work(store: Store) -> tuple[Definitions, Overlay]:
         row = await find_execution(store, org, target)
         overlay = await read_overlay(store, row)
-        return found or await read_deployed(store, row), overlay
+        if given is None:
+            resource = await find_resource(store, row)
+            if resource is None:
+                raise refuse_code(row)
+            return read_drawable(resource.data, resource.name), overlay
+        await check_source(store, row, given)
+        return given.definitions, overlay
 
     return use_database(database, work)
+
+
+async def check_source(store: Store, row: ExecutionRow, given: Source) -> None:
+    """Tell if a file is not the one that was deployed. Raises ClickException if the execution runs no process of it."""
+    from holdfast.cli.tables import clean
+    from holdfast.store.attributes import is_process
+
+    if not is_process(row.details):
+        raise refuse_code(row)
+    found = [one.id for one in given.definitions.processes]
+    if row.workflow not in found:
+        shown = ", ".join(f"'{one}'" for one in found) or "none"
+        raise click.ClickException(
+            clean(
+                f"Expected '{given.name}' to have process '{row.workflow}', which execution '{row.execution_id}' runs, but "
+                f"found {shown}. Name the file of that process, or leave it out: then the deployed version is drawn."
+            )
+        )
+    resource = await find_resource(store, row)
+    if resource is not None and resource.data != given.data:
+        click.echo(
+            clean(
+                f"Note: '{given.name}' has other content than version {row.code_version} of process '{row.workflow}', which "
+                "the execution runs: what is only in one of them is not marked."
+            ),
+            err=True,
+        )
 
 
 async def read_overlay(store: Store, row: ExecutionRow) -> Overlay:
@@ -120,21 +164,23 @@ async def read_overlay(store: Store, row: ExecutionRow) -> Overlay:
     return make_overlay(happened, is_closed=read_status(row.status, row.execution_id).is_closed)
 
 
-async def read_deployed(store: Store, row: ExecutionRow) -> Definitions:
-    """The file that an execution runs. Raises ClickException if it runs none."""
+async def find_resource(store: Store, row: ExecutionRow) -> ResourceRow | None:
+    """The file that an execution runs; None if it runs none."""
     from holdfast.store.definitions import DefinitionKind
 
     version = int(row.code_version) if row.code_version.isdecimal() else 0
     definition = (
         await store.definitions.find(row.org, DefinitionKind.BPMN.value, row.workflow, version=version) if version else None
     )
-    resource = await store.definitions.read_resource(row.org, definition.digest) if definition is not None else None
-    if resource is None:
-        raise click.ClickException(
-            f"Expected an execution of a deployed process, but '{row.execution_id}' is one of workflow '{row.workflow}', "
-            f"version '{row.code_version}', which is none. Name another, or the file to draw."
-        )
-    return read_drawable(resource.data, resource.name)
+    return await store.definitions.read_resource(row.org, definition.digest) if definition is not None else None
+
+
+def refuse_code(row: ExecutionRow) -> click.ClickException:
+    """The error of an execution that runs no deployed process."""
+    return click.ClickException(
+        f"Expected an execution of a deployed process, but '{row.execution_id}' is one of workflow '{row.workflow}', "
+        f"version '{row.code_version}', which is none. Name another, or draw a file without --execution."
+    )
 
 
 # --- out ---------------------------------------------------------------------------------------------------------------

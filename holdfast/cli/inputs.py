@@ -6,6 +6,8 @@ import json
 import re
 from collections.abc import Iterable
 from datetime import UTC, datetime, timedelta
+from errno import EISDIR
+from pathlib import Path
 from typing import Any, Final
 
 import click
@@ -65,6 +67,23 @@ def read_inputs(texts: Iterable[str], *, as_text: bool) -> list[Any]:
     if given.count("-") > 1:
         raise refuse("Expected at most one argument from standard input, but there are more. Use files: @name.", "ARGS")
     return [read_input(text, f"argument {place}", as_text=as_text) for place, text in enumerate(given, 1)]
+
+
+def find_files(_ctx: click.Context, _param: click.Parameter, values: tuple[str, ...]) -> tuple[Path, ...]:
+    """Files that are read later. Raises BadParameter for the first that cannot be opened."""
+    paths = tuple(map(Path, values))
+    for path in paths:
+        try:
+            if path.is_dir():
+                raise IsADirectoryError(EISDIR, "Is a directory")
+            if path.is_file() or not path.exists():  # a pipe can be opened but once
+                path.open("rb").close()
+        except (OSError, ValueError) as error:
+            reason = getattr(error, "strerror", None) or error
+            raise click.BadParameter(
+                f"Expected a file at '{path}', but it cannot be read: {reason}. Check the path."
+            ) from error
+    return paths
 
 
 def read_pairs(_ctx: click.Context, param: click.Parameter, values: tuple[str, ...]) -> dict[str, str]:

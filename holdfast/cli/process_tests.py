@@ -8,17 +8,20 @@ from typing import TYPE_CHECKING
 
 import click
 
+from holdfast.cli.inputs import find_files
+
 if TYPE_CHECKING:
     from holdfast.testing.coverage import Coverage
     from holdfast.testing.process_runs import CaseOutcome
 
 
 @click.command("test-process")
-@click.argument("files", metavar="FILE...", nargs=-1, required=True)
+@click.argument("files", metavar="FILE...", nargs=-1, required=True, callback=find_files)
 @click.option(
     "--resource",
     "resources",
     multiple=True,
+    callback=find_files,
     metavar="FILE",
     help="A .bpmn, .dmn or .form file to deploy, in the place of those that FILE names. May be repeated.",
 )
@@ -31,8 +34,8 @@ if TYPE_CHECKING:
 @click.option("--min-coverage", type=click.FloatRange(0, 100), metavar="PERCENT", help="Fail if less is covered.")
 @click.option("--json", "as_json", is_flag=True, help="Print JSON.")
 def test_process(
-    files: tuple[str, ...],
-    resources: tuple[str, ...],
+    files: tuple[Path, ...],
+    resources: tuple[Path, ...],
     with_coverage: bool,
     coverage_report: str | None,
     min_coverage: float | None,

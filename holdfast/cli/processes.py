@@ -13,7 +13,7 @@ import click
 
 from holdfast.cli.answers import ExitCode, fail, json_option, print_json
 from holdfast.cli.databases import read_name, run_async
-from holdfast.cli.inputs import read_length
+from holdfast.cli.inputs import find_files, read_length
 
 if TYPE_CHECKING:
     from holdfast.bpmn.views import AuditLine, Auditor
@@ -29,7 +29,7 @@ SHOWN = frozenset({"entered", "ended", "variable", "waits", "incident", "decided
 
 
 @click.command()
-@click.argument("files", nargs=-1, required=True, metavar="FILE...", type=click.Path(path_type=Path))
+@click.argument("files", nargs=-1, required=True, metavar="FILE...", callback=find_files)
 @click.option(
     "--var",
     "variables",

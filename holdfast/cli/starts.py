@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Coroutine, Sequence
 from datetime import timedelta
 from typing import TYPE_CHECKING, Any, TypeVar
 
@@ -17,10 +17,13 @@ if TYPE_CHECKING:
     from holdfast.client.client import Client
     from holdfast.code.bound_workflows import BoundWorkflow
     from holdfast.engine.handles import WorkflowHandle
-    from holdfast.errors import HoldfastError, WorkflowError
+    from holdfast.errors import HoldfastError, UnknownWorkflow, WorkflowError
 
+T = TypeVar("T")
 Function = TypeVar("Function", bound=Callable[..., Any])
 
+MOST_NAMED = 20
+"""How many deployed processes an error names."""
 TAKES_NEGATIVE_NUMBERS = {"ignore_unknown_options": True}
 """The settings of commands that take values: -5 is a value, and a misspelt option is no JSON."""
 
@@ -108,7 +111,7 @@ def start(
     async def work(client: Client) -> WorkflowHandle[Any]:
         return await client.start(_bind(workflow, inputs), org=org, **given)
 
-    handle = use_client(database, work)
+    handle = use_starting_client(database, work, workflow, org)
     told = {
         "org": org,
         "workflow": workflow,
@@ -121,6 +124,47 @@ def start(
         return
     click.echo(describe_start(workflow, handle), err=True)
     wait_for_end(database, told, timeout, as_json=as_json)
+
+
+def use_starting_client(database: Database, work: Callable[[Client], Coroutine[Any, Any, T]], workflow: str, org: str) -> T:
+    """Await `work`, which starts a workflow, with a client. Raises UnknownWorkflow, which names the processes too."""
+    from holdfast.errors import ProcessNotStartable, UnknownWorkflow
+
+    async def run(client: Client) -> T:
+        try:
+            return await work(client)
+        except ProcessNotStartable:
+            raise
+        except UnknownWorkflow as error:
+            if error.version is not None:
+                raise
+            raise await tell_processes(client, error, workflow, org) from error
+
+    return use_client(database, run)
+
+
+async def tell_processes(client: Client, error: UnknownWorkflow, workflow: str, org: str) -> UnknownWorkflow:
+    """An error about a name that is neither a workflow nor a process that can be started, with the names of both."""
+    from holdfast.errors import UnknownWorkflow
+
+    gone = await client.definitions(definition_id=workflow, kind="bpmn", state="undeployed", org=org)
+    page = await client.definitions(kind="bpmn", org=org, limit=MOST_NAMED)
+    deployed = [one.id for one in page]
+    code = ", ".join(error.known) or "none"
+    processes = (", ".join(deployed) or "none") + (", and others" if page.cursor is not None else "")
+    if gone:
+        found, remedy = f"process '{workflow}' was undeployed", "Deploy it again, or name another."
+    else:
+        found, remedy = (
+            "there is none of that name",
+            "Check the name and --org, deploy the process, or start an engine with its code.",
+        )
+    return UnknownWorkflow(
+        f"Expected a workflow or process '{workflow}' that can be started, but {found} (code: {code}; deployed processes of "
+        f"org '{org}': {processes}). {remedy}",
+        workflow=workflow,
+        known=(*error.known, *deployed),
+    )
 
 
 def _bind(workflow: str, inputs: Sequence[Any]) -> BoundWorkflow[Any]:
@@ -240,7 +284,7 @@ def signal_with_start(
             **given,
         )
 
-    done = use_client(database, work)
+    done = use_starting_client(database, work, workflow, org)
     told = {
         "org": org,
         "workflow_id": workflow_id,

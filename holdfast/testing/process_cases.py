@@ -7,7 +7,10 @@ is not known here fails the file: nothing that a case says is left out in silenc
 
 from __future__ import annotations
 
+import codecs
+import json
 import re
+from collections import Counter
 from collections.abc import Mapping
 from enum import StrEnum
 from typing import Any, Final, TypeAlias
@@ -428,14 +431,20 @@ _DECODER: Final = msgspec.json.Decoder(CaseFile)
 
 def parse_cases(data: bytes, file: str) -> CaseFile:
     """The cases of a file. Raises InvalidArguments that names the case, the instruction and what is wrong with it."""
+    data = data.removeprefix(codecs.BOM_UTF8)
     try:
-        return _DECODER.decode(data)
+        read = _DECODER.decode(data)
+        repeated = _find_repeated(_read_plainly(data))
+        if repeated is None:
+            return read
+        message, cause = repeated, None
     except msgspec.ValidationError as error:
-        raise InvalidArguments(
-            f"Expected {file} to hold test cases of processes, but {_explain(data, str(error))}"
-        ) from error
-    except (msgspec.DecodeError, UnicodeDecodeError, RecursionError) as error:
-        raise InvalidArguments(f"Expected {file} to be JSON, but it is not: {error}.") from error
+        message, cause = str(error), error
+    except RecursionError as error:
+        raise InvalidArguments(f"Expected {file} to be JSON, but it is nested too deeply. Make it flatter.") from error
+    except ValueError as error:  # of msgspec, of JSON or of UTF-8
+        raise InvalidArguments(f"Expected {file} to be JSON in UTF-8, but it is not: {error}. Correct it.") from error
+    raise InvalidArguments(f"Expected {file} to hold test cases of processes, but {_explain(data, message)}") from cause
 
 
 def _explain(data: bytes, message: str) -> str:
@@ -456,6 +465,32 @@ def _explain(data: bytes, message: str) -> str:
 
 
 def _name_case(data: bytes, index: int) -> str:
-    cases = msgspec.json.decode(data)["testCases"]
-    name = cases[index].get("name") if isinstance(cases[index], dict) else None
-    return repr(name) if name else str(index + 1)
+    try:
+        case = dict(dict(_read_plainly(data))["testCases"][index])
+    except (ValueError, TypeError, LookupError, RecursionError):
+        return str(index + 1)  # the file has more that is wrong
+    return repr(case["name"]) if case.get("name") else str(index + 1)
+
+
+class _Pairs(list[tuple[str, Any]]):
+    """The names and values of an object as they are written."""
+
+
+def _read_plainly(data: bytes) -> Any:
+    """JSON with objects as `_Pairs`, and numbers as they are written: none is too large. Raises ValueError."""
+    return json.loads(data.decode(), object_pairs_hook=_Pairs, parse_int=str, parse_float=str, strict=False)
+
+
+def _find_repeated(value: Any) -> str | None:
+    """What is wrong, in the words of msgspec, if an object has a name twice; None if none has."""
+    left = [(value, "$")]
+    while left:
+        one, place = left.pop()
+        if isinstance(one, _Pairs):
+            names = Counter(name for name, _ in one)
+            if (name := next((name for name, times in names.items() if times > 1), None)) is not None:
+                return f"name {name!r} is given more than once - at `{place}`"
+            left += [(inner, f"{place}.{name}") for name, inner in reversed(one)]
+        elif isinstance(one, list):
+            left += [(inner, f"{place}[{index}]") for index, inner in reversed(list(enumerate(one)))]
+    return None

@@ -121,10 +121,12 @@ class Instance:
 
 
 class Instances:
-    """Finds the instances that a case is about, and what is open in them. Each look reads anew."""
+    """Finds the instances that a case is about, and what is open in them. Each look reads what has changed since."""
 
     def __init__(self, engine: TestEngine, models: CaseModels) -> None:
         self._engine = engine
+        self._known: dict[str, Instance] = {}
+        """By execution id, each instance as it was read last."""
         self.models = models
 
     async def list_all(self, process_id: str | None = None) -> list[Instance]:
@@ -138,10 +140,16 @@ class Instances:
             if cursor is None:
                 break
         found.reverse()  # the newest come first
-        return [
-            Instance(info, await self._engine.history(info.execution_id), self.models.find_process(info.workflow))
-            for info in found
-        ]
+        return [await self._read(info) for info in found]
+
+    async def _read(self, info: ExecutionInfo) -> Instance:
+        """An instance by its history, which is read again only if something has changed: a case may have many instances."""
+        known = self._known.get(info.execution_id)
+        if known is None or known.info != info:
+            history = await self._engine.history(info.execution_id)
+            known = Instance(info, history, self.models.find_process(info.workflow))
+            self._known[info.execution_id] = known
+        return known
 
     async def find_last(self, selector: cases.ProcessSelector) -> Instance:
         """The instance of a process that began last. Raises CaseFailed if there is none."""

@@ -35,7 +35,9 @@ T = TypeVar("T")
 PathLike: TypeAlias = "str | os.PathLike[str]"
 
 MOST_REACTIONS: Final = 1_000
-"""How many jobs are served, and actions of conditional behaviour taken, behind one instruction; then the case fails."""
+"""How many jobs of mocked types are served before time passes or the next instruction comes; then the case fails."""
+MOST_ACTIONS: Final = 1_000
+"""How many actions of conditional behaviour are taken behind one instruction; then the case fails."""
 PATIENCE: Final = 60.0
 """For how many real seconds an instruction may take, with all that follows from it; then the case fails."""
 ENDINGS: Final = (".bpmn", ".bpmn20.xml", ".dmn", ".form")
@@ -196,8 +198,9 @@ async def _carry_out(run: CaseRun, instruction: cases.AnyInstruction, patience: 
         async with asyncio.timeout(patience):
             await run.carry_out(instruction)
     except TimeoutError:
+        acted = f" Conditional behaviour has acted {run.actions_taken} times meanwhile." if run.actions_taken else ""
         raise CaseFailed(
-            f"Expected what follows from the instruction to end, but it has not within {patience:g} s. "
+            f"Expected what follows from the instruction to end, but it has not within {patience:g} s.{acted} "
             "Look for a loop in the process that waits for nothing, or for an activity that does not return."
         ) from None
 
@@ -206,6 +209,7 @@ class Behavior:
     """A conditional behaviour while a case runs: how many of its actions were taken, and when the last one was."""
 
     def __init__(self, instruction: cases.ConditionalBehavior) -> None:
+        self.name = instruction.name
         self.conditions = instruction.conditions
         self._actions = instruction.actions
         self._taken = 0
@@ -228,9 +232,12 @@ class CaseRun:
         self._actions = Actions(engine, self.instances)
         self._assertions = Assertions(self.instances, self._actions.decisions)
         self._behaviors: list[Behavior] = []
+        self.actions_taken = 0
+        """How many actions of conditional behaviour were taken behind the last instruction."""
 
     async def carry_out(self, instruction: cases.AnyInstruction) -> None:
         """Carry out an instruction, and everything that follows from it. Raises CaseFailed or another HoldfastError."""
+        self.actions_taken = 0
         match instruction:
             case cases.ConditionalBehavior():
                 if not instruction.actions or not instruction.conditions:
@@ -254,13 +261,17 @@ class CaseRun:
 
     async def _react(self) -> None:
         """Let mocked jobs and conditional behaviour act until nothing follows any more."""
-        for _ in range(MOST_REACTIONS):
-            if not await self._actions.serve_mocked_job() and not await self._behave():
+        served = 0
+        while True:
+            if await self._actions.serve_mocked_job():
+                served += 1
+                if served >= MOST_REACTIONS:
+                    raise CaseFailed(
+                        f"Expected the case to come to rest, but after {MOST_REACTIONS} mocked jobs it had not. "
+                        "Look for a loop in the process."
+                    )
+            elif not await self._behave():
                 return
-        raise CaseFailed(
-            f"Expected the case to come to rest, but after {MOST_REACTIONS} jobs and conditional actions it had not. "
-            "Look for a loop in the process, or a condition that its action does not end."
-        )
 
     async def _behave(self) -> bool:
         """Let the first conditional behaviour act that may; whether one did.
@@ -274,6 +285,13 @@ class CaseRun:
             length = sum([one.info.history_length for one in await self.instances.list_all()])
             if behavior.acted_at == length:
                 continue
+            if self.actions_taken >= MOST_ACTIONS:
+                name = f" '{behavior.name}'" if behavior.name else ""
+                raise CaseFailed(
+                    f"Expected the case to come to rest, but after {MOST_ACTIONS} actions of conditional behaviour the "
+                    f"conditions of CONDITIONAL_BEHAVIOR{name} still hold. Let its action end one of them, or add one."
+                )
+            self.actions_taken += 1
             behavior.acted_at = length
             action = behavior.take_action()
             if isinstance(action, cases.IncreaseTime | cases.SetTime):

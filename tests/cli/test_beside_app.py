@@ -272,7 +272,7 @@ def test_an_unknown_workflow_is_told_to_who_types_the_command(invoke: Invoke, sq
     assert (started.exit_code, signalled.exit_code, other_version.exit_code) == (1, 1, 1)
     assert started.stderr == signalled.stderr
     assert (
-        "Expected the process that owns the database to have workflow 'nobody', but it has not (it has: appr"
+        "Expected a workflow or process 'nobody' that can be started, but there is none of that name (code: appr"
         in started.stderr
     )
     assert "version '7' of workflow 'echo', but it has not (it has: one without a name)" in other_version.stderr

@@ -51,6 +51,26 @@ def test_files_are_deployed_and_listed(run: Run, folder: Path) -> None:
     assert "order" in run("definitions").output
 
 
+def test_each_definition_of_several_files_is_a_line(run: Run, folder: Path) -> None:
+    (folder / "more.bpmn").write_text(make_file(make_process("one"), make_process("two")))
+
+    done = run("deploy", folder / "order.bpmn", folder / "more.bpmn")
+
+    assert done.exit_code == 0
+    assert sorted(done.stdout.splitlines()) == ["bpmn one version 1", "bpmn order version 1", "bpmn two version 1"]
+
+
+@pytest.mark.parametrize("name", ["nowhere.bpmn", "", "x" * 300])
+def test_file_that_cannot_be_read_is_bad_usage(run: Run, folder: Path, name: str) -> None:
+    deployed = run("deploy", folder / "order.bpmn", folder / name)
+    started = CliRunner().invoke(main, ["run", str(folder / name)])
+
+    assert (deployed.exit_code, started.exit_code) == (2, 2)
+    assert "Expected a file at" in deployed.stderr
+    assert "Expected a file at" in started.stderr
+    assert run("definitions").output == "Nothing of org 'default' is deployed.\n"
+
+
 def test_every_problem_is_a_line_and_nothing_is_deployed(run: Run, folder: Path) -> None:
     (folder / "worse.bpmn").write_text("no xml")
 

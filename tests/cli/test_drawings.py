@@ -139,3 +139,39 @@ def test_execution_is_drawn_over_the_file_that_it_runs(invoke: Invoke, tmp_path:
     assert "<title>f2 (1 taken)</title>" in deployed.stdout
     assert "(1 completed)" in deployed.stdout
     assert given.stdout == deployed.stdout
+    assert given.stderr == ""
+
+
+def test_file_of_another_process_than_that_of_the_execution_is_refused(invoke: Invoke, tmp_path: Path) -> None:
+    path, other, database = tmp_path / "short.bpmn", tmp_path / "other.bpmn", tmp_path / "app.db"
+    path.write_text(ORDER.replace("userTask", "manualTask"))
+    other.write_text(ORDER.replace('id="order"', 'id="return"'))
+    asyncio.run(run_short(path, f"sqlite:///{database}"))
+
+    result = invoke("render", other, "--execution", "order-1", database, "-o", tmp_path / "order.svg")
+
+    assert (result.exit_code, result.stdout) == (1, "")
+    assert "to have process 'order', which execution" in result.stderr
+    assert "but found 'return'." in result.stderr
+    assert not (tmp_path / "order.svg").exists()
+
+
+def test_file_with_other_content_than_the_deployed_one_is_drawn_with_a_note(invoke: Invoke, tmp_path: Path) -> None:
+    path, database = tmp_path / "short.bpmn", tmp_path / "app.db"
+    path.write_text(ORDER.replace("userTask", "manualTask"))
+    asyncio.run(run_short(path, f"sqlite:///{database}"))
+    path.write_text(path.read_text().replace('name="Order"', 'name="Changed"'))
+
+    result = invoke("render", path, "--execution", "order-1", database)
+
+    assert result.exit_code == 0
+    assert "<title>f2 (1 taken)</title>" in result.stdout
+    assert "Changed" in result.stdout
+    assert "has other content than version 1 of process 'order'" in result.stderr
+
+
+def test_execution_of_code_is_not_drawn_over_a_file(invoke: Invoke, order: Path, database: Path) -> None:
+    result = invoke("render", order, "--execution", "done", database)
+
+    assert result.exit_code == 1
+    assert "Expected an execution of a deployed process" in result.stderr

@@ -93,6 +93,28 @@ def test_json_has_cases_and_coverage(invoke: Invoke, tmp_path: Path) -> None:
     assert found["coverage"]["ratio"] > 0
 
 
+def test_file_that_cannot_be_read_is_bad_usage(invoke: Invoke, tmp_path: Path) -> None:
+    path = write_case(tmp_path, create(orderId="o-1"))
+
+    case = invoke("test-process", path, tmp_path / "nowhere.json")
+    resource = invoke("test-process", path, "--resource", tmp_path / "nowhere.bpmn")
+
+    assert (case.exit_code, case.stdout, resource.exit_code, resource.stdout) == (2, "", 2, "")
+    assert "nowhere.json' but it cannot be read" in " ".join(case.stderr.replace(",", "").split())
+    assert "nowhere.bpmn' but it cannot be read" in " ".join(resource.stderr.replace(",", "").split())
+
+
+def test_number_that_is_too_large_is_one_sentence(invoke: Invoke, tmp_path: Path) -> None:
+    path = write_case(tmp_path, create(orderId="big"))
+    path.write_text(path.read_text().replace('"big"', "1e400"))
+
+    result = invoke("test-process", path)
+
+    assert result.exit_code == 1
+    assert "instruction 1 of case 'case' is not right at variables[...]: Number out of range." in result.stderr
+    assert "Traceback" not in result.output
+
+
 def test_bad_file_is_one_sentence(invoke: Invoke, tmp_path: Path) -> None:
     path = tmp_path / "cases.json"
     path.write_text('{"testCases": [{"name": "x", "instructions": [{"type": "FLY"}]}]}')

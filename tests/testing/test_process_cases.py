@@ -51,6 +51,53 @@ def test_what_is_no_case_file_is_refused(data: bytes) -> None:
         parse_cases(data, "cases.json")
 
 
+def test_byte_order_mark_is_no_part_of_a_file() -> None:
+    data = write({"type": "INCREASE_TIME", "duration": "PT1H"})
+
+    assert parse_cases(b"\xef\xbb\xbf" + data, "cases.json") == parse_cases(data, "cases.json")
+
+
+@pytest.mark.parametrize("number", ["1e400", "-1e400"])
+def test_number_out_of_range_is_told_with_its_place(number: str) -> None:
+    data = write({"type": "BROADCAST_SIGNAL", "signalName": "x", "variables": {"a": "N"}})
+
+    with pytest.raises(InvalidArguments) as caught:
+        parse_cases(data.replace(b'"N"', number.encode()), "cases.json")
+
+    assert "instruction 1 of case 'pays' is not right at variables" in str(caught.value)
+
+
+@pytest.mark.parametrize(
+    ("data", "told"),
+    [
+        (
+            (
+                '{"testCases": [{"name": "pays", "instructions": [{"type": "BROADCAST_SIGNAL", "signalName": "x", '
+                '"variables": {"a": 1, "b": 2, "a": 1}}]}]}'
+            ),
+            "instruction 1 of case 'pays' is not right at variables: name 'a' is given more than once.",
+        ),
+        (
+            '{"testCases": [{"name": "x", "instructions": [], "instructions": []}]}',
+            "it does not: name 'instructions' is given more than once - at `$.testCases[0]`.",
+        ),
+        ('{"testCases": [], "testCases": []}', "name 'testCases' is given more than once - at `$`."),
+        ('{"testCases": [], "metadata": {"a": {"b": 1, "b": 2}}}', "name 'b' is given more than once - at `$.metadata.a`."),
+    ],
+)
+def test_name_that_an_object_has_twice_fails_the_file(data: str, told: str) -> None:
+    with pytest.raises(InvalidArguments) as caught:
+        parse_cases(data.encode(), "cases.json")
+
+    assert str(caught.value).startswith("Expected cases.json to hold test cases of processes, but ")
+    assert told in str(caught.value)
+
+
+def test_wrong_case_among_repeated_names_is_told_by_its_number() -> None:
+    with pytest.raises(InvalidArguments, match="instruction 1 of case 1 is 'NOPE'"):
+        parse_cases(b'{"testCases": [{"instructions": [{"type": "NOPE"}]}], "x": 1e400}', "cases.json")
+
+
 def test_each_instruction_is_documented() -> None:
     page = (Path(__file__).parents[2] / "docs" / "process-tests.md").read_text()
 

@@ -10,7 +10,7 @@ import pytest
 
 from holdfast import Context, activity, workflow
 from holdfast.errors import InvalidArguments
-from holdfast.testing import run_process_cases
+from holdfast.testing import process_runs, run_process_cases
 from tests.testing.process_files import (
     CALLING,
     CHARGE,
@@ -256,6 +256,34 @@ def test_conditional_behavior_acts_whenever_its_conditions_hold(tmp_path: Path) 
     )
 
     assert failure == ""
+
+
+def test_conditional_behavior_that_does_not_end_fails_the_case(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(process_runs, "MOST_ACTIONS", 20)
+    endless = {
+        "type": "CONDITIONAL_BEHAVIOR",
+        "name": "another order",
+        "conditions": [expect_state("IS_ACTIVE")],
+        "actions": [create(orderId="again")],
+    }
+    report = run_process_cases(write_case(tmp_path, endless, create(orderId="o-1")))
+
+    [outcome] = report.outcomes
+    assert outcome.instruction == 2
+    assert outcome.failure == (
+        "Expected the case to come to rest, but after 20 actions of conditional behaviour the conditions of "
+        "CONDITIONAL_BEHAVIOR 'another order' still hold. Let its action end one of them, or add one."
+    )
+
+
+def test_conditional_behavior_is_counted_anew_behind_each_instruction(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(process_runs, "MOST_ACTIONS", 1)
+    active = {"type": "ASSERT_ELEMENT_INSTANCE", **of(), "elementSelector": {"elementId": "charge"}, "state": "IS_ACTIVE"}
+    behavior = {"type": "CONDITIONAL_BEHAVIOR", "conditions": [active], "actions": [CHARGE]}
+
+    assert run(tmp_path, behavior, create(orderId="o-1"), create(orderId="o-2"), create(orderId="o-3")) == ""
 
 
 def test_M2_message_that_is_correlated_needs_a_wait(tmp_path: Path) -> None:
