@@ -143,9 +143,9 @@ def _give_own(run: Run) -> None:
     would be gone.
     """
     while run.thrown and not run.is_over:
-        thrown = run.thrown.pop(0)
+        thrown, numbers = run.thrown.pop(0)
         waits = run.state.waits
-        for number in run.state.find_named(thrown.name, "broadcast"):
+        for number in numbers:
             if number in waits and not run.is_over:
                 _give(run, number, thrown.value)
 

@@ -2,10 +2,15 @@
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Iterable
 from enum import StrEnum
+from typing import Final
 
 import msgspec
+
+MOST_PROBLEMS: Final = 1_000
+"""So many findings of one severity are told about a file."""
 
 
 class Severity(StrEnum):
@@ -34,6 +39,20 @@ class Problem(msgspec.Struct, frozen=True, order=True):
         place = self.file if not self.line else f"{self.file}:{self.line}"
         about = f" ({self.element})" if self.element else ""
         return f"{place}{about}: {self.message} {self.remedy}".rstrip()
+
+
+class ProblemList:
+    """The findings about one file: of each severity so many, as nobody would read more. Notices leave errors their room."""
+
+    def __init__(self) -> None:
+        self.kept: list[Problem] = []
+        self._counts: Counter[Severity] = Counter()
+
+    def add(self, problem: Problem) -> None:
+        """Keep a finding, unless there are enough of its severity."""
+        self._counts[problem.severity] += 1
+        if self._counts[problem.severity] <= MOST_PROBLEMS:
+            self.kept.append(problem)
 
 
 def list_errors(problems: Iterable[Problem]) -> list[Problem]:

@@ -26,6 +26,8 @@ from holdfast.bpmn.variables import Changes, View, look_from
 from holdfast.core import commands
 
 if TYPE_CHECKING:
+    from collections.abc import Sequence
+
     from holdfast.bpmn.executable import CompiledProcess, Container, Node
     from holdfast.bpmn.linked import LinkedResources
     from holdfast.core.instants import Instant
@@ -78,8 +80,8 @@ class Run:
         self.records: list[records.AnyRecord] = []
         self.commands: list[commands.AnyCommand] = []
         self.queue: deque[Token] = deque(state.kept)
-        self.thrown: list[commands.Broadcast] = []
-        """Signals that this execution threw and that its own waits have not been given yet."""
+        self.thrown: list[tuple[commands.Broadcast, Sequence[int]]] = []
+        """Signals that this execution threw, each with its own waits that were open then and have not been given it yet."""
         self.touched: list[int] = []
         """Scopes that may be done."""
         self.stuck: dict[int, None] = {}
@@ -103,7 +105,7 @@ class Run:
         """Ask for something. A thrown signal is for the waits of this execution first, see `moving`."""
         self.commands.append(command)
         if type(command) is commands.Broadcast:
-            self.thrown.append(command)
+            self.thrown.append((command, self.state.find_named(command.name, "broadcast")))
 
     def next_number(self) -> int:
         """The number of the next command."""

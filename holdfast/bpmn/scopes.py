@@ -10,7 +10,7 @@ import msgspec
 from holdfast.bpmn import loops, records
 from holdfast.bpmn.faults import Fault
 from holdfast.bpmn.flows import choose_flows
-from holdfast.bpmn.mappings import evaluate_outputs
+from holdfast.bpmn.mappings import evaluate_inputs, evaluate_outputs
 from holdfast.bpmn.repairing.incidents import raise_incident
 from holdfast.bpmn.running import Place
 from holdfast.bpmn.state import ENTERING, FLOW, ITERATION, LEAVING, ROOT, WORKING, Instance
@@ -121,10 +121,12 @@ def prepare_body_leaving(run: Run, node: Node, place: Place, results: Variable) 
 
 def pass_event(run: Run, node: Node, place: Place, result: Mapping[str, Variable]) -> None:
     """Let a token pass an event that got something: a boundary event, a start event."""
+    view, own = run.look(place.scope), None
     try:
-        leaving = prepare_leaving(run, node, place, run.look(place.scope), result)
+        own = evaluate_inputs(run.evaluator, node, view)
+        leaving = prepare_leaving(run, node, place.within(own), view.within(own), result)
     except Fault as fault:
-        fail_leaving(run, node, place, result, fault)
+        fail_leaving(run, node, place.within(own), result, fault)
         return
     finish(run, node, place, leaving)
 

@@ -8,6 +8,8 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from decimal import Decimal
+from math import isinf
+from sys import float_info
 from typing import Any, Final
 
 import msgspec
@@ -24,6 +26,7 @@ _DECODER: Final = msgspec.json.Decoder(float_hook=Decimal)
 _OBJECT: Final = msgspec.json.Decoder(dict[str, msgspec.Raw])
 _ITEMS: Final = msgspec.json.Decoder(list[msgspec.Raw])
 _MISSING: Final = object()
+LARGEST_EXPONENT: Final = float_info.max_10_exp
 LONGEST_SHOWN: Final = 80
 """How much of a value a message quotes."""
 
@@ -76,9 +79,9 @@ def from_feel(value: Any, what: str) -> Variable:
         return TRUE if value else FALSE
     if value is None:
         return NULL
-    if kind is Decimal and value.is_finite():
-        return Variable(_write_number(value), value)
     try:
+        if kind is Decimal and value.is_finite():
+            return Variable(_write_number(value), value)
         raw = msgspec.json.encode(_to_plain(value))
     except (FeelError, TypeError, ValueError, RecursionError) as error:
         raise Fault("expression", f"Expected {what} to be a value that JSON can hold, but {error}.") from None
@@ -86,6 +89,8 @@ def from_feel(value: Any, what: str) -> Variable:
 
 
 def _write_number(value: Decimal) -> bytes:
+    if value.adjusted() >= LARGEST_EXPONENT and isinf(float(value)):
+        raise ValueError(f"it is a number beyond {float_info.max:.2g}, which other programs cannot read")
     if value == value.to_integral_value() and value.adjusted() < 34:
         return b"%d" % int(value)
     return str(value).encode()

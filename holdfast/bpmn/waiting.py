@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING, Any
 
 from holdfast.bpmn import records
 from holdfast.bpmn.faults import Fault
+from holdfast.bpmn.mappings import evaluate_inputs
 from holdfast.bpmn.model import TimerKind
 from holdfast.bpmn.records import TimerWait, Wait
 from holdfast.bpmn.state import SIGNAL
@@ -40,11 +41,18 @@ class Prepared:
 
 
 def prepare(run: Run, catch: Catch, view: View, *, around: View | None = None, is_single: bool = False) -> Prepared:
-    """Evaluate what an event waits for. Raises Fault.
+    """Evaluate what an event waits for that has no instance of its own, with its input mappings. Raises Fault.
 
     `around` is what a boundary event itself sees: by that it finds its correlation key, as in Camunda 8, whatever the input
     mappings of its host hide. `is_single`: a cycle fires once, and then it is over.
     """
+    around = view if around is None else around
+    own = evaluate_inputs(run.evaluator, catch.node, view)
+    return prepare_mapped(run, catch, view.within(own), around.within(own), is_single=is_single)
+
+
+def prepare_mapped(run: Run, catch: Catch, view: View, around: View, *, is_single: bool = False) -> Prepared:
+    """The same for an event whose input mappings are in the view already."""
     element = catch.node.id
     if catch.kind == "timer":
         return Prepared(catch, timer=_prepare_timer(run, catch, view, is_single=is_single))
@@ -55,7 +63,7 @@ def prepare(run: Run, catch: Catch, view: View, *, around: View | None = None, i
         return Prepared(catch, name)
     if catch.key is None:
         return Prepared(catch, name, run.state.workflow_id)
-    key = run.evaluator.make_name(catch.key, around or view, f"the correlation key of '{element}'", "message")
+    key = run.evaluator.make_name(catch.key, around, f"the correlation key of '{element}'", "message")
     return Prepared(catch, name, key)
 
 

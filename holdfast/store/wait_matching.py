@@ -166,20 +166,22 @@ def plan_subscribing(turns: Sequence[TurnWrite], facts: SubscribingFacts) -> Sub
     plan = SubscribingPlan()
     ended = {(row.execution_id, row.number) for turn in turns for row in turn.ended_subscriptions}
     closed = {turn.row.execution_id for turn in turns if turn.row.closed_at is not None}
-    begun: dict[tuple[str, str, str], str] = {}
+    holding = {
+        message: {key[0] for key in keys if key not in ended and key[0] not in closed}
+        for message, keys in facts.holders.items()
+    }
     taken: set[int] = set()
     for turn in turns:
         for row in turn.subscriptions if turn.row.closed_at is None else ():
             if row.kind == SubscriptionKind.MESSAGE:
-                message = (row.org, row.name, row.key)
-                holders = (key[0] for key in facts.holders.get(message, ()) if key not in ended and key[0] not in closed)
-                holder = next((one for one in (begun.get(message), *holders) if one not in (None, row.execution_id)), None)
+                holders = holding.setdefault((row.org, row.name, row.key), set())
+                holder = min((one for one in holders if one != row.execution_id), default=None)
                 if holder is not None:
                     refused = encode(SubscriptionRefused(number=row.number, holder=holder))
                     plan.inbox.append(_address(turn.row, row, refused))
                     continue
                 if _match(turn.row, row, facts, plan, taken):
-                    begun[message] = row.execution_id
+                    holders.add(row.execution_id)
             else:
                 _match(turn.row, row, facts, plan, taken)
     plan.taken = sorted(taken)

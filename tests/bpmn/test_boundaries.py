@@ -478,3 +478,58 @@ def test_M4_key_of_a_boundary_event_is_read_around_its_host() -> None:
     play = PlayedProcess(process, {"key": "outer", "order": {"id": "inner"}})
 
     assert [one.key for one in play.execution.subscriptions.values()] == ["outer"]
+
+
+MAPPED = mappings({"key": "orderId"})
+
+
+def list_keys(*parts: str) -> list[str]:
+    """The correlation keys of everything that a process waits for."""
+    play = PlayedProcess(diagram(*parts), {"orderId": "o-1"})
+    return [one.key for one in play.execution.subscriptions.values()]
+
+
+def test_P5_input_mappings_of_events_without_an_instance_are_evaluated() -> None:
+    keyed = message("keyed")
+    around = (start(), end(), task("t"))
+    boundary_event = boundary("b", "a", keyed, mapping=MAPPED)
+    behind_gateway = catch("c", keyed, MAPPED)
+
+    assert list_keys(*around, job("a"), path("start", "a", "end"), boundary_event, flow("b", "t")) == ["o-1"]
+    assert list_keys(
+        *around,
+        gateway("eventBased", "g"),
+        behind_gateway,
+        catch("w", timer("PT1H")),
+        path("start", "g", "c", "end"),
+        path("g", "w", "t"),
+    ) == ["o-1"]
+
+
+@pytest.mark.parametrize("definition", [escalation(), TERMINATE])
+def test_P5_output_mappings_of_throwing_end_events_are_applied(definition: str) -> None:
+    play = PlayedProcess(diagram(start(), end("end", definition, mappings(None, {"x": "1 + 1"})), path("start", "end")))
+
+    assert play.result == {"x": 2}
+
+
+def test_P10_message_that_is_no_object_keeps_its_event_based_gateway_waiting() -> None:
+    process = diagram(
+        start(),
+        gateway("eventBased", "g"),
+        catch("c", message()),
+        catch("w", timer("PT1H")),
+        end(),
+        path("start", "g", "c", "end"),
+        path("g", "w", "end"),
+    )
+    play = PlayedProcess(process)
+    play.message("m", value=5)
+    assert list(play.incidents.values()) == [("c", "message")]
+    assert list(play.waits.values()) == ["w"]
+
+    play.resolve_incident()
+    assert sorted(play.waits.values()) == ["c", "w"]
+    play.message("m", value={"x": 1})
+
+    assert play.result == {"x": 1}

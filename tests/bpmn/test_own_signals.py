@@ -141,3 +141,27 @@ def test_process_that_answers_its_own_signal_for_ever_rests_between_turns() -> N
     played.fire()
     assert not played.is_closed
     assert len(played.records) > first
+
+
+def test_B2_wait_that_begins_after_the_throw_gets_nothing_of_it() -> None:
+    mapping = (
+        '<extensionElements><zeebe:ioMapping><zeebe:input source="=assert(ready, ready = true)" target="z"/>'
+        "</zeebe:ioMapping></extensionElements>"
+    )
+    played = play(
+        '<startEvent id="start"/>',
+        flow("f1", "start", "fork"),
+        '<parallelGateway id="fork"/>',
+        flow("f2", "fork", "throw"),
+        flow("f3", "fork", "catch"),
+        f'<intermediateThrowEvent id="throw">{mapping}{SIGNAL}</intermediateThrowEvent>',
+        f'<intermediateCatchEvent id="catch">{mapping}{SIGNAL}</intermediateCatchEvent>',
+        flow("f4", "throw", "end"),
+        flow("f5", "catch", "end"),
+        '<endEvent id="end"/>',
+    )
+    assert len(played.incidents) == 2
+
+    played.resolve_incident(variables={"ready": True})
+
+    assert list(played.waits.values()) == ["catch"]

@@ -199,3 +199,12 @@ def test_P5_random_values_of_one_turn_differ() -> None:
     play.tell(play.make_trigger(first), play.make_trigger(second))
 
     assert play.result["u1"] != play.result["u2"]
+
+
+@pytest.mark.parametrize("expression", ["big * big", "[big * big]", "{x: -big * big}"])
+def test_P10_number_that_other_programs_cannot_read_is_an_incident(expression: str) -> None:
+    process = diagram(start(), script("s", expression, "r"), end(), path("start", "s", "end"))
+
+    play = PlayedProcess(process, {"big": 1e200})
+
+    assert list(play.incidents.values()) == [("s", "expression")]

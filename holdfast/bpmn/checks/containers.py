@@ -11,7 +11,7 @@ from holdfast.bpmn.model import FlowNode, StartEvent
 
 
 def check_container(findings: Findings, scope: Scope) -> None:
-    """The scope begins in a way that is clear, and its catching events do not compete for one error or escalation."""
+    """The scope begins in a way that is clear, and its catching events compete for no error, escalation or message."""
     if scope.is_event_sub_process:
         _check_event_sub_process(findings, scope)
     elif scope.is_process:
@@ -67,11 +67,16 @@ def _check_missing(findings: Findings, scope: Scope) -> None:
     elif not scope.container.nodes:
         message = f"Expected something to do in the {kind}, but it is empty: it ends as soon as it begins."
         findings.notice(scope.container, "empty", message, "Draw what it does.")
-    elif all(node.id in scope.incoming for node in scope.container.nodes):
+    elif all(node.id in scope.incoming or _waits_for_its_event(node) for node in scope.container.nodes):
         _refuse_missing(findings, scope)
     else:
         message = f"Expected a start event in the {kind}, but there is none: all elements that no flow leads to begin."
         findings.notice(scope.container, "implicit-start", message, "Draw a start event, if that is not meant.")
+
+
+def _waits_for_its_event(node: model.AnyNode) -> bool:
+    """Whether a node without incoming flows begins by something else than the beginning of its scope."""
+    return isinstance(node, model.BoundaryEvent) or (isinstance(node, model.SubProcess) and node.triggered_by_event)
 
 
 def _check_event_sub_process(findings: Findings, scope: Scope) -> None:
@@ -119,7 +124,7 @@ def _check_message_starts(findings: Findings, starts: list[StartEvent]) -> None:
                 )
 
 
-# --- errors and escalations that two events would catch ---
+# --- what two events would catch ---
 
 
 def _check_catches(findings: Findings, scope: Scope) -> None:
@@ -141,12 +146,12 @@ def _check_repeated(findings: Findings, events: Iterable[StartEvent | model.Boun
         for kind, code in _list_codes(findings, event):
             other = seen.setdefault((kind, code), event)
             if other is not event:
-                what = f"the {kind} code {code[:80]!r}" if code else f"every {kind}"
+                what = f"the {kind} {code[:80]!r}" if code else f"every {kind}"
                 findings.report(
                     event,
                     "duplicate-catch",
                     f"Expected one event to catch {what} {where}, but {other.id!r} catches it too.",
-                    "Leave one of them, or give them different codes.",
+                    "Leave one of them, or let them catch different things.",
                 )
 
 
@@ -160,3 +165,5 @@ def _list_codes(findings: Findings, event: StartEvent | model.BoundaryEvent) -> 
             escalation = findings.definitions.escalations.get(definition.escalation)
             if escalation is not None or not definition.escalation:
                 yield "escalation", "" if escalation is None else escalation.code
+        elif isinstance(definition, model.MessageEventDefinition) and definition.message:
+            yield "message", definition.message  # only one of several would ever get it

@@ -7,7 +7,7 @@ from typing import Final
 
 from holdfast import feel
 from holdfast.bpmn import model
-from holdfast.bpmn.checks.findings import Findings
+from holdfast.bpmn.checks.findings import Findings, name_kind
 from holdfast.bpmn.checks.scopes import Scope
 from holdfast.bpmn.model import AnyNode, Element, Expression
 from holdfast.errors import FeelError
@@ -185,6 +185,13 @@ def _list_job(job: model.Job | None) -> Iterator[tuple[str, Expression | None]]:
 def _check_mappings(findings: Findings, node: AnyNode) -> None:
     if node.mappings is None:
         return
+    if isinstance(node, model.ParallelGateway | model.EventBasedGateway) and (node.mappings.inputs or node.mappings.outputs):
+        findings.report(
+            node,
+            "bad-mapping",
+            f"Expected no mappings at the {name_kind(node)}, which does nothing with variables, but there are some.",
+            "Map variables at an element beside it.",
+        )
     for mapping in (*node.mappings.inputs, *node.mappings.outputs):
         if mapping.target and not all(part.strip() for part in mapping.target.split(".")):
             findings.report(

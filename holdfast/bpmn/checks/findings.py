@@ -6,10 +6,8 @@ from typing import Final
 
 from holdfast.bpmn import model
 from holdfast.bpmn.model import Definitions, Element
-from holdfast.bpmn.problems import Problem, Severity
+from holdfast.bpmn.problems import Problem, ProblemList, Severity
 
-MOST_PROBLEMS: Final = 1_000
-"""A file with more of them is told these; the rest would not be read by anybody."""
 NOT_YET: Final = "not-yet"
 """The code of what BPMN has and this engine will run later."""
 
@@ -56,15 +54,19 @@ class Findings:
 
     def __init__(self, definitions: Definitions) -> None:
         self.definitions = definitions
-        self.problems: list[Problem] = []
+        self._found = ProblemList()
+
+    @property
+    def problems(self) -> list[Problem]:
+        """What was found so far."""
+        return self._found.kept
 
     def report(
         self, element: Element, code: str, message: str, remedy: str, *, line: int = 0, severity: Severity = Severity.ERROR
     ) -> None:
         """Keep a finding about an element; `line` is where in the element, if that is known better."""
-        if len(self.problems) < MOST_PROBLEMS:
-            file = self.definitions.file
-            self.problems.append(Problem(file, line or element.line, element.id, message, remedy, severity, code))
+        file = self.definitions.file
+        self._found.add(Problem(file, line or element.line, element.id, message, remedy, severity, code))
 
     def notice(self, element: Element, code: str, message: str, remedy: str, *, line: int = 0) -> None:
         """Keep what is handled in another way than the file may mean, without refusing it."""

@@ -48,6 +48,7 @@ def _check_event_based(findings: Findings, scope: Scope, gateway: model.EventBas
     targets = [node for flow in flows if (node := scope.nodes.get(flow.target)) is not None]
     for target in targets:
         _check_target(findings, scope, gateway, target)
+    _check_messages(findings, targets)
     tasks = [node for node in targets if isinstance(node, model.ReceiveTask)]
     has_message = any(
         isinstance(one, model.MessageEventDefinition)
@@ -63,6 +64,27 @@ def _check_event_based(findings: Findings, scope: Scope, gateway: model.EventBas
             f"Expected either receive tasks or message events behind the event-based gateway {gateway.id!r}, but both are.",
             "Make message events of the receive tasks.",
         )
+
+
+def _check_messages(findings: Findings, targets: list[model.AnyNode]) -> None:
+    """Of two events that wait for one message, the first would always get it."""
+    seen: dict[str, model.AnyNode] = {}
+    for target in targets:
+        if isinstance(target, model.ReceiveTask):
+            awaited = [target.message] if target.message else []
+        else:
+            definitions = target.definitions if isinstance(target, model.IntermediateCatchEvent) else ()
+            awaited = [one.message for one in definitions if isinstance(one, model.MessageEventDefinition) and one.message]
+        for message in awaited:
+            other = seen.setdefault(message, target)
+            if other is not target:
+                findings.report(
+                    target,
+                    "duplicate-catch",
+                    f"Expected one event behind a gateway to wait for the message {message[:80]!r}, but {other.id!r} waits "
+                    "for it too.",
+                    "Leave one of them, or give them different messages.",
+                )
 
 
 def _check_target(findings: Findings, scope: Scope, gateway: model.EventBasedGateway, target: model.AnyNode) -> None:
@@ -83,6 +105,13 @@ def _check_target(findings: Findings, scope: Scope, gateway: model.EventBasedGat
             "bad-gateway",
             f"Expected only the flow from the event-based gateway {gateway.id!r} to lead here, but others do too.",
             "Draw an event of its own for each of them.",
+        )
+    elif isinstance(target, model.ReceiveTask) and target.loop is not None:
+        findings.report(
+            target,
+            "bad-gateway",
+            f"Expected no multi-instance receive task behind the event-based gateway {gateway.id!r}, but here is one.",
+            "Put it behind a catching event, or lead a flow from the gateway to an event of its own.",
         )
     elif target.id in scope.boundaries:
         findings.report(

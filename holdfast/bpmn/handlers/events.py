@@ -10,10 +10,10 @@ from holdfast.bpmn.flows import choose_flows
 from holdfast.bpmn.handlers.protocol import PassingHandler, WaitingHandler
 from holdfast.bpmn.mappings import evaluate_inputs, read_result
 from holdfast.bpmn.repairing.incidents import raise_incident
-from holdfast.bpmn.scopes import Leaving, clear, fail_entering, finish, leave
+from holdfast.bpmn.scopes import Leaving, clear, fail_entering, finish, leave, prepare_leaving
 from holdfast.bpmn.state import ELEMENT, FLOW, WORKING
 from holdfast.bpmn.throwing import Thrown, catches_error, interrupts_scope, throw_error, throw_escalation
-from holdfast.bpmn.waiting import Prepared, arm, prepare, rearm
+from holdfast.bpmn.waiting import Prepared, arm, prepare_mapped, rearm
 from holdfast.core import events
 
 if TYPE_CHECKING:
@@ -21,6 +21,7 @@ if TYPE_CHECKING:
     from holdfast.bpmn.records import Wait
     from holdfast.bpmn.running import Place, Run
     from holdfast.bpmn.state import Instance
+    from holdfast.bpmn.values import Variable
     from holdfast.bpmn.variables import View
     from holdfast.bpmn.work import ErrorWork, EscalationWork, LinkWork
 
@@ -33,7 +34,7 @@ class CatchHandler(WaitingHandler):
         del place
         if node.catch is None:
             raise Fault("message", f"Expected '{node.id}' to wait for something, but it names nothing.")
-        return prepare(run, node.catch, view)
+        return prepare_mapped(run, node.catch, view, view)
 
     def start(self, run: Run, one: Instance, node: Node, prepared: Prepared) -> None:
         """Let the instance wait for the event."""
@@ -105,15 +106,13 @@ class EscalationHandler(PassingHandler):
         """Throw the escalation, and go on, unless what catches it has ended the scope."""
         work: EscalationWork = node.work
         try:
-            view = run.look(place.scope).within(place.variables)
-            own = evaluate_inputs(run.evaluator, node, view)
-            flows = choose_flows(run, node, view) if node.has_choice else node.flow_ids
+            own, leaving = _prepare_passing(run, node, place)
         except Fault as fault:
             fail_entering(run, node, place, fault)
             return
         # Passed first: what catches it may complete the scope with this token in it.
-        finish(run, node, place, Leaving({}, () if interrupts_scope(run, place.scope, work.code) else flows))
-        throw_escalation(run, None, place.scope, Thrown(work.code, "", own or {}))
+        finish(run, node, place, Leaving(leaving.changes) if interrupts_scope(run, place.scope, work.code) else leaving)
+        throw_escalation(run, None, place.scope, Thrown(work.code, "", own))
 
 
 class TerminateHandler(PassingHandler):
@@ -121,6 +120,12 @@ class TerminateHandler(PassingHandler):
 
     def enter(self, run: Run, node: Node, place: Place) -> None:
         """End everything else in the scope of the event, which is complete then."""
+        try:
+            _, leaving = _prepare_passing(run, node, place)
+        except Fault as fault:
+            fail_entering(run, node, place, fault)
+            return
+        run.set_variables(leaving.changes)
         clear(run, run.state.active[place.scope])
         run.emit(records.Passed(node.id, place.scope))
         run.touched.append(place.scope)
@@ -138,5 +143,17 @@ class LinkHandler(PassingHandler):
                 run, node, place, Fault("expression", f"Expected a catching link '{work.name}', but there is none.")
             )
             return
+        try:
+            _, leaving = _prepare_passing(run, node, place)
+        except Fault as fault:
+            fail_entering(run, node, place, fault)
+            return
         run.push(place.scope, ELEMENT, target.id)
-        finish(run, node, place, Leaving({}))
+        finish(run, node, place, leaving)
+
+
+def _prepare_passing(run: Run, node: Node, place: Place) -> tuple[dict[str, Variable], Leaving]:
+    """The own variables of a throwing event, and what follows from passing it. Raises Fault."""
+    view = run.look(place.scope).within(place.variables)
+    own = evaluate_inputs(run.evaluator, node, view)
+    return own or {}, prepare_leaving(run, node, place.within(own), view.within(own), {})

@@ -10,7 +10,7 @@ from holdfast.bpmn.handlers.protocol import PassingHandler, WaitingHandler
 from holdfast.bpmn.mappings import read_result
 from holdfast.bpmn.repairing.incidents import raise_incident
 from holdfast.bpmn.running import Place
-from holdfast.bpmn.scopes import Leaving, fail_leaving, finish, pass_event
+from holdfast.bpmn.scopes import Leaving, finish, pass_event
 from holdfast.bpmn.state import FLOW, WORKING
 from holdfast.bpmn.waiting import Prepared, arm, end_waits, prepare, waits_of
 from holdfast.core import commands, events
@@ -60,8 +60,12 @@ class EventBasedHandler(WaitingHandler):
         node = run.node_of(one)
         flow = next(flow for flow in node.outgoing if flow.target.id == wait.catcher)
         caught = flow.target
-        if type(event) is events.SubscriptionFailed:
-            raise_incident(run, one, Fault("message", event.failure.message), WORKING, wait.catcher)
+        try:
+            if type(event) is events.SubscriptionFailed:
+                raise Fault("message", event.failure.message)
+            result = {} if wait.kind == "timer" else read_result(event.value.data, caught, "message")
+        except Fault as fault:
+            raise_incident(run, one, fault, WORKING, wait.catcher)
             return
         scope = one.scope
         end_waits(run, waits_of(run, one))
@@ -69,9 +73,4 @@ class EventBasedHandler(WaitingHandler):
             run.issue(commands.ResolveIncident(number=number))
         run.emit(records.Left(one.key, (flow.id,)))
         run.touched.append(scope)
-        try:
-            result = {} if wait.kind == "timer" else read_result(event.value.data, caught, "message")
-        except Fault as fault:
-            fail_leaving(run, caught, Place(scope), {}, fault)
-            return
         pass_event(run, caught, Place(scope, flow.id), result)

@@ -8,7 +8,7 @@ from typing import Final, TypeAlias
 from lxml import etree
 
 from holdfast.bpmn.model import AnyEventDefinition
-from holdfast.bpmn.problems import Problem, Severity
+from holdfast.bpmn.problems import Problem, ProblemList, Severity
 from holdfast.bpmn.reading.names import BPMN, CAMUNDA_7, ZEEBE
 from holdfast.safe_xml import line_of
 
@@ -17,8 +17,6 @@ Children: TypeAlias = dict[str, list[etree._Element]]
 
 DUPLICATE_ID: Final = "duplicate-id"
 """The one mistake that counts wherever it is: nobody could tell who is meant."""
-MOST_PROBLEMS: Final = 1_000
-"""A file with more of them is told these; the rest would not be read by anybody."""
 _INNER: Final = ("EventDefinition", "LoopCharacteristics", "Expression")
 """How the names of elements end that are parts of nodes."""
 _PROCESS: Final = f"{BPMN}process"
@@ -35,7 +33,7 @@ class Document:
     def __init__(self, root: etree._Element, file: str) -> None:
         self.root = root
         self.file = file
-        self.problems: list[Problem] = []
+        self._found = ProblemList()
         self.ids: dict[str, etree._Element] = {}
         """BPMN's own elements by their ids; the first of each."""
         self.event_definitions: dict[str, AnyEventDefinition] = {}
@@ -54,6 +52,11 @@ class Document:
         """Processes that do not say whether they are executable, and are taken to be: the only one of a file, and those of
         Camunda 7, which does so, too."""
 
+    @property
+    def problems(self) -> list[Problem]:
+        """What was found so far."""
+        return self._found.kept
+
     def report(
         self, element: etree._Element, code: str, message: str, remedy: str, severity: Severity = Severity.ERROR
     ) -> None:
@@ -61,11 +64,9 @@ class Document:
 
         In a process that is not executable, and so never run, errors are only told.
         """
-        if len(self.problems) >= MOST_PROBLEMS:
-            return
         if code != DUPLICATE_ID and self._is_never_run(element):
             severity = Severity.NOTICE
-        self.problems.append(Problem(self.file, line_of(element), find_id(element), message, remedy, severity, code))
+        self._found.add(Problem(self.file, line_of(element), find_id(element), message, remedy, severity, code))
 
     def notice(self, element: etree._Element, code: str, message: str, remedy: str) -> None:
         """Keep what is handled in another way than the file may mean, without refusing it."""

@@ -63,8 +63,9 @@ class MemoryPublishing(MemorySpreading):
         for wait in waits:
             kept = list(self._find_kept(wait))
             facts.kept[wait.row.execution_id, wait.row.number] = kept
-            if wait.row.kind == "message":
-                facts.holders[wait.row.org, wait.row.name, wait.row.key] = self._find_holders(wait.row)
+            message = wait.row.org, wait.row.name, wait.row.key
+            if wait.row.kind == "message" and message not in facts.holders:
+                facts.holders[message] = self._find_holders(wait.row)
         refused = {key for key in wait_matching.list_consumed(waits, facts) if not self._try_topic(key, alone=True)}
         lost.update(turn.row.execution_id for turn in turns if refused.intersection(wait_matching.list_turn_locks(turn)))
         for key, pairs in wait_matching.list_start_ids(facts).items():
