@@ -67,6 +67,7 @@ class LogEvent(StrEnum):
     REPLAY_AHEAD_FAILED = "replay_ahead_failed"
     SNAPSHOT_FAILED = "snapshot_failed"
     LINKED_NOT_LOADED = "linked_not_loaded"
+    NAME_OF_PROCESS = "name_of_process"
     LOOP_BLOCKED = "loop_blocked"
     LOOP_FREE_AGAIN = "loop_free_again"
     TASK_ENDED = "task_ended"

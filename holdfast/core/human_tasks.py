@@ -42,7 +42,7 @@ def record_task(turn: Turn, command: commands.CreateTask) -> events.TaskCreated:
         users=command.users,
         groups=command.groups,
         priority=command.priority,
-        queue=command.queue,
+        queue=command.queue or turn.execution.queue,
         due=command.due,
         follow_up=command.follow_up,
         escalate_at=command.escalate_at,

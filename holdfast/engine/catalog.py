@@ -115,11 +115,16 @@ class Catalog:
     # --- asking ---
 
     def find(self, workflow: Workflow[..., Any] | str, version: str | None = None, org: str = DEFAULT_ORG) -> Definition:
-        """The newest version of a workflow that an organisation has, or the one asked for. Raises UnknownWorkflow."""
+        """The newest version of a workflow that an organisation has, or the one asked for. Raises UnknownWorkflow.
+
+        Who passes the code itself means the code, whatever processes there are.
+        """
         name = workflow.name if isinstance(workflow, Workflow) else workflow
-        if (found := self._find_process(name, version, org)) is not None:
-            return found
         known = self._find_versions(org, name) if isinstance(name, str) else None
+        if known is None or not isinstance(workflow, Workflow):
+            process = self._find_process(name, version, org)
+            if process is not None:
+                return process
         if known is None:
             raise self._unknown(name)
         if version is None:

@@ -481,6 +481,7 @@ class Engine(EngineVerbs, EngineScheduleVerbs, StaleVerbs, EngineDeploymentVerbs
         try:
             return await copying.import_executions(find_bare_store(self.store), lines, skip_existing=skip_existing)
         finally:
+            await self._runtime.definition_news.on_wake()  # executions bring their definitions along
             self._runtime.pump.look()
             self._runtime.publisher.look()
 

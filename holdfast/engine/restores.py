@@ -2,9 +2,9 @@
 
 Programs in memory may be ahead of their rows, or come from a past that is no more; so may be what was replayed ahead, the
 ends of executions, the orphans that were fed in, and what the node knows of offers, of what it removed, of executions that
-it asked to end for schedules, and of rows of the outbox. All that is cheap to find out again. What cannot be found out
-again, which attempts run here, is compared with the rows (`engine.activities.reconciling`), and whoever waits for an
-execution that is gone is told.
+it asked to end for schedules, of rows of the outbox, of pauses and of definitions. All that is cheap to find out again. What
+cannot be found out again, which attempts run here, is compared with the rows (`engine.activities.reconciling`), and whoever
+waits for an execution that is gone is told.
 """
 
 from __future__ import annotations
@@ -22,9 +22,11 @@ if TYPE_CHECKING:
     from holdfast.engine.activities.reconciling import Reconciler
     from holdfast.engine.nodes.retention import AnyRetention
     from holdfast.engine.nodes.take_over import TakeOver
+    from holdfast.engine.processes.known_definitions import KnownDefinitions
     from holdfast.engine.publishing.publisher import Publisher
     from holdfast.engine.results import RemoteResults, ResultWaiters
     from holdfast.engine.schedules.runner import ScheduleRunner
+    from holdfast.engine.turns.pauses import KnownPauses
     from holdfast.engine.turns.program_cache import ProgramCache
     from holdfast.engine.turns.pump import Pump
 
@@ -46,6 +48,8 @@ class RestoresDeps:
     retentions: Sequence[AnyRetention]
     schedules: ScheduleRunner
     publisher: Publisher
+    pauses: KnownPauses
+    definitions: KnownDefinitions
 
 
 class Restores:
@@ -81,8 +85,11 @@ class Restores:
             retention.note_went_back()
         deps.schedules.note_went_back()
         deps.publisher.note_went_back()
+        deps.definitions.note_went_back()
+        deps.pauses.note_went_back()
 
     async def reconcile(self) -> None:
         """Compare with the store what is in memory: what runs here, and what somebody waits for."""
+        await self._deps.pauses.try_refresh()
         await self._deps.reconciler.compare()
         await self._deps.remote_results.look_for_missing()

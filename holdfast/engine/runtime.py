@@ -262,6 +262,8 @@ class Runtime:
                 retentions=self.retentions,
                 schedules=self.schedules,
                 publisher=self.publisher,
+                pauses=self.pauses,
+                definitions=self.definition_news.known,
             )
         )
 
@@ -311,6 +313,7 @@ class Runtime:
         try:
             await refuse_moved(self._store)
             await self.pauses.refresh()
+            self.definition_news.warn_of_names({one.name for one in self._catalog})
             await self._inputs.announce()
             self._store.on_wake(self._on_wake)
             ended = await self.membership.join(lambda: self._routes.listed, self._routes.offer_routes)
@@ -518,7 +521,7 @@ class Runtime:
         elif reply.next_due is not None:
             self.pump.note_due(reply.next_due)
         if reply.settings != self.pauses.present.number:
-            self.spawn(self.pauses.try_refresh())
+            self.spawn(self.definition_news.on_wake())
         self.offers.on_heartbeat(reply)
         if self.reconciler.is_due(reply.now):
             self.spawn(self.restores.reconcile())

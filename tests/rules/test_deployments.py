@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+from datetime import timedelta
 
 import pytest
 
@@ -234,3 +235,51 @@ async def test_P11_a_file_may_have_several_processes(world: World) -> None:
 
     assert [one.id for one in done.definitions] == ["one", "two"]
     assert [await run(engine, "one"), await run(engine, "two")] == ["1", "2"]
+
+
+BOUND = {"binding": "deployment", "process_id": "parent"}
+
+
+async def test_P11_unchanged_content_without_what_it_is_bound_to_makes_no_new_version(world: World) -> None:
+    engine = await world.open()
+    parent = make_caller("order", **BOUND)
+    await engine.deploy({"order.bpmn": make_diagram(), "parent.bpmn": parent})
+
+    alone = await engine.deploy({"parent.bpmn": parent})
+
+    assert not alone.definitions[0].is_new
+    assert await run(engine, "parent") == "one"
+
+
+async def test_P12_execution_calls_what_it_was_deployed_with_after_that_was_undeployed(world: World) -> None:
+    engine = await world.open()
+    await engine.deploy({"order.bpmn": make_diagram(), "parent.bpmn": make_caller("order", **BOUND)})
+    await engine.undeploy("order")
+
+    assert await run(engine, "parent") == "one"
+
+
+async def test_P12_what_an_execution_is_bound_to_is_not_purged(world: World) -> None:
+    engine = await world.open()
+    await engine.deploy({"order.bpmn": make_diagram(), "parent.bpmn": make_caller("order", **BOUND)})
+    await engine.start("parent", {}, workflow_id="parent", delay=timedelta(days=80))
+    await engine.undeploy("order")
+    await engine.clock.advance(days=40)
+    while await engine.store.purge(engine.clock.now(), 100):
+        pass
+
+    await engine.deploy({"order.bpmn": make_diagram(says="another")})
+
+    result = await engine.handle("parent").result()
+    assert result["said"] == "one"
+
+
+async def test_P12_whoever_passes_code_means_the_code(world: World) -> None:
+    engine = await world.open()
+    await engine.deploy({"order.bpmn": make_diagram()})
+    engine.add_workflow(order_in_code)
+
+    in_code = await engine.start(order_in_code)
+
+    assert await in_code.result(timeout=60) == "code"
+    assert await run(engine) == "one"

@@ -2,8 +2,11 @@
 
 from __future__ import annotations
 
+import asyncio
+
 import pytest
 
+from holdfast import Engine
 from holdfast.errors import InvalidProcess, NotFound
 from holdfast.testing import TestEngine
 from tests.engine.support.diagrams import (
@@ -15,6 +18,7 @@ from tests.engine.support.diagrams import (
     make_timed,
     make_wait,
 )
+from tests.eventually import eventually
 from tests.rules.world import Nodes, World
 
 START = "2030-01-01T00:00:00Z"
@@ -254,3 +258,28 @@ async def test_P10_call_of_a_process_that_only_events_start_is_an_incident(world
     [incident] = await engine.incidents(target="caller")
     assert "all of its start events wait for something" in incident.message
     assert await count(engine) == 0
+
+
+async def test_M2_messages_whose_process_is_disabled_on_their_way_are_kept() -> None:
+    async with Engine("memory://") as engine:
+        await engine.deploy({"order.bpmn": make_by_message()})
+
+        async def send(sender: int) -> None:
+            for number in range(50):
+                await engine.send_message("placed", f"{sender}-{number}", ttl=3600)
+
+        async def change() -> None:
+            for _ in range(20):
+                await engine.disable("order")
+                await asyncio.sleep(0)
+                await engine.enable("order")
+
+        await asyncio.gather(*map(send, range(4)), change())
+
+        assert await engine.dead_letters() == []
+        await eventually(lambda: has_started(engine, 200))
+
+
+async def has_started(engine: Engine, number: int) -> bool:
+    """Whether there are so many executions of the process."""
+    return len(await engine.list(workflow="order", limit=number + 1)) == number

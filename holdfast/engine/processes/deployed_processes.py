@@ -113,8 +113,9 @@ class DeployedProcesses:
         org, name = execution.org, execution.workflow
         if execution.details.pinned:
             row = self._find_row(org, name, execution.code_version)
-            is_new = execution.state_version == 0
-            return None if row is None or (is_new and row.state != DefinitionState.ACTIVE) else self._define(row)
+            # What a parent has begun begins, whatever becomes of the version.
+            is_asked = execution.state_version == 0 and execution.details.parent is None
+            return None if row is None or (is_asked and row.state != DefinitionState.ACTIVE) else self._define(row)
         newest = self.find_newest(org, name)
         if newest is not None or execution.state_version == 0:
             return newest
@@ -216,7 +217,9 @@ class DeployedProcesses:
         if row is None and not which:
             return None  # all of its versions are undeployed: the name may be that of code
         remedy = "Deploy or enable it"
-        if row is None or row.state != DefinitionState.ACTIVE:
+        # An execution goes on with what it was deployed with, also after that was undeployed.
+        states = (DefinitionState.ACTIVE, DefinitionState.UNDEPLOYED) if command.deployment else (DefinitionState.ACTIVE,)
+        if row is None or row.state not in states:
             why = "there is none" if row is None else f"it is {row.state}"
         elif self._define(row).details.has_none_start:
             return ChildBinding(str(row.version), PROCESS_ROUTE_NAME)

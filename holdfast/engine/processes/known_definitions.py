@@ -26,6 +26,10 @@ SiblingKey: TypeAlias = tuple[str, str]
 """(kind, definition id)."""
 
 
+Sibling: TypeAlias = tuple[int, str]
+"""(version, digest): by its content it is told from another that has got its number since, after a purge or an import."""
+
+
 class StartMark(msgspec.Struct, frozen=True, omit_defaults=True):
     """A message or a broadcast signal that starts a process at one of its elements."""
 
@@ -50,7 +54,7 @@ class DefinitionDetails(msgspec.Struct, frozen=True, omit_defaults=True):
     timers: tuple[TimerMark, ...] = ()
     has_none_start: bool = True
     """Whether it can be started by a call."""
-    siblings: dict[str, dict[str, int]] = {}
+    siblings: dict[str, dict[str, Sibling]] = {}
     """By kind and definition id: the versions that its deployment made or found."""
     bound: tuple[SiblingKey, ...] = ()
     """What it calls by the binding `deployment`: another version of those makes another version of it."""
@@ -79,9 +83,14 @@ class KnownDefinitions:
         self.number = 0
         """The settings number as of which they are known; 0: they were never read."""
         self._versions: dict[tuple[str, str, str], dict[int, DefinitionRow]] = {}
-        self._deployments: dict[tuple[str, str], Mapping[str, Mapping[str, int]]] = {}
+        self._deployments: dict[tuple[str, str], Mapping[str, Mapping[str, Sibling]]] = {}
         """By (org, deployment): the versions that it made or found."""
         self._reading: asyncio.Task[None] | None = None
+        self._is_forgotten = False
+
+    def note_went_back(self) -> None:
+        """The database is at an earlier state: the next reading reads everything, whatever the number is by then."""
+        self._is_forgotten = True
 
     # --- following the store ---
 
@@ -100,9 +109,16 @@ class KnownDefinitions:
         await asyncio.shield(reading)
 
     async def _read(self) -> None:
-        number, limit = self.number, PAGE
+        has_gone_back, self._is_forgotten = self._is_forgotten, False
+        try:
+            await self._read_since(0 if has_gone_back else self.number, has_gone_back=has_gone_back)
+        except BaseException:
+            self._is_forgotten |= has_gone_back
+            raise
+
+    async def _read_since(self, number: int, *, has_gone_back: bool) -> None:
+        limit = PAGE
         changed: list[DefinitionRow] = []
-        has_gone_back = False
         while True:
             found = await self._store.definitions.read_changed(number, limit)
             if found.number < number:
@@ -158,8 +174,9 @@ class KnownDefinitions:
 
     def find_of_deployment(self, org: str, kind: DefinitionKind, name: str, deployment: str) -> DefinitionRow | None:
         """The version of a definition that a deployment made or found."""
-        version = self._deployments.get((org, deployment), {}).get(kind, {}).get(name)
-        return None if version is None else self.find_version(org, kind, name, version)
+        sibling = self._deployments.get((org, deployment), {}).get(kind, {}).get(name)
+        row = None if sibling is None else self.find_version(org, kind, name, sibling[0])
+        return row if row is None or sibling is None or row.digest == sibling[1] else None
 
     def list_versions(self, org: str, kind: DefinitionKind, name: str) -> list[DefinitionRow]:
         """All versions of a definition, the oldest first."""

@@ -15,6 +15,7 @@ from holdfast.core.failures import NOT_COMMITTED, Failure, describe_exception
 from holdfast.core.instants import Instant
 from holdfast.core.lifecycle import Status
 from holdfast.core.placing import find_recallable, recall_offers
+from holdfast.core.subscriptions import is_taken_by_one
 from holdfast.engine.encoded_store import begin_without_values
 from holdfast.engine.quarantine import make_block_reason, undo_note
 from holdfast.engine.rows import from_row, to_row
@@ -256,6 +257,9 @@ class Batch:
         for arrival in pending.arrivals:
             if arrival.request is not None:
                 self._effects.answers.append(AnswerRequest(arrival.request, error))
+            elif (publication := pending.start.publication) is not None and is_taken_by_one(publication):
+                self._effects.unrouted.consume(arrival)  # what it started goes no more: it is matched again, or kept
+                self._effects.unrouted.give_back(pending.org, publication)
             else:
                 self._effects.unrouted.refuse(arrival, error)
         pending.clear()

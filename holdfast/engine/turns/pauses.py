@@ -60,12 +60,19 @@ class KnownPauses:
         self._follow = follow
         self._on_change = on_change
         self.present = PauseView(None)
+        self._is_outdated = False
+
+    def note_went_back(self) -> None:
+        """The database is at an earlier state: what is known may not be what the number stands for by now."""
+        self._is_outdated = True
 
     async def refresh(self) -> None:
         """Read the pauses, if they have changed or were never read. Raises StoreError."""
-        while (settings := await self._store.read_settings()).number != self.present.number:
-            before = self.present
+        while (settings := await self._store.read_settings()).number != self.present.number or self._is_outdated:
+            before, is_outdated = self.present, self._is_outdated
             await self._follow()
+            if is_outdated:
+                self._is_outdated = False
             if self.present is not before:
                 continue  # somebody else was faster, and what was read here may be older
             self.present = PauseView(settings)

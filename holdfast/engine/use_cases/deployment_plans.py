@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Final, TypeAlias
 import msgspec
 from msgspec.structs import replace
 
-from holdfast.engine.processes.known_definitions import DefinitionDetails, read_details
+from holdfast.engine.processes.known_definitions import DefinitionDetails, Sibling, read_details
 from holdfast.engine.use_cases.definition_starts import (
     find_starter,
     find_taken_messages,
@@ -67,9 +67,9 @@ def plan_deployment(known: KnownDefinitions, org: str, defined: Sequence[Defined
         else:
             versions[key] = 1 + max((row.version for row in known.list_versions(org, one.kind, one.id)), default=0)
     _renew_bound(known, org, defined, found, versions)
-    siblings: dict[str, dict[str, int]] = {}
-    for (kind, name), version in versions.items():
-        siblings.setdefault(kind.value, {})[name] = version
+    siblings: dict[str, dict[str, Sibling]] = {}
+    for one in defined:
+        siblings.setdefault(one.kind.value, {})[one.id] = versions[one.kind, one.id], one.file.digest
     new = [
         _make_row(org, one, versions[one.kind, one.id], deployment, now, siblings)
         for one in defined
@@ -100,15 +100,21 @@ def _renew_bound(
                 continue
             before = read_details(row).siblings
             called = [(DefinitionKind(kind), name) for kind, name in one.bound]
-            if all(versions.get(key) == before.get(key[0].value, {}).get(key[1]) for key in called):
+            # Without the files of what it calls, unchanged content goes on with what it was deployed with.
+            if all(versions.get(key, was) == was for key in called for was in [_find_sibling(before, key)]):
                 continue
             del found[one.kind, one.id]
             versions[one.kind, one.id] = 1 + max(each.version for each in known.list_versions(org, one.kind, one.id))
             changed = True
 
 
+def _find_sibling(siblings: Mapping[str, Mapping[str, Sibling]], name: DefinitionName) -> int | None:
+    found = siblings.get(name[0].value, {}).get(name[1])
+    return None if found is None else found[0]
+
+
 def _make_row(
-    org: str, one: Defined, version: int, deployment: str, now: Instant, siblings: Mapping[str, Mapping[str, int]]
+    org: str, one: Defined, version: int, deployment: str, now: Instant, siblings: Mapping[str, Mapping[str, Sibling]]
 ) -> DefinitionRow:
     details = DefinitionDetails(
         file=one.file.name,

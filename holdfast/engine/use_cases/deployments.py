@@ -33,7 +33,14 @@ from holdfast.engine.nodes.input_schemas import list_announcing
 from holdfast.engine.processes.source_files import collect_files
 from holdfast.engine.use_cases.definition_starts import make_timer_spec
 from holdfast.engine.use_cases.deployment_plans import Plan, plan_deployment, plan_states, refuse_messages, refuse_names
-from holdfast.errors import InvalidArguments, InvalidProcess, OutcomeUnknown, StoreUnavailable, UnknownDefinition
+from holdfast.errors import (
+    InvalidArguments,
+    InvalidProcess,
+    OutcomeUnknown,
+    StoreError,
+    StoreUnavailable,
+    UnknownDefinition,
+)
 from holdfast.store.definitions import DefinitionFilter, DefinitionKey, DefinitionKind, DefinitionRow, DefinitionState
 
 if TYPE_CHECKING:
@@ -123,7 +130,16 @@ class Deployments:
         """Plan and write until what was planned from is what is there."""
         deps, wrote = self._deps, None
         for _ in range(TRIES):
-            await deps.processes.refresh()
+            try:
+                await deps.processes.refresh()
+            except StoreError as error:
+                if wrote is None:
+                    raise
+                await deps.follow(wrote)  # it may be written
+                raise OutcomeUnknown(
+                    "Expected to deploy, but the connection broke, and it is not known whether it was stored. Deploy again: "
+                    "what is there makes no new version."
+                ) from error
             number, plan = self._known.number, make_plan()
             if plan.is_empty:
                 break

@@ -160,11 +160,11 @@ async def _change_schedules(session: Session, tables: Tables, write: DeploymentW
 
 
 def purge_definitions(session: Session, tables: Tables, before: Instant) -> None:
-    """Remove what was undeployed before then and has no execution left, with the resources that nothing else names."""
+    """Remove what was undeployed before then and no execution needs, with the resources that nothing else names."""
     old = [
         key
         for key, row in tables.definitions.items()
-        if row.state == DefinitionState.UNDEPLOYED and row.updated_at < before and not _is_used(session, tables, row)
+        if row.state == DefinitionState.UNDEPLOYED and row.updated_at < before and not _is_needed(session, tables, row)
     ]
     if not old or not session.locks.try_key(session, ("settings",)):
         return
@@ -172,6 +172,12 @@ def purge_definitions(session: Session, tables: Tables, before: Instant) -> None
     named = {(row.org, row.digest) for key, row in tables.definitions.items() if key not in old}
     gone = {(tables.definitions[key].org, tables.definitions[key].digest) for key in old} - named
     session.changes.resources.update(dict.fromkeys(gone))
+
+
+def _is_needed(session: Session, tables: Tables, definition: DefinitionRow) -> bool:
+    """Whether an execution is one of it, or of a process of the same deployment, which may be bound to it."""
+    place = definition.org, definition.deployment
+    return any(_is_used(session, tables, row) for row in tables.definitions.values() if (row.org, row.deployment) == place)
 
 
 def _is_used(session: Session, tables: Tables, definition: DefinitionRow) -> bool:

@@ -141,7 +141,8 @@ SELECT EXISTS (SELECT 1 FROM holdfast.definitions WHERE state = 'undeployed' AND
 SELECT number FROM holdfast.settings WHERE id = 1 FOR UPDATE SKIP LOCKED;
 
 -- name: purge_definitions
--- Those that were undeployed before and have no execution left; a decision or a form has none.
+-- Those that were undeployed before and that no execution needs: none of their own is left, and none of a process of the same
+-- deployment, which may be bound to them.
 DELETE FROM holdfast.definitions
 WHERE ctid = ANY (ARRAY(
     SELECT old.ctid
@@ -157,6 +158,19 @@ WHERE ctid = ANY (ARRAY(
                 LIMIT 1
             ) IS NOT NULL  -- not EXISTS, for which the planner may choose to read all attributes
         )
+        AND (
+            SELECT bound.version
+            FROM holdfast.definitions AS bound
+            WHERE bound.org = old.org AND bound.deployment = old.deployment AND bound.kind = 'bpmn'
+                AND (
+                    SELECT attributes.execution_id
+                    FROM holdfast.attributes
+                    WHERE attributes.org = bound.org AND attributes.kind = 'definition'
+                        AND attributes.name = bound.definition_id AND attributes.value = bound.version::text
+                    LIMIT 1
+                ) IS NOT NULL
+            LIMIT 1
+        ) IS NULL
     ORDER BY old.updated_at
     LIMIT $2
 ))

@@ -116,7 +116,8 @@ WHERE org = ? AND digest = ?;
 -- === removing ===========================================================================================================
 
 -- name: purge_definitions
--- Those that were undeployed before and have no execution left; a decision or a form has none.
+-- Those that were undeployed before and that no execution needs: none of their own is left, and none of a process of the same
+-- deployment, which may be bound to them.
 DELETE FROM definitions
 WHERE (org, kind, definition_id, version) IN (
     SELECT org, kind, definition_id, version
@@ -130,6 +131,17 @@ WHERE (org, kind, definition_id, version) IN (
                 WHERE attributes.org = old.org AND attributes.kind = 'definition' AND attributes.name = old.definition_id
                     AND attributes.value = CAST(old.version AS TEXT)
             )
+        )
+        AND NOT EXISTS (
+            SELECT 1
+            FROM definitions AS bound
+            WHERE bound.org = old.org AND bound.deployment = old.deployment AND bound.kind = 'bpmn'
+                AND EXISTS (
+                    SELECT 1
+                    FROM attributes
+                    WHERE attributes.org = bound.org AND attributes.kind = 'definition'
+                        AND attributes.name = bound.definition_id AND attributes.value = CAST(bound.version AS TEXT)
+                )
         )
     ORDER BY old.updated_at
     LIMIT ?

@@ -6,11 +6,14 @@ import asyncio
 from collections.abc import AsyncIterator
 
 import pytest
+from msgspec.structs import replace
 
 from holdfast.core.commands import StartChild
 from holdfast.core.payloads import encode
 from holdfast.engine.processes.deployed_processes import DeployedProcesses
+from holdfast.engine.processes.known_definitions import KnownDefinitions
 from holdfast.errors import ProcessNotStartable
+from holdfast.store.definitions import DefinitionKind
 from holdfast.testing import TestEngine
 from tests.engine.support.diagrams import make_diagram, make_file, make_process
 
@@ -177,3 +180,17 @@ async def test_a_disabled_process_that_is_not_compiled_is_refused(engine: TestEn
         await engine.start("order", {}, version="1")
 
     assert await engine.list() == []
+
+
+async def test_definitions_of_a_later_state_are_forgotten_when_the_database_goes_back(engine: TestEngine) -> None:
+    await engine.deploy({"order.bpmn": make_diagram()})
+    known = KnownDefinitions(engine.store)
+    await known.refresh()
+    gone = next(known.list_latest(DefinitionKind.BPMN))
+    known._take([replace(gone, version=2)])
+
+    known.note_went_back()
+    await known.refresh()
+
+    assert known.find_version("default", DefinitionKind.BPMN, "order", 2) is None
+    assert known.find_version("default", DefinitionKind.BPMN, "order", 1) is not None

@@ -30,6 +30,7 @@ from holdfast.errors import (
 from holdfast.store.contract import UnroutedWrite
 from holdfast.store.rows import InboxRow
 from holdfast.store.transfer import CopyResult, ExecutionCopy
+from tests.engine.support.diagrams import make_diagram
 from tests.engine.support.held_activities import Door
 from tests.engine.transfer.databases import opened
 from tests.eventually import eventually
@@ -505,3 +506,22 @@ async def test_what_is_imported_beside_an_engine_is_published_by_it_at_once(sour
             await import_executions(store, [line])
 
             assert await handle.result(timeout=30) == "m1"
+
+
+async def test_a_process_at_a_user_task_goes_on_where_it_is_imported(source: Engine, target: str) -> None:
+    task = (
+        '<bpmn:userTask id="work"><bpmn:extensionElements><zeebe:userTask/></bpmn:extensionElements>'
+        "<bpmn:incoming>in</bpmn:incoming><bpmn:outgoing>out</bpmn:outgoing></bpmn:userTask>"
+    )
+    await source.deploy({"order.bpmn": make_diagram(work=task)})
+    handle = await source.start("order", {}, workflow_id="w")
+    await handle.wait_for(lambda status: status.active_task_id)
+
+    lines = await export(source, "w")
+
+    async with make_engine(target) as engine:
+        await engine.import_executions(lines)
+        [found] = await engine.tasks(queue="default")
+        await engine.claim_task(found.task_id, by="ann")
+        await engine.complete_task(found.task_id, {"done": 1}, by="ann")
+        assert await engine.handle("w").result() == {"done": 1}
