@@ -359,22 +359,20 @@ class ManualTask(Activity, frozen=True, kw_only=True):
 
 
 class ServiceTask(Activity, frozen=True, kw_only=True):
-    """A task that an activity of the engine does."""
+    """A task that an activity of the engine does, or an expression, as with `camunda:expression`."""
 
     job: Job | None = None
     implementation: str = ""
     script: Script | None = None
-    """An expression that is the work, as `camunda:expression` has it."""
 
 
 class SendTask(Activity, frozen=True, kw_only=True):
-    """A message is sent: by an activity, or published by the engine."""
+    """A message is sent: by an activity, or published by the engine; or a script runs."""
 
     job: Job | None = None
     message: str = ""
     implementation: str = ""
     script: Script | None = None
-    """As with service tasks; nothing is sent then."""
 
 
 class ReceiveTask(Activity, frozen=True, kw_only=True):
@@ -385,12 +383,11 @@ class ReceiveTask(Activity, frozen=True, kw_only=True):
 
 
 class UserTask(Activity, frozen=True, kw_only=True):
-    """A task that a person does."""
+    """A task that a person does; with a job, an activity does it: Camunda 8's older user tasks."""
 
     assignment: Assignment = Assignment()
     form: FormDefinition | None = None
     job: Job | None = None
-    """Camunda 8's older user tasks, which an activity serves; None: a human task of the engine."""
 
 
 class ScriptTask(Activity, frozen=True, kw_only=True):
@@ -402,13 +399,12 @@ class ScriptTask(Activity, frozen=True, kw_only=True):
 
 
 class BusinessRuleTask(Activity, frozen=True, kw_only=True):
-    """A DMN decision, or an activity."""
+    """A DMN decision, an activity, or a script."""
 
     decision: CalledDecision | None = None
     job: Job | None = None
     implementation: str = ""
     script: Script | None = None
-    """As with service tasks."""
 
 
 class CallActivity(Activity, frozen=True, kw_only=True):

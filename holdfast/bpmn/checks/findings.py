@@ -58,7 +58,7 @@ class Findings:
 
     @property
     def problems(self) -> list[Problem]:
-        """What was found so far."""
+        """The findings about the file, as far as there are any."""
         return self._found.kept
 
     def report(
