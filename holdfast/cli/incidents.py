@@ -81,34 +81,11 @@ def resolve_incident(
     values = _read_variables(variables) or None
 
     async def work(client: Client) -> None:
-        if number is None:
-            await check_open(client, target, org, request_id)
         await client.resolve_incident(target, number, variables=values, org=org, request_id=request_id, timeout=timeout)
 
     use_client(database, work, patience=PATIENCE + (timeout or 0))
     told = {"org": org, "target": target, "number": number}
     answer(told, "resolved: the process tries again", as_json=as_json)
-
-
-async def check_open(client: Client, target: str, org: str, request_id: str | None) -> None:
-    """Raise IncidentNotFound if an execution has no open incident: the verb would only set the variables.
-
-    A repeated call finds none since the first one resolved it: it is known by its request id, and gets the first answer.
-    """
-    from holdfast.core.events import UpdateAccepted
-    from holdfast.errors import IncidentNotFound
-
-    if await client.count_incidents(target=target, org=org):
-        return
-    if request_id is not None:
-        history = await client.history(target, org=org)
-        key = f"{target}\n{request_id}"  # as KeyScope.EXECUTION has it
-        if any(isinstance(one.event, UpdateAccepted) and one.event.request.key == key for one in history):
-            return
-    raise IncidentNotFound(
-        f"Expected execution '{target}' to have an open incident, but it has none, so nothing was changed. Run `holdfast "
-        "incidents` to see what is open; use `holdfast variables --set` to set variables alone."
-    )
 
 
 @click.command("variables")

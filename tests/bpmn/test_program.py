@@ -328,3 +328,12 @@ def test_P10_message_of_an_incident_is_a_text_that_every_store_holds() -> None:
 
     [raised] = play.execution.incidents.values()
     assert "\0" not in raised.message
+
+
+def test_P10_resolving_where_no_incident_is_open_is_refused_and_sets_nothing() -> None:
+    play = PlayedProcess(SIMPLE)
+
+    turn = play.resolve_incident(variables={"x": 1})
+
+    assert turn.events == []
+    assert play.query("holdfast.variables") == {}

@@ -121,7 +121,7 @@ def test_bad_options_are_refused(run: Run) -> None:
     assert run("variables", "o", "--local").exit_code == 2
 
 
-def test_resolving_is_refused_where_no_incident_is_open(run: Run, tmp_path: Path) -> None:
+def test_resolving_is_refused_where_the_process_has_ended(run: Run, tmp_path: Path) -> None:
     with run_engine(tmp_path / "app.db"):
         found = json.loads(run("incidents", "--of", "o", "--json").stdout)["incidents"]
         for one in found:
@@ -130,7 +130,7 @@ def test_resolving_is_refused_where_no_incident_is_open(run: Run, tmp_path: Path
 
     assert refused.exit_code == 1
     assert refused.stdout == ""
-    assert "Expected execution 'o' to have an open incident, but it has none, so nothing was changed." in refused.stderr
+    assert "but it is terminated" in refused.stderr
 
 
 def test_process_without_an_incident_keeps_its_variables(run: Run, tmp_path: Path) -> None:
@@ -142,7 +142,7 @@ def test_process_without_an_incident_keeps_its_variables(run: Run, tmp_path: Pat
         kept = json.loads(run("variables", "w").stdout)
 
     assert refused.exit_code == 1
-    assert "but it has none, so nothing was changed" in refused.stderr
+    assert "but it has none, and nothing was changed" in refused.stderr
     assert "total" not in kept
 
 
