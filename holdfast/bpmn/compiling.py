@@ -67,7 +67,7 @@ class _Compiler:
         self._flows: dict[str, Flow] = {}
 
     def compile(self, process: model.Process) -> CompiledProcess:
-        """Compile the process."""
+        """Compile one process of the file: its nodes, flows and expressions."""
         container = self._compile_container(process, process.id, process.name)
         starts = {one.id: one for one in container.nodes.values() if isinstance(one.element, model.StartEvent)}
         return CompiledProcess(process.id, process.name, container, self._nodes, self._flows, starts, len(self._nodes))

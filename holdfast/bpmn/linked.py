@@ -39,10 +39,10 @@ class _NothingLinked:
     deployment = ""
 
     def find_decision(self, _decision_id: str, _binding: model.Binding, _version_tag: str) -> None:
-        """Nothing is deployed."""
+        """None: no decision is deployed beside the process."""
 
     def find_form(self, _form_id: str) -> None:
-        """Nothing is deployed."""
+        """None: no form is deployed beside the process."""
 
 
 NOTHING_LINKED: Final[LinkedResources] = _NothingLinked()

@@ -112,7 +112,7 @@ _BINDING: Final = {sign: 2 * level + (1 if sign in ("<", ">", "<=", ">=") else 0
 
 @dataclass(frozen=True, slots=True)
 class _Term:
-    """A piece of FEEL."""
+    """A part of a translated expression: FEEL, and how strongly its operator binds."""
 
     text: str
     level: _Level = _Level.ATOM
@@ -180,7 +180,7 @@ def find_name(text: str) -> str | None:
 
 @dataclass(frozen=True, slots=True)
 class _Inner:
-    """What stands inside `${…}`."""
+    """The text of an expression between `${` and `}`."""
 
     text: str
 
@@ -230,7 +230,7 @@ class _Parser:
         self._advance()
 
     def parse(self) -> _Term:
-        """The whole text."""
+        """Translate the whole text to FEEL. Raises JuelError."""
         term = self._parse_choice()
         if self._kind != "end":
             self._refuse("the end")
