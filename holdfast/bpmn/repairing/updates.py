@@ -56,8 +56,8 @@ def find_refusal(state: State, name: str, value: Payload) -> HoldfastError | Non
             wanted = _RESOLVE.decode(value.data)
             if not state.incidents:
                 return IncidentNotFound(
-                    "Expected the process to have an open incident, but it has none, and nothing was changed. To set variables "
-                    "alone, use set_variables."
+                    "Expected the process to have an open incident, but it has none, and nothing was changed. To set "
+                    "variables alone, use set_variables."
                 )
             if wanted.number is not None and wanted.number not in state.incidents:
                 shown = ", ".join(map(str, sorted(state.incidents)[:20])) or "none"
