@@ -42,7 +42,7 @@ async def fail(caller: HttpCaller, url: str, **inputs: Any) -> CallFailed:
         (b"HTTP/1.1 100 Go on\r\n\r\nHTTP/1.1 103 Hints\r\nLink: x\r\n\r\n" + respond(200, b"x"), b"x"),
         (b"HTTP/1.1 204 None\r\nContent-Length: 5\r\n\r\n", b""),
         (b"HTTP/1.1 200 OK\r\nContent-Length: 2, 2\r\n\r\nok", b"ok"),
-        (respond(200, gzip.compress(b"packed"), "Content-Encoding: gzip"), b"packed"),
+        (respond(200, gzip.compress(b"packed", mtime=0), "Content-Encoding: gzip"), b"packed"),
         (respond(200, zlib.compress(b"packed"), "Content-Encoding: deflate"), b"packed"),
     ],
 )
@@ -77,7 +77,7 @@ async def test_answer_to_head_has_no_body_whatever_its_length_says() -> None:
         b"HTTP/1.1 200 OK\r\nX: " + b"a" * 100_000 + b"\r\n\r\n",
         b"HTTP/1.1 200 OK\r\n" + b"X: y\r\n" * 1_000 + b"\r\n",
         b"HTTP/1.1 102 Wait\r\n\r\n" * 100,
-        respond(200, gzip.compress(b"packed")[:-4], "Content-Encoding: gzip"),
+        respond(200, gzip.compress(b"packed", mtime=0)[:-4], "Content-Encoding: gzip"),
         respond(200, b"no gzip", "Content-Encoding: gzip"),
         respond(200, b"?", "Content-Encoding: br"),
     ],
