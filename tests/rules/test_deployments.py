@@ -274,6 +274,22 @@ async def test_P12_what_an_execution_is_bound_to_is_not_purged(world: World) -> 
     assert result["said"] == "one"
 
 
+async def test_P11_other_content_with_the_number_of_a_purged_version_makes_a_new_caller(world: World) -> None:
+    engine = await world.open()
+    await engine.deploy({"order.bpmn": make_diagram(), "parent.bpmn": make_caller("order", **BOUND)})
+    await engine.undeploy("order")
+    await engine.clock.advance(days=40)
+    while await engine.store.purge(engine.clock.now(), 100):
+        pass
+    await engine.restart()  # by what is stored, the number is free
+
+    again = await engine.deploy({"order.bpmn": make_diagram(says="two"), "parent.bpmn": make_caller("order", **BOUND)})
+
+    assert [(one.id, one.version) for one in again.definitions] == [("order", 1), ("parent", 2)]
+    result = await (await engine.start("parent", {})).result(timeout=60)
+    assert result["said"] == "two"
+
+
 async def test_P12_whoever_passes_code_means_the_code(world: World) -> None:
     engine = await world.open()
     await engine.deploy({"order.bpmn": make_diagram()})

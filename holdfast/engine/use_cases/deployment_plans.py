@@ -58,20 +58,20 @@ def plan_deployment(known: KnownDefinitions, org: str, defined: Sequence[Defined
     binding `deployment` is another version than before.
     """
     found: dict[DefinitionName, DefinitionRow] = {}
-    versions: dict[DefinitionName, int] = {}
+    versions: dict[DefinitionName, Sibling] = {}
     for one in defined:
         latest = known.find_latest(org, one.kind, one.id)
         key = one.kind, one.id
         if latest is not None and latest.digest == one.file.digest:
-            found[key], versions[key] = latest, latest.version
+            found[key], versions[key] = latest, (latest.version, latest.digest)
         else:
-            versions[key] = 1 + max((row.version for row in known.list_versions(org, one.kind, one.id)), default=0)
+            versions[key] = _number_next(known, org, one)
     _renew_bound(known, org, defined, found, versions)
     siblings: dict[str, dict[str, Sibling]] = {}
-    for one in defined:
-        siblings.setdefault(one.kind.value, {})[one.id] = versions[one.kind, one.id], one.file.digest
+    for (kind, name), version in versions.items():
+        siblings.setdefault(kind.value, {})[name] = version
     new = [
-        _make_row(org, one, versions[one.kind, one.id], deployment, now, siblings)
+        _make_row(org, one, versions[one.kind, one.id][0], deployment, now, siblings)
         for one in defined
         if (one.kind, one.id) not in found
     ]
@@ -88,7 +88,7 @@ def _renew_bound(
     org: str,
     defined: Sequence[Defined],
     found: dict[DefinitionName, DefinitionRow],
-    versions: dict[DefinitionName, int],
+    versions: dict[DefinitionName, Sibling],
 ) -> None:
     """Make new versions also of what calls others by the binding `deployment`, if these are others than before."""
     changed = True
@@ -101,16 +101,16 @@ def _renew_bound(
             before = read_details(row).siblings
             called = [(DefinitionKind(kind), name) for kind, name in one.bound]
             # Without the files of what it calls, unchanged content goes on with what it was deployed with.
-            if all(versions.get(key, was) == was for key in called for was in [_find_sibling(before, key)]):
+            if all(versions[key] == before.get(key[0].value, {}).get(key[1]) for key in called if key in versions):
                 continue
             del found[one.kind, one.id]
-            versions[one.kind, one.id] = 1 + max(each.version for each in known.list_versions(org, one.kind, one.id))
+            versions[one.kind, one.id] = _number_next(known, org, one)
             changed = True
 
 
-def _find_sibling(siblings: Mapping[str, Mapping[str, Sibling]], name: DefinitionName) -> int | None:
-    found = siblings.get(name[0].value, {}).get(name[1])
-    return None if found is None else found[0]
+def _number_next(known: KnownDefinitions, org: str, one: Defined) -> Sibling:
+    numbers = [row.version for row in known.list_versions(org, one.kind, one.id)]
+    return 1 + max(numbers, default=0), one.file.digest
 
 
 def _make_row(
