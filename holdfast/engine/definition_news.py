@@ -59,7 +59,7 @@ class DefinitionNews:
 
     async def follow(self, new_messages: Collection[str], *, has_schedules: bool) -> None:
         """Something was deployed here, or has another state: use it from now on, and tell the other nodes."""
-        before = self._processes.known.number
+        before = self.known.number
         # It is written: who uses it reads it, if it cannot be read now. What follows here must follow in any case.
         with suppress(StoreError):
             await self._processes.refresh()
@@ -77,7 +77,7 @@ class DefinitionNews:
 
         Who deployed it may be gone before it looked for kept messages.
         """
-        before, messages = self._processes.known.number, self._start_messages
+        before, messages = self.known.number, self._start_messages
         await self._pauses.try_refresh()
         self._start_messages = self._processes.start_messages
         self._publisher.match_kept(self._start_messages - messages)
@@ -86,5 +86,5 @@ class DefinitionNews:
 
     async def _warm(self, before: int) -> None:
         """Compile what has changed since a settings number, which this node has known."""
-        latest = self._processes.known.list_latest(DefinitionKind.BPMN)
+        latest = self.known.list_latest(DefinitionKind.BPMN)
         await self._processes.warm([row for row in latest if row.changed > before])

@@ -17,6 +17,9 @@ if TYPE_CHECKING:
 
 log = logging.getLogger("holdfast.engine")
 
+_NO_STATE: Final = -1
+"""A settings number that no state of the database has."""
+
 
 class PauseView:
     """All pauses as of one settings number. It never changes: a batch decides by one view from its claim to its write."""
@@ -60,19 +63,17 @@ class KnownPauses:
         self._follow = follow
         self._on_change = on_change
         self.present = PauseView(None)
-        self._is_outdated = False
 
     def note_went_back(self) -> None:
-        """The database is at an earlier state: what is known may not be what the number stands for by now."""
-        self._is_outdated = True
+        """The database is at an earlier state: nothing is written by what is known until it is read anew."""
+        if self.present.number is not None:
+            self.present = PauseView(Settings(_NO_STATE, self.present.rows))
 
     async def refresh(self) -> None:
         """Read the pauses, if they have changed or were never read. Raises StoreError."""
-        while (settings := await self._store.read_settings()).number != self.present.number or self._is_outdated:
-            before, is_outdated = self.present, self._is_outdated
+        while (settings := await self._store.read_settings()).number != self.present.number:
+            before = self.present
             await self._follow()
-            if is_outdated:
-                self._is_outdated = False
             if self.present is not before:
                 continue  # somebody else was faster, and what was read here may be older
             self.present = PauseView(settings)
