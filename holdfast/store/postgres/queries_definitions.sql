@@ -141,23 +141,13 @@ SELECT EXISTS (SELECT 1 FROM holdfast.definitions WHERE state = 'undeployed' AND
 SELECT number FROM holdfast.settings WHERE id = 1 FOR UPDATE SKIP LOCKED;
 
 -- name: purge_definitions
--- Those that were undeployed before and that no execution needs: none of their own is left, and none of a process of the same
--- deployment, which may be bound to them.
+-- Those that were undeployed before and that no execution needs: none is left of any process of their deployment, which may be
+-- bound to them.
 DELETE FROM holdfast.definitions
 WHERE ctid = ANY (ARRAY(
     SELECT old.ctid
     FROM holdfast.definitions AS old
     WHERE old.state = 'undeployed' AND old.updated_at < $1
-        AND NOT (
-            old.kind = 'bpmn'
-            AND (
-                SELECT attributes.execution_id
-                FROM holdfast.attributes
-                WHERE attributes.org = old.org AND attributes.kind = 'definition' AND attributes.name = old.definition_id
-                    AND attributes.value = old.version::text
-                LIMIT 1
-            ) IS NOT NULL  -- not EXISTS, for which the planner may choose to read all attributes
-        )
         AND (
             SELECT bound.version
             FROM holdfast.definitions AS bound
@@ -168,7 +158,7 @@ WHERE ctid = ANY (ARRAY(
                     WHERE attributes.org = bound.org AND attributes.kind = 'definition'
                         AND attributes.name = bound.definition_id AND attributes.value = bound.version::text
                     LIMIT 1
-                ) IS NOT NULL
+                ) IS NOT NULL  -- not EXISTS, for which the planner may choose to read all attributes
             LIMIT 1
         ) IS NULL
     ORDER BY old.updated_at

@@ -116,22 +116,13 @@ WHERE org = ? AND digest = ?;
 -- === removing ===========================================================================================================
 
 -- name: purge_definitions
--- Those that were undeployed before and that no execution needs: none of their own is left, and none of a process of the same
--- deployment, which may be bound to them.
+-- Those that were undeployed before and that no execution needs: none is left of any process of their deployment, which may be
+-- bound to them.
 DELETE FROM definitions
 WHERE (org, kind, definition_id, version) IN (
     SELECT org, kind, definition_id, version
     FROM definitions AS old INDEXED BY definitions_undeployed
     WHERE old.state = 'undeployed' AND old.updated_at < ?
-        AND NOT (
-            old.kind = 'bpmn'
-            AND EXISTS (
-                SELECT 1
-                FROM attributes
-                WHERE attributes.org = old.org AND attributes.kind = 'definition' AND attributes.name = old.definition_id
-                    AND attributes.value = CAST(old.version AS TEXT)
-            )
-        )
         AND NOT EXISTS (
             SELECT 1
             FROM definitions AS bound
