@@ -6,10 +6,10 @@ from typing import TYPE_CHECKING, Any
 
 from holdfast.bpmn import records
 from holdfast.bpmn.faults import Fault
-from holdfast.bpmn.flows import choose_flows
 from holdfast.bpmn.handlers.protocol import PassingHandler, WaitingHandler
 from holdfast.bpmn.mappings import evaluate_inputs, read_result
 from holdfast.bpmn.repairing.incidents import raise_incident
+from holdfast.bpmn.running import Place
 from holdfast.bpmn.scopes import Leaving, clear, fail_entering, finish, leave, prepare_leaving
 from holdfast.bpmn.state import ELEMENT, FLOW, WORKING
 from holdfast.bpmn.throwing import Thrown, catches_error, interrupts_scope, throw_error, throw_escalation
@@ -19,7 +19,7 @@ from holdfast.core import events
 if TYPE_CHECKING:
     from holdfast.bpmn.executable import Node
     from holdfast.bpmn.records import Wait
-    from holdfast.bpmn.running import Place, Run
+    from holdfast.bpmn.running import Run
     from holdfast.bpmn.state import Instance
     from holdfast.bpmn.values import Variable
     from holdfast.bpmn.variables import View
@@ -61,16 +61,18 @@ class CatchHandler(WaitingHandler):
         if wait.timer is None or not wait.timer.text or one.index >= 0:
             leave(run, one, {})
             return
+        place = Place(one.scope, "", one.index, one.variables, one.key)
         try:
-            flows = choose_flows(run, node, run.look(one.key)) if node.has_choice else node.flow_ids
+            leaving = prepare_leaving(run, node, place, run.look(one.key), {})
         except Fault as fault:
-            raise_incident(run, one, fault, WORKING)
+            raise_incident(run, one, fault, WORKING)  # once it is resolved, the cycle begins anew
             return
         if not rearm(run, one, wait):
-            leave(run, one, {})
+            finish(run, node, place, leaving)
             return
-        run.emit(records.Flowed(one.key, flows))
-        for flow in flows:
+        run.set_variables(leaving.changes, gone=one.key)
+        run.emit(records.Flowed(one.key, leaving.flows))
+        for flow in leaving.flows:
             run.push(one.scope, FLOW, flow)
 
 

@@ -74,6 +74,34 @@ def test_T1_cycle_counts_from_when_it_was_due() -> None:
     assert not play.is_closed
 
 
+def test_P5_cycle_of_a_catching_event_maps_its_output_each_time_it_fires() -> None:
+    counting = mappings(outputs={"n": "n + 1"})
+    process = diagram(start(), catch("c", timer("R3/PT1M", "timeCycle"), counting), user("u"), path("start", "c", "u"))
+    play = PlayedProcess(process, {"n": 0})
+
+    seen = []
+    while play.execution.timers:
+        play.fire()
+        seen.append(play.query("holdfast.variables")["n"])
+
+    assert seen == [1, 2, 3]
+    assert len(play.find_waits("u")) == 3
+
+
+def test_P10_cycle_whose_output_mapping_fails_is_an_incident_at_its_first_fire() -> None:
+    failing = mappings(outputs={"n": "assert(x, x != null)"})
+    process = diagram(start(), catch("c", timer("R3/PT1M", "timeCycle"), failing), user("u"), path("start", "c", "u"))
+    play = PlayedProcess(process)
+
+    play.advance(60)
+    assert list(play.incidents.values()) == [("c", "mapping")]
+    assert not play.find_waits("u")
+    play.resolve_incident(None, {"x": 1})
+    play.advance(600)
+
+    assert len(play.find_waits("u")) == 3
+
+
 @pytest.mark.parametrize("key", [None, "", [1], True, "k" * 300, "a\nb"])
 def test_M4_correlation_key_that_is_none_is_an_incident(key: Any) -> None:
     play = PlayedProcess(diagram(start(), receive("r", "keyed"), path("start", "r")), {"key": key})
