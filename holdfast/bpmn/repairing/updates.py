@@ -89,6 +89,8 @@ def carry_out(run: Run, update: int, name: str, value: Payload) -> None:
         failure = describe_exception(refusal or InvalidArguments("Expected a process that has begun, but it has not."))
         run.issue(commands.FailUpdate(update=update, failure=failure, is_rejected=True))
         return
+    # Answered first: what is resolved may end the execution, and that command must be the last.
+    run.issue(commands.CompleteUpdate(update=update, result=NULL))
     if name == SET_VARIABLES:
         _set_variables(run, _SET.decode(value.data))
     else:
@@ -97,7 +99,6 @@ def carry_out(run: Run, update: int, name: str, value: Payload) -> None:
             run.set_variables({ROOT: _read(given.variables)})
         for number in list_incidents(run) if given.number is None else (given.number,):
             resolve(run, number)
-    run.issue(commands.CompleteUpdate(update=update, result=NULL))
 
 
 def _set_variables(run: Run, given: SetVariables) -> None:
