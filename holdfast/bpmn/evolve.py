@@ -29,6 +29,8 @@ _ENDS: Final = frozenset(
     }
 )
 """Events after which what they tell of is awaited no longer."""
+ANSWERS: Final = frozenset({events.PublicationCompleted, events.PublicationFailed})
+"""Events that tell what became of something that the process published."""
 
 
 def take(state: State, event: Any) -> tuple[int, records.Wait] | None:
@@ -41,10 +43,15 @@ def take(state: State, event: Any) -> tuple[int, records.Wait] | None:
         return found if found is None or found[1].is_standing else _end_wait(state, event.number)
     if kind is events.ChildEscalated:
         return state.waits.get(event.number)
+    if kind in ANSWERS:
+        state.unanswered.pop(event.number, None)
+        return None
     if kind is events.WorkflowStarted:
         state.workflow_id = event.workflow_id
         if event.parent is not None:
+            state.is_child = True
             state.catches, state.catches_escalations = event.parent.catches, event.parent.catches_escalations
+            state.interrupting_escalations = event.parent.interrupting_escalations
         state.start = StartPoint(event.input, event.element)
         state.never_runs = event.cancelled
     elif kind is events.CancelRequested:
@@ -184,6 +191,8 @@ def _unwait(state: State, record: records.Unwaits) -> None:
 
 def _send(state: State, record: records.Sent) -> None:
     state.last_number = max(state.last_number, record.number)
+    if state.is_child:
+        state.unanswered[record.number] = None
 
 
 def _loop(state: State, record: records.Looped) -> None:

@@ -9,7 +9,7 @@ import msgspec
 
 from holdfast.bpmn import records
 from holdfast.bpmn.beginning import begin_process
-from holdfast.bpmn.evolve import apply_record, begin_advance, end_advance, take
+from holdfast.bpmn.evolve import ANSWERS, apply_record, begin_advance, end_advance, take
 from holdfast.bpmn.handlers.user_tasks import list_missing
 from holdfast.bpmn.linked import NOTHING_LINKED, LinkedResources
 from holdfast.bpmn.moving import receive_signal, run_to_rest, trigger
@@ -17,7 +17,7 @@ from holdfast.bpmn.queries import answer
 from holdfast.bpmn.repairing.updates import carry_out, find_refusal
 from holdfast.bpmn.running import Run, Setting
 from holdfast.bpmn.scopes import end
-from holdfast.bpmn.state import SCHEMA, HeldEvent, State, decode_state, encode_state
+from holdfast.bpmn.state import ROOT, SCHEMA, HeldEvent, State, decode_state, encode_state
 from holdfast.bpmn.values import read_object, show_json
 from holdfast.core import commands, events
 from holdfast.core.effects import ACCEPTED, Checked
@@ -41,8 +41,6 @@ ROUTE_NAME: Final = "bpmn/1"
 _NOTHING: Final = Step()
 _IGNORED: Final = frozenset(
     {
-        events.PublicationCompleted,
-        events.PublicationFailed,
         events.ExternalSignalCompleted,
         events.ExternalSignalFailed,
         events.TaskRescheduled,
@@ -94,6 +92,8 @@ class ProcessProgram:
         kind = type(event)
         found = take(self.state, event)
         if kind in _IGNORED or getattr(event, "held", False) or (self.state.is_begun and self.state.root is None):
+            return _NOTHING
+        if kind in ANSWERS and not (self.state.held or _may_complete(self.state)):
             return _NOTHING
         run = Run(self._setting, self.state, now)
         held = self.state.held
@@ -205,6 +205,12 @@ def _cancel(run: Run) -> None:
     run.is_over = True
 
 
+def _may_complete(state: State) -> bool:
+    """Whether a process has only waited for answers to what it published, and has them all now."""
+    root = state.root
+    return root is not None and not root.children and not state.kept and not state.unanswered
+
+
 # --- giving events ---
 
 
@@ -224,5 +230,7 @@ def _give(run: Run, event: Any, found: tuple[int, records.Wait] | None) -> None:
         receive_signal(run, event.name, event.value)
     elif type(event) is events.UpdateAccepted:
         carry_out(run, event.update, event.name, event.value)
+    elif type(event) in ANSWERS:
+        run.touched.append(ROOT)
     elif found is not None:
         trigger(run, found[0], found[1], event)

@@ -20,7 +20,7 @@ from typing import TYPE_CHECKING, Final
 from holdfast.bpmn import records
 from holdfast.bpmn.evolve import apply_record
 from holdfast.bpmn.expressions import Evaluator
-from holdfast.bpmn.state import ROOT, Instance, State, Token
+from holdfast.bpmn.state import ROOT, SIGNAL, Instance, State, Token
 from holdfast.bpmn.values import Variable, to_raws
 from holdfast.bpmn.variables import Changes, View, look_from
 from holdfast.core import commands
@@ -156,8 +156,8 @@ class Run:
     def drop_tokens(self, scope: int) -> None:
         """Remove the tokens that are on their way within a scope that goes on."""
         if self._tokens.get(scope):
-            self.queue = deque(token for token in self.queue if token[0] != scope)
-            self._tokens[scope] = 0
+            self.queue = deque(token for token in self.queue if token[0] != scope or token[1] == SIGNAL)
+            self._tokens[scope] = sum(token[0] == scope for token in self.queue)
 
     def has_tokens(self, scope: int) -> bool:
         """Whether tokens are on their way within a scope."""

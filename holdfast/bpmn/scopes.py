@@ -213,7 +213,16 @@ def settle(run: Run) -> None:
 
 
 def _complete_process(run: Run, root: Instance) -> None:
-    end_waits(run, waits_of(run, root))
+    """The process is done. A child completes only after the store has fixed who gets what it published.
+
+    Else its end could overtake its signals and messages on their way to the parent, and end the waits for these.
+    """
+    waits = waits_of(run, root)
+    end_waits(run, waits)
+    if run.state.unanswered:
+        if waits:
+            run.emit(records.Unwaits(tuple(wait.number for wait in waits)))
+        return
     result = Payload(msgspec.Raw(to_json(root.variables or {})))
     run.emit(records.Left(ROOT))
     run.issue(commands.Complete(result=result))

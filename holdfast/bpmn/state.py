@@ -105,7 +105,9 @@ class State:
         "final",
         "held",
         "incidents",
+        "interrupting_escalations",
         "is_begun",
+        "is_child",
         "kept",
         "last_key",
         "last_number",
@@ -113,6 +115,7 @@ class State:
         "never_runs",
         "signals",
         "start",
+        "unanswered",
         "waits",
         "workflow_id",
         "yielding",
@@ -146,6 +149,11 @@ class State:
         self.catches: tuple[str, ...] = ()
         """The codes of the errors that the callers of this process catch, '*' for all."""
         self.catches_escalations: tuple[str, ...] = ()
+        self.interrupting_escalations: tuple[str, ...] = ()
+        """Those of them by which a caller ends this process; '*' for all that it catches and does not name."""
+        self.is_child = False
+        self.unanswered: dict[int, None] = {}
+        """The numbers of what a child has published: it completes after the store has fixed who gets that."""
         self.final: dict[str, Variable] = {}
         """The variables of the process when it ended."""
         self.bytes = 0
@@ -235,6 +243,9 @@ class _Snapshot(msgspec.Struct, omit_defaults=True):
     cancel_requested: bool = False
     catches: tuple[str, ...] = ()
     catches_escalations: tuple[str, ...] = ()
+    interrupting_escalations: tuple[str, ...] = ()
+    is_child: bool = False
+    unanswered: list[int] = []
 
 
 _SNAPSHOT: Final = msgspec.json.Decoder(_Snapshot)
@@ -252,6 +263,8 @@ _PLAIN: Final = (
     "cancel_requested",
     "catches",
     "catches_escalations",
+    "interrupting_escalations",
+    "is_child",
 )
 """What is in a snapshot as it is in the state."""
 
@@ -263,6 +276,7 @@ def encode_state(state: State) -> bytes:
             active=[_pack(one) for one in state.active.values()],
             waits=list(state.waits.values()),
             signals={name: list(values) for name, values in state.signals.items()},
+            unanswered=list(state.unanswered),
             **{name: getattr(state, name) for name in _PLAIN},
         )
     )
@@ -291,6 +305,7 @@ def decode_state(body: bytes) -> State:
     for name in _PLAIN:
         setattr(state, name, getattr(found, name))
     state.signals = {name: deque(values) for name, values in found.signals.items()}
+    state.unanswered = dict.fromkeys(found.unanswered)
     for packed in found.active:
         one = Instance(packed.key, packed.element, packed.scope, packed.phase, packed.index)
         one.variables = _unpack(packed.variables)

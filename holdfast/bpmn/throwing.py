@@ -113,10 +113,16 @@ def throw_error(run: Run, one: Instance | None, scope: int, thrown: Thrown) -> b
     return False
 
 
-def interrupts_scope(run: Run, scope: int, code: str) -> bool:
-    """Whether what catches an escalation out of a scope ends the token that throws it."""
+def interrupts_thrower(run: Run, scope: int, code: str) -> bool:
+    """Whether what catches an escalation out of a scope, here or in a caller, ends the token that throws it."""
     found = _find(run, None, scope, code, _pick_escalations)
-    return found is not None and found[1].is_interrupting
+    return _ends_child(run, code) if found is None else found[1].is_interrupting
+
+
+def _ends_child(run: Run, code: str) -> bool:
+    """Whether the nearest caller that catches an escalation ends this process by it."""
+    state = run.state
+    return (code if code in state.catches_escalations else ALL) in state.interrupting_escalations
 
 
 def throw_escalation(run: Run, one: Instance | None, scope: int, thrown: Thrown) -> None:
@@ -127,6 +133,10 @@ def throw_escalation(run: Run, one: Instance | None, scope: int, thrown: Thrown)
     elif thrown.code in run.state.catches_escalations or ALL in run.state.catches_escalations:
         value = Payload(msgspec.Raw(to_json(thrown.variables or {})))
         run.issue(commands.Escalate(code=thrown.code, value=value))
+        if _ends_child(run, thrown.code):
+            end(run, run.state.active[ROOT])
+            run.issue(commands.EndCancelled())
+            run.is_over = True
 
 
 def _catch(run: Run, level: _Level, catch: CodeCatch, thrown: Thrown) -> None:
@@ -151,12 +161,23 @@ def _catch(run: Run, level: _Level, catch: CodeCatch, thrown: Thrown) -> None:
     start_event_sub_process(run, scope, sub, result)
 
 
-def list_caught(run: Run, one: Instance | None, scope: int) -> tuple[tuple[str, ...], tuple[str, ...]]:
-    """The codes of errors and of escalations that are caught around an instance, also by the callers of this process."""
+def list_caught_errors(run: Run, one: Instance | None, scope: int) -> tuple[str, ...]:
+    """The codes of errors that are caught around an instance, also by the callers of this process."""
     errors = set(run.state.catches)
-    escalations = set(run.state.catches_escalations)
     for level in _list_levels(run, one, scope, _pick_errors):
         errors.update(catch.code or ALL for catch in level.catches)
+    return tuple(sorted(errors))
+
+
+def list_caught_escalations(run: Run, one: Instance | None, scope: int) -> dict[str, bool]:
+    """The same for escalations: by code, whether the nearest event that catches it is interrupting."""
+    state = run.state
+    found: dict[str, bool] = {}
     for level in _list_levels(run, one, scope, _pick_escalations):
-        escalations.update(catch.code or ALL for catch in level.catches)
-    return tuple(sorted(errors)), tuple(sorted(escalations))
+        if ALL not in found:  # else nothing gets further out
+            for catch in level.catches:
+                found.setdefault(catch.code or ALL, catch.is_interrupting)
+    if ALL not in found:
+        for code in state.catches_escalations:
+            found.setdefault(code, code in state.interrupting_escalations)
+    return dict(sorted(found.items()))

@@ -79,7 +79,15 @@ def _make_parent(execution: Execution, command: commands.StartChild, binding: Ch
     # Code that calls a process catches whatever error that ends with, as it does of other code.
     is_called_by_code = binding is not None and not execution.details.route_name
     catches = (ALL_CODES,) if is_called_by_code else command.catches
-    return Parent(execution.execution_id, command.number, command.policy, depth, catches, command.catches_escalations)
+    return Parent(
+        execution.execution_id,
+        command.number,
+        command.policy,
+        depth,
+        catches,
+        command.catches_escalations,
+        command.interrupting_escalations,
+    )
 
 
 def _refuse_depth(command: commands.StartChild, depth: int) -> Failure | None:

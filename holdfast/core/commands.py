@@ -81,6 +81,8 @@ class StartChild(Command, frozen=True, kw_only=True):
     """The codes of the errors that its ancestors catch, '*' for all: any other is an incident where it is thrown."""
     catches_escalations: tuple[str, ...] = ()
     """The codes of the escalations that its ancestors catch, '*' for all: it need not send others."""
+    interrupting_escalations: tuple[str, ...] = ()
+    """Those of them by which an ancestor ends it; '*' for all that are caught and not named."""
 
 
 class CancelChild(Command, frozen=True, kw_only=True):

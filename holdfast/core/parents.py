@@ -19,3 +19,5 @@ class Parent(msgspec.Struct, frozen=True, omit_defaults=True, forbid_unknown_fie
     """The codes of the BPMN errors that its ancestors catch, '*' for all: any other is an incident where it is thrown."""
     catches_escalations: tuple[str, ...] = ()
     """The codes of the escalations that its ancestors catch, '*' for all: no other need be sent."""
+    interrupting_escalations: tuple[str, ...] = ()
+    """Those of them by which an ancestor ends it: it ends itself when it throws one of these, and does no work behind it."""

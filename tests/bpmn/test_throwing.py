@@ -10,8 +10,10 @@ import pytest
 
 from holdfast.core import envelopes, events
 from holdfast.core.bpmn_errors import make_bpmn_error_failure
+from holdfast.core.failures import Failure
 from holdfast.core.options import ParentClose
 from holdfast.core.parents import Parent
+from holdfast.core.turn import take_turn
 from tests.bpmn.oracles.driving import count_completed
 from tests.bpmn.support.diagrams import (
     boundary,
@@ -24,7 +26,9 @@ from tests.bpmn.support.diagrams import (
     gateway,
     job,
     mappings,
+    message,
     path,
+    signal,
     start,
     sub,
     task,
@@ -320,6 +324,113 @@ def test_P3_escalation_that_the_callers_catch_is_told_to_the_parent() -> None:
 
     assert isinstance(play.sent[-1][1], envelopes.ChildEscalated)
     assert not play.is_closed
+
+
+@pytest.mark.parametrize(
+    ("caught", "interrupting", "ends"),
+    [
+        (("X1",), ("X1",), True),
+        (("X1",), (), False),
+        (("*",), ("*",), True),
+        (("*", "X1"), ("*",), False),
+        (("*", "X1"), ("X1",), True),
+        (("X2",), ("X2",), False),
+    ],
+)
+def test_P3_escalation_that_interrupts_the_call_ends_the_child_before_anything_behind_it(
+    caught: tuple[str, ...], interrupting: tuple[str, ...], *, ends: bool
+) -> None:
+    parts = (
+        start(),
+        gateway("parallel", "fork"),
+        throw("up", escalation("X1")),
+        job("charge"),
+        job("beside"),
+        path("start", "fork", "up", "charge"),
+        flow("fork", "beside"),
+    )
+
+    play = start_child(parts, {"catches_escalations": caught, "interrupting_escalations": interrupting})
+
+    assert play.is_closed is ends
+    assert bool(play.find_waits("charge")) is not ends
+    assert count_completed(play)["up"] == 1
+
+
+def test_P3_child_is_told_which_escalations_end_it_by_the_nearest_event_that_catches_them() -> None:
+    inner = sub(
+        "inner",
+        start("in"),
+        call("c"),
+        path("in", "c"),
+        boundary("near", "c", escalation("X1"), interrupting=False),
+        task("t"),
+        path("near", "t"),
+    )
+    process = diagram(
+        start(),
+        inner,
+        path("start", "inner"),
+        boundary("far", "inner", escalation("X1")),
+        boundary("any", "inner", escalation("")),
+        task("u"),
+        path("far", "u"),
+        path("any", "u"),
+    )
+
+    [(_, begun)] = PlayedProcess(process).sent
+
+    assert isinstance(begun, envelopes.Start)
+    assert begun.parent is not None
+    assert begun.parent.catches_escalations == ("*", "X1")
+    assert begun.parent.interrupting_escalations == ("*",)
+
+
+def test_P10_incident_is_resolved_by_an_error_that_ends_the_child() -> None:
+    mapped = mappings({"a": "assert(x, x != null)"})
+    play = start_child((start(), end("thrown", error("E1"), mapped), path("start", "thrown")), {"catches": ("E1",)})
+    assert list(play.incidents.values()) == [("thrown", "mapping")]
+
+    play.resolve_incident(None, {"x": 1})
+
+    assert isinstance(play.events[-1], events.WorkflowFailed)
+    assert any(isinstance(one, events.UpdateCompleted) for one in play.events), "who asked for it is answered"
+
+
+@pytest.mark.parametrize("definition", [signal(), message()])
+@pytest.mark.parametrize("is_refused", [False, True])
+def test_B2_child_completes_after_it_is_fixed_who_gets_what_it_published(definition: str, *, is_refused: bool) -> None:
+    play = start_child((start(), end("thrown", definition), path("start", "thrown")), {})
+    [published] = play.outbox
+    assert not play.is_closed
+    assert not play.sent
+
+    failure = Failure(type="NobodyWaits", message="nobody waits") if is_refused else None
+    play.tell(envelopes.PublicationAnswered(number=int(published.id.rpartition(":")[2]), failure=failure))
+
+    assert play.result == {}
+    assert isinstance(play.sent[-1][1], envelopes.ChildClosed)
+
+
+def test_B2_child_that_is_done_waits_for_nothing_but_the_answers() -> None:
+    caught = sub("sub", start("again", message()), job("late"), path("again", "late"), event=True)
+    play = start_child((start(), end("thrown", signal()), path("start", "thrown"), caught), {})
+
+    assert not play.waits
+    assert not play.execution.subscriptions
+    play.tell(envelopes.Cancel())
+
+    assert isinstance(play.events[-1], events.WorkflowCancelled)
+
+
+def test_S7_child_that_waited_for_an_answer_alone_completes_also_over_a_held_signal() -> None:
+    play = start_child((start(), end("thrown", signal()), path("start", "thrown")), {})
+    answered = envelopes.PublicationAnswered(number=next(iter(play.program.state.unanswered)))
+    late = envelopes.Signal(name="late", value=encode(1))
+
+    play.keep(take_turn(play.execution, play.program, [answered, late], play.now, holds=True))
+
+    assert isinstance(play.events[-1], events.WorkflowCompleted)
 
 
 def test_P5_call_that_does_not_propagate_gives_and_takes_mapped_variables_alone() -> None:

@@ -13,7 +13,13 @@ from holdfast.bpmn.records import Wait
 from holdfast.bpmn.repairing.incidents import raise_incident
 from holdfast.bpmn.scopes import leave
 from holdfast.bpmn.state import WORKING
-from holdfast.bpmn.throwing import Thrown, list_caught, throw_error, throw_escalation
+from holdfast.bpmn.throwing import (
+    Thrown,
+    list_caught_errors,
+    list_caught_escalations,
+    throw_error,
+    throw_escalation,
+)
 from holdfast.bpmn.values import Variable, read_object, to_raws
 from holdfast.core import commands, events
 from holdfast.core.bpmn_errors import read_bpmn_error
@@ -61,7 +67,7 @@ class CallHandler(WaitingHandler):
         """Start the child. It is told which errors and escalations are caught around it."""
         work: CallWork = node.work
         number = run.next_number()
-        errors, escalations = list_caught(run, one, one.scope)
+        escalations = list_caught_escalations(run, one, one.scope)
         run.emit(records.Waits(one.key, (Wait(number, "child", node.id),)))
         run.issue(
             commands.StartChild(
@@ -72,8 +78,9 @@ class CallHandler(WaitingHandler):
                 label=node.name or node.id,
                 version_tag=work.version_tag if work.binding is model.Binding.VERSION_TAG else "",
                 deployment=run.setting.linked.deployment if work.binding is model.Binding.DEPLOYMENT else "",
-                catches=errors,
-                catches_escalations=escalations,
+                catches=list_caught_errors(run, one, one.scope),
+                catches_escalations=tuple(escalations),
+                interrupting_escalations=tuple(code for code, ends in escalations.items() if ends),
             )
         )
 

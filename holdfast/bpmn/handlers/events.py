@@ -12,7 +12,7 @@ from holdfast.bpmn.repairing.incidents import raise_incident
 from holdfast.bpmn.running import Place
 from holdfast.bpmn.scopes import Leaving, clear, fail_entering, finish, leave, prepare_leaving
 from holdfast.bpmn.state import ELEMENT, FLOW, WORKING
-from holdfast.bpmn.throwing import Thrown, catches_error, interrupts_scope, throw_error, throw_escalation
+from holdfast.bpmn.throwing import Thrown, catches_error, interrupts_thrower, throw_error, throw_escalation
 from holdfast.bpmn.waiting import Prepared, arm, prepare_mapped, rearm
 from holdfast.core import events
 
@@ -113,7 +113,7 @@ class EscalationHandler(PassingHandler):
             fail_entering(run, node, place, fault)
             return
         # Passed first: what catches it may complete the scope with this token in it.
-        finish(run, node, place, Leaving(leaving.changes) if interrupts_scope(run, place.scope, work.code) else leaving)
+        finish(run, node, place, Leaving(leaving.changes) if interrupts_thrower(run, place.scope, work.code) else leaving)
         throw_escalation(run, None, place.scope, Thrown(work.code, "", own))
 
 

@@ -103,7 +103,10 @@ def _check_instance(play: PlayedExecution, one: Instance) -> None:
     has_tokens = any(scope == one.key for scope, _, _ in state.kept)
     is_container = one.key == ROOT or one.loop is not None or play.process.nodes[one.element].inner is not None
     if is_container:
-        assert one.children or one.joins or has_tokens, f"'{one.element}' is active, but nothing is inside"
+        is_answered = one.key != ROOT or not state.unanswered
+        assert one.children or one.joins or has_tokens or not is_answered, (
+            f"'{one.element}' is active, but nothing is inside"
+        )
         if one.joins and not one.children and not has_tokens:
             assert one.incidents or one.waits, f"tokens wait for ever at {one.joins}"
     else:
