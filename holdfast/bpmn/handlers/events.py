@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 
 from holdfast.bpmn import records
@@ -10,7 +11,7 @@ from holdfast.bpmn.handlers.protocol import PassingHandler, WaitingHandler
 from holdfast.bpmn.mappings import evaluate_inputs, read_result
 from holdfast.bpmn.repairing.incidents import raise_incident
 from holdfast.bpmn.running import Place
-from holdfast.bpmn.scopes import Leaving, clear, fail_entering, finish, leave, prepare_leaving
+from holdfast.bpmn.scopes import Leaving, clear, fail_entering, fail_leaving, finish, leave, prepare_leaving
 from holdfast.bpmn.state import ELEMENT, FLOW, WORKING
 from holdfast.bpmn.throwing import Thrown, catches_error, interrupts_thrower, throw_error, throw_escalation
 from holdfast.bpmn.waiting import Prepared, arm, prepare_mapped, rearm
@@ -58,17 +59,14 @@ class CatchHandler(WaitingHandler):
         leave(run, one, result)
 
     def _fire(self, run: Run, one: Instance, node: Node, wait: Wait) -> None:
-        if wait.timer is None or not wait.timer.text or one.index >= 0:
+        if one.index >= 0 or not rearm(run, one, wait):
             leave(run, one, {})
             return
-        place = Place(one.scope, "", one.index, one.variables, one.key)
+        place = Place(one.scope, "", one.index, one.variables)
         try:
-            leaving = prepare_leaving(run, node, place, run.look(one.key), {})
+            leaving = prepare_leaving(run, node, replace(place, key=one.key), run.look(one.key), {})
         except Fault as fault:
-            raise_incident(run, one, fault, WORKING)  # once it is resolved, the cycle begins anew
-            return
-        if not rearm(run, one, wait):
-            finish(run, node, place, leaving)
+            fail_leaving(run, node, place, {}, fault)  # by an instance of its own: the cycle goes on
             return
         run.set_variables(leaving.changes, gone=one.key)
         run.emit(records.Flowed(one.key, leaving.flows))

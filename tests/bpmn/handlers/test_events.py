@@ -88,17 +88,27 @@ def test_P5_cycle_of_a_catching_event_maps_its_output_each_time_it_fires() -> No
     assert len(play.find_waits("u")) == 3
 
 
-def test_P10_cycle_whose_output_mapping_fails_is_an_incident_at_its_first_fire() -> None:
-    failing = mappings(outputs={"n": "assert(x, x != null)"})
-    process = diagram(start(), catch("c", timer("R3/PT1M", "timeCycle"), failing), user("u"), path("start", "c", "u"))
-    play = PlayedProcess(process)
+@pytest.mark.parametrize("cycle", ["R3/PT1M", "R3/2025-06-15T15:07:40Z/PT1M"])
+@pytest.mark.parametrize("failing", [0, 1, 2])
+@pytest.mark.parametrize("resolves_late", [False, True])
+def test_P10_fire_of_a_cycle_whose_output_mapping_fails_is_an_incident_of_its_own(
+    cycle: str, failing: int, *, resolves_late: bool
+) -> None:
+    counting = mappings({"own": "7"}, {"n": f"if n = {failing} and x = 1 then assert(own, own = 8) else n + 1"})
+    process = diagram(start(), catch("c", timer(cycle, "timeCycle"), counting), user("u"), path("start", "c", "u"))
+    play = PlayedProcess(process, {"n": 0, "x": 1})
 
-    play.advance(60)
-    assert list(play.incidents.values()) == [("c", "mapping")]
-    assert not play.find_waits("u")
-    play.resolve_incident(None, {"x": 1})
-    play.advance(600)
+    for fire in range(3):
+        play.fire()
+        if fire == failing:
+            assert list(play.incidents.values()) == [("c", "mapping")]
+            if not resolves_late:
+                play.resolve_incident(None, {"x": 2})
+    if resolves_late:
+        play.resolve_incident(None, {"x": 2})
 
+    assert not play.execution.timers
+    assert not play.incidents
     assert len(play.find_waits("u")) == 3
 
 
