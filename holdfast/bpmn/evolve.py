@@ -154,6 +154,10 @@ def _interrupt(state: State, record: records.Interrupted) -> None:
     state.active[record.scope].is_interrupted = True
 
 
+def _end_by(state: State, record: records.Ending) -> None:
+    state.ending = record
+
+
 def _arrive(state: State, record: records.Arrived) -> None:
     flows = state.active[record.scope].joins.setdefault(record.element, {})
     flows[record.flow] = flows.get(record.flow, 0) + 1
@@ -257,6 +261,7 @@ _CHANGES: Final[Mapping[type[records.Record], Callable[[State, Any], None]]] = {
     records.Left: _leave,
     records.Ended: _leave,
     records.Interrupted: _interrupt,
+    records.Ending: _end_by,
     records.Arrived: _arrive,
     records.Joined: _join,
     records.Cleared: _clear,

@@ -93,7 +93,7 @@ class ProcessProgram:
         found = take(self.state, event)
         if kind in _IGNORED or getattr(event, "held", False) or (self.state.is_begun and self.state.root is None):
             return _NOTHING
-        if kind in ANSWERS and not (self.state.held or _may_complete(self.state)):
+        if kind in ANSWERS and not (self.state.held or _may_close(self.state)):
             return _NOTHING
         run = Run(self._setting, self.state, now)
         held = self.state.held
@@ -205,8 +205,8 @@ def _cancel(run: Run) -> None:
     run.is_over = True
 
 
-def _may_complete(state: State) -> bool:
-    """Whether a process has only waited for answers to what it published, and has them all now."""
+def _may_close(state: State) -> bool:
+    """Whether a process that is done has waited for answers to what it published, and has them all now."""
     root = state.root
     return root is not None and not root.children and not state.kept and not state.unanswered
 

@@ -80,6 +80,15 @@ class Interrupted(Record, frozen=True, tag="interrupted"):
     scope: int
 
 
+class Ending(Record, frozen=True, tag="ending"):
+    """The process ends by what it threw and a caller catches. It closes once it is fixed who gets what it published."""
+
+    code: str
+    message: str
+    variables: Payload
+    is_escalation: bool = False
+
+
 class Arrived(Record, frozen=True, tag="arrived"):
     """A token waits at a joining gateway, by the flow over which it came."""
 
@@ -240,6 +249,7 @@ AnyRecord: TypeAlias = (
     | Flowed
     | Ended
     | Interrupted
+    | Ending
     | Arrived
     | Joined
     | Cleared

@@ -18,6 +18,7 @@ from holdfast.bpmn.values import Variable, to_json, to_raws
 from holdfast.bpmn.variables import place as place_variables
 from holdfast.bpmn.waiting import end_waits, waits_of
 from holdfast.core import commands
+from holdfast.core.bpmn_errors import make_bpmn_error_failure
 from holdfast.core.payloads import Payload
 
 if TYPE_CHECKING:
@@ -207,26 +208,41 @@ def settle(run: Run) -> None:
             run.stuck[key] = None
             continue
         if key == ROOT:
-            _complete_process(run, one)
+            _close_process(run, one)
         elif one.loop is None and run.node_of(one).inner is not None:
             leave(run, one, {})
 
 
-def _complete_process(run: Run, root: Instance) -> None:
-    """The process is done. A child completes only after the store has fixed who gets what it published.
+def _close_process(run: Run, root: Instance) -> None:
+    """The process is done. A child closes only after the store has fixed who gets what it published.
 
     Else its end could overtake its signals and messages on their way to the parent, and end the waits for these.
     """
     waits = waits_of(run, root)
-    end_waits(run, waits)
     if run.state.unanswered:
+        end_waits(run, waits)
         if waits:
             run.emit(records.Unwaits(tuple(wait.number for wait in waits)))
         return
-    result = Payload(msgspec.Raw(to_json(root.variables or {})))
-    run.emit(records.Left(ROOT))
-    run.issue(commands.Complete(result=result))
+    ending = run.state.ending
+    if ending is None:
+        end_waits(run, waits)
+        run.issue(commands.Complete(result=Payload(msgspec.Raw(to_json(root.variables or {})))))
+        run.emit(records.Left(ROOT))
+    else:
+        end(run, root)
+        _close_by(run, ending)
     run.is_over = True
+
+
+def _close_by(run: Run, ending: records.Ending) -> None:
+    """Close by what was thrown out of the process, and a caller catches."""
+    if ending.is_escalation:
+        run.issue(commands.Escalate(code=ending.code, value=ending.variables))
+        run.issue(commands.EndCancelled())
+    else:
+        failure = make_bpmn_error_failure(ending.code, ending.message, ending.variables)
+        run.issue(commands.Fail(failure=failure, is_final=True))
 
 
 def find_deadlocks(run: Run) -> None:

@@ -10,7 +10,7 @@ from typing import Final
 
 import msgspec
 
-from holdfast.bpmn.records import Raws, Wait
+from holdfast.bpmn.records import Ending, Raws, Wait
 from holdfast.bpmn.values import Variable, to_raws
 from holdfast.core.payloads import Payload
 
@@ -19,7 +19,7 @@ ROOT: Final = 1
 ENTERING: Final = "entering"
 WORKING: Final = "working"
 LEAVING: Final = "leaving"
-SCHEMA: Final = 1
+SCHEMA: Final = 2
 """The version in which snapshots of this state are written."""
 _WEIGHT: Final = 2_000
 _WEIGHT_OF_INSTANCE: Final = 600
@@ -102,6 +102,7 @@ class State:
         "cancel_requested",
         "catches",
         "catches_escalations",
+        "ending",
         "final",
         "held",
         "incidents",
@@ -147,13 +148,15 @@ class State:
         self.never_runs = False
         self.cancel_requested = False
         self.catches: tuple[str, ...] = ()
-        """The codes of the errors that the callers of this process catch, '*' for all."""
+        """The codes of the errors that the callers of this process catch, '' for all."""
         self.catches_escalations: tuple[str, ...] = ()
         self.interrupting_escalations: tuple[str, ...] = ()
-        """Those of them by which a caller ends this process; '*' for all that it catches and does not name."""
+        """Those of them by which a caller ends this process; '' for all that it catches and does not name."""
         self.is_child = False
         self.unanswered: dict[int, None] = {}
-        """The numbers of what a child has published: it completes after the store has fixed who gets that."""
+        """The numbers of what a child has published: it closes after the store has fixed who gets that."""
+        self.ending: Ending | None = None
+        """What it threw out of itself, and ends by."""
         self.final: dict[str, Variable] = {}
         """The variables of the process when it ended."""
         self.bytes = 0
@@ -246,6 +249,7 @@ class _Snapshot(msgspec.Struct, omit_defaults=True):
     interrupting_escalations: tuple[str, ...] = ()
     is_child: bool = False
     unanswered: list[int] = []
+    ending: Ending | None = None
 
 
 _SNAPSHOT: Final = msgspec.json.Decoder(_Snapshot)
@@ -265,6 +269,7 @@ _PLAIN: Final = (
     "catches_escalations",
     "interrupting_escalations",
     "is_child",
+    "ending",
 )
 """What is in a snapshot as it is in the state."""
 

@@ -9,25 +9,21 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Final
+from typing import TYPE_CHECKING
 
 import msgspec
 
 from holdfast.bpmn import records
 from holdfast.bpmn.boundaries import interrupt_scope, pass_boundary, start_event_sub_process
-from holdfast.bpmn.scopes import end
 from holdfast.bpmn.state import ROOT, Instance
 from holdfast.bpmn.values import Variable, make_text, to_json
 from holdfast.core import commands
-from holdfast.core.bpmn_errors import make_bpmn_error_failure
+from holdfast.core.parents import ALL_CODES
 from holdfast.core.payloads import Payload
 
 if TYPE_CHECKING:
     from holdfast.bpmn.executable import CodeCatch, Container, Node
     from holdfast.bpmn.running import Run
-
-ALL: Final = "*"
-"""Stands for all codes among those that the callers of a process catch."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -92,7 +88,7 @@ def _pick_escalations(holder: Node | Container) -> Sequence[CodeCatch]:
 
 def catches_error(run: Run, scope: int, code: str) -> bool:
     """Whether anything catches an error that an element of a scope throws."""
-    if code in run.state.catches or ALL in run.state.catches:
+    if code in run.state.catches or ALL_CODES in run.state.catches:
         return True
     return _find(run, None, scope, code, _pick_errors) is not None
 
@@ -103,12 +99,8 @@ def throw_error(run: Run, one: Instance | None, scope: int, thrown: Thrown) -> b
     if found is not None:
         _catch(run, *found, thrown)
         return True
-    if thrown.code in run.state.catches or ALL in run.state.catches:
-        variables = Payload(msgspec.Raw(to_json(thrown.variables or {})))
-        root = run.state.active[ROOT]
-        end(run, root)
-        run.issue(commands.Fail(failure=make_bpmn_error_failure(thrown.code, thrown.message, variables), is_final=True))
-        run.is_over = True
+    if thrown.code in run.state.catches or ALL_CODES in run.state.catches:
+        _end_process(run, records.Ending(thrown.code, thrown.message, _pack(thrown)))
         return True
     return False
 
@@ -122,7 +114,7 @@ def interrupts_thrower(run: Run, scope: int, code: str) -> bool:
 def _ends_child(run: Run, code: str) -> bool:
     """Whether the nearest caller that catches an escalation ends this process by it."""
     state = run.state
-    return (code if code in state.catches_escalations else ALL) in state.interrupting_escalations
+    return (code if code in state.catches_escalations else ALL_CODES) in state.interrupting_escalations
 
 
 def throw_escalation(run: Run, one: Instance | None, scope: int, thrown: Thrown) -> None:
@@ -130,13 +122,22 @@ def throw_escalation(run: Run, one: Instance | None, scope: int, thrown: Thrown)
     found = _find(run, one, scope, thrown.code, _pick_escalations)
     if found is not None:
         _catch(run, *found, thrown)
-    elif thrown.code in run.state.catches_escalations or ALL in run.state.catches_escalations:
-        value = Payload(msgspec.Raw(to_json(thrown.variables or {})))
-        run.issue(commands.Escalate(code=thrown.code, value=value))
+    elif thrown.code in run.state.catches_escalations or ALL_CODES in run.state.catches_escalations:
         if _ends_child(run, thrown.code):
-            end(run, run.state.active[ROOT])
-            run.issue(commands.EndCancelled())
-            run.is_over = True
+            _end_process(run, records.Ending(thrown.code, thrown.message, _pack(thrown), is_escalation=True))
+        else:
+            run.issue(commands.Escalate(code=thrown.code, value=_pack(thrown)))
+
+
+def _end_process(run: Run, ending: records.Ending) -> None:
+    root = run.state.active[ROOT]
+    interrupt_scope(run, root)
+    run.emit(ending)
+    run.touched.append(ROOT)
+
+
+def _pack(thrown: Thrown) -> Payload:
+    return Payload(msgspec.Raw(to_json(thrown.variables or {})))
 
 
 def _catch(run: Run, level: _Level, catch: CodeCatch, thrown: Thrown) -> None:
@@ -165,7 +166,7 @@ def list_caught_errors(run: Run, one: Instance | None, scope: int) -> tuple[str,
     """The codes of errors that are caught around an instance, also by the callers of this process."""
     errors = set(run.state.catches)
     for level in _list_levels(run, one, scope, _pick_errors):
-        errors.update(catch.code or ALL for catch in level.catches)
+        errors.update(catch.code for catch in level.catches)
     return tuple(sorted(errors))
 
 
@@ -174,10 +175,10 @@ def list_caught_escalations(run: Run, one: Instance | None, scope: int) -> dict[
     state = run.state
     found: dict[str, bool] = {}
     for level in _list_levels(run, one, scope, _pick_escalations):
-        if ALL not in found:  # else nothing gets further out
+        if ALL_CODES not in found:  # else nothing gets further out
             for catch in level.catches:
-                found.setdefault(catch.code or ALL, catch.is_interrupting)
-    if ALL not in found:
+                found.setdefault(catch.code, catch.is_interrupting)
+    if ALL_CODES not in found:
         for code in state.catches_escalations:
             found.setdefault(code, code in state.interrupting_escalations)
     return dict(sorted(found.items()))

@@ -15,14 +15,12 @@ from holdfast.core.failures import Failure
 from holdfast.core.ids import derive_execution_id
 from holdfast.core.instants import Instant
 from holdfast.core.options import OnOpen, ParentClose
-from holdfast.core.parents import Parent
+from holdfast.core.parents import ALL_CODES, Parent
 from holdfast.core.unused import put
 
 DEEPEST: Final = 100
 """How many calls may lead to a child that a process made or that called one: processes that call each other in a circle
 would go on for ever."""
-ALL_CODES: Final = "*"
-"""Stands for all codes among those that are caught around a child."""
 TOO_DEEP: Final = "CallTooDeep"
 """The type of the failure of a child that so many calls lead to."""
 

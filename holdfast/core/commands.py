@@ -78,11 +78,11 @@ class StartChild(Command, frozen=True, kw_only=True):
     deployment: str = ""
     """Of a process: bound to the version that this deployment made or found."""
     catches: tuple[str, ...] = ()
-    """The codes of the errors that its ancestors catch, '*' for all: any other is an incident where it is thrown."""
+    """The codes of the errors that its ancestors catch, '' for all: any other is an incident where it is thrown."""
     catches_escalations: tuple[str, ...] = ()
-    """The codes of the escalations that its ancestors catch, '*' for all: it need not send others."""
+    """The codes of the escalations that its ancestors catch, '' for all: it need not send others."""
     interrupting_escalations: tuple[str, ...] = ()
-    """Those of them by which an ancestor ends it; '*' for all that are caught and not named."""
+    """Those of them by which an ancestor ends it; '' for all that are caught and not named."""
 
 
 class CancelChild(Command, frozen=True, kw_only=True):

@@ -9,10 +9,10 @@ import msgspec
 import pytest
 
 from holdfast.core import envelopes, events
-from holdfast.core.bpmn_errors import make_bpmn_error_failure
+from holdfast.core.bpmn_errors import make_bpmn_error_failure, read_bpmn_error
 from holdfast.core.failures import Failure
 from holdfast.core.options import ParentClose
-from holdfast.core.parents import Parent
+from holdfast.core.parents import ALL_CODES, Parent
 from holdfast.core.turn import take_turn
 from tests.bpmn.oracles.driving import count_completed
 from tests.bpmn.support.diagrams import (
@@ -246,7 +246,7 @@ def test_P3_child_is_told_which_codes_are_caught_around_its_call() -> None:
     process = diagram(
         start(), inner, path("start", "scope"), boundary("failed", "scope", error("")), task("t"), path("failed", "t")
     )
-    for made, expected in [(CALL, ("E1",)), (process, ("*",))]:
+    for made, expected in [(CALL, ("E1",)), (process, (ALL_CODES,))]:
         play = PlayedProcess(made)
         [(_, begun)] = play.sent
         assert isinstance(begun, envelopes.Start)
@@ -320,7 +320,7 @@ def test_P3_error_that_the_callers_catch_fails_the_child() -> None:
 def test_P3_escalation_that_the_callers_catch_is_told_to_the_parent() -> None:
     parts = (start(), throw("up", escalation("X1")), job("a"), path("start", "up", "a"))
 
-    play = start_child(parts, {"catches_escalations": ("*",)})
+    play = start_child(parts, {"catches_escalations": (ALL_CODES,)})
 
     assert isinstance(play.sent[-1][1], envelopes.ChildEscalated)
     assert not play.is_closed
@@ -331,10 +331,11 @@ def test_P3_escalation_that_the_callers_catch_is_told_to_the_parent() -> None:
     [
         (("X1",), ("X1",), True),
         (("X1",), (), False),
-        (("*",), ("*",), True),
-        (("*", "X1"), ("*",), False),
-        (("*", "X1"), ("X1",), True),
+        ((ALL_CODES,), (ALL_CODES,), True),
+        ((ALL_CODES, "X1"), (ALL_CODES,), False),
+        ((ALL_CODES, "X1"), ("X1",), True),
         (("X2",), ("X2",), False),
+        (("*",), ("*",), False),
     ],
 )
 def test_P3_escalation_that_interrupts_the_call_ends_the_child_before_anything_behind_it(
@@ -382,8 +383,8 @@ def test_P3_child_is_told_which_escalations_end_it_by_the_nearest_event_that_cat
 
     assert isinstance(begun, envelopes.Start)
     assert begun.parent is not None
-    assert begun.parent.catches_escalations == ("*", "X1")
-    assert begun.parent.interrupting_escalations == ("*",)
+    assert begun.parent.catches_escalations == (ALL_CODES, "X1")
+    assert begun.parent.interrupting_escalations == (ALL_CODES,)
 
 
 def test_P10_incident_is_resolved_by_an_error_that_ends_the_child() -> None:
@@ -410,6 +411,48 @@ def test_B2_child_completes_after_it_is_fixed_who_gets_what_it_published(definit
 
     assert play.result == {}
     assert isinstance(play.sent[-1][1], envelopes.ChildClosed)
+
+
+@pytest.mark.parametrize("is_restored", [False, True])
+@pytest.mark.parametrize("thrown", [error("E1"), escalation("X1")])
+def test_B2_child_ends_by_what_a_caller_catches_after_it_is_fixed_who_gets_what_it_published(
+    thrown: str, *, is_restored: bool
+) -> None:
+    caught = sub("sub", start("again", message()), job("late"), path("again", "late"), event=True)
+    parts = (
+        start(),
+        gateway("parallel", "fork"),
+        job("beside"),
+        throw("told", signal()),
+        end("thrown", thrown, mappings({"why": "1 + 1"})),
+        path("start", "fork", "told", "thrown"),
+        flow("fork", "beside"),
+        caught,
+    )
+    catches = {"catches": ("E1",), "catches_escalations": ("X1",), "interrupting_escalations": ("X1",)}
+
+    play = start_child(parts, catches)
+    assert not play.is_closed
+    assert not play.sent
+    assert not play.waits
+    assert not play.execution.subscriptions
+    if is_restored:
+        body = play.program.take_snapshot()
+        play.program = play.make_program()
+        assert body is not None
+        assert play.program.restore_snapshot(body, play.program.snapshot_schema)
+    [number] = play.execution.publications
+    play.tell(envelopes.PublicationAnswered(number=number))
+
+    last = play.sent[-1][1]
+    assert isinstance(last, envelopes.ChildClosed)
+    if thrown == error("E1"):
+        [failed] = [one for one in play.events if isinstance(one, events.WorkflowFailed)]
+        assert read_bpmn_error(failed.failure) is not None
+    else:
+        escalated = play.sent[-2][1]
+        assert isinstance(escalated, envelopes.ChildEscalated)
+        assert (escalated.code, bytes(escalated.value.data)) == ("X1", b'{"why":2}')
 
 
 def test_B2_child_that_is_done_waits_for_nothing_but_the_answers() -> None:

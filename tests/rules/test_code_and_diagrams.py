@@ -152,6 +152,32 @@ async def test_B1_messages_and_signals_pass_between_code_and_diagrams(world: Wor
     assert await process.result(timeout=60) == {"said": "hello"}
 
 
+@pytest.mark.parametrize("ending", ["", error("E1"), escalation("X1")], ids=["completes", "error", "escalation"])
+async def test_B1_signal_of_a_child_reaches_the_boundary_of_its_call_before_the_child_ends(
+    world: World, ending: str
+) -> None:
+    engine = await world.open()
+    child = start(), throw("t", signal()), end("thrown", ending), path("start", "t", "thrown")
+    parent = (
+        start(),
+        call("c", "child"),
+        boundary("news", "c", signal(), interrupting=False),
+        boundary("failed", "c", error("E1")),
+        boundary("raised", "c", escalation("X1")),
+        script("listen", "1", "heard"),
+        *(end(f"end{one}") for one in range(4)),
+        path("start", "c", "end0"),
+        path("news", "listen", "end1"),
+        path("failed", "end2"),
+        path("raised", "end3"),
+    )
+    await engine.deploy({"child.bpmn": write(*child, process_id="child"), "parent.bpmn": write(*parent)})
+
+    handles = [await engine.start("p", {}) for _ in range(20)]
+
+    assert [await one.result(timeout=60) for one in handles] == [{"heard": 1}] * 20
+
+
 async def test_P10_processes_that_call_each_other_in_a_circle_end_in_an_incident(world: World) -> None:
     engine = await world.open()
     await engine.deploy({"a.bpmn": write(start(), call("c", "p"), end(), path("start", "c", "end"))})
