@@ -220,7 +220,7 @@ class PublishingFacts(msgspec.Struct):
     busy: Collection[LockKey] = ()
     waiters: dict[int, list[Waiter]] = msgspec.field(default_factory=dict)
     """By the place of the publication, the oldest first."""
-    everybody: dict[int, list[NumberKey]] = msgspec.field(default_factory=dict)
+    everybody: dict[int, list[Waiter]] = msgspec.field(default_factory=dict)
     """All waiters of those that have more than SPREAD_FROM."""
     targets: Mapping[Pair, Presence] = {}
     """By (org, execution id). One that is missing is FREE."""
@@ -480,21 +480,24 @@ class _Publisher:
     def _deliver_to_all(self, place: int, one: Parsed, answer: Published) -> Published:
         """Deliver to everybody who waits: at once, or in batches if that is much."""
         everybody = self._facts.everybody.get(place)
+        waiters = self._facts.waiters.get(place, ()) if everybody is None else everybody
         row = replace(one.item.row, id=0)
-        if everybody is None:
-            waiters = self._facts.waiters.get(place, ())
-            size = len(waiters) * len(row.body)
-            if self._bytes + size <= SPREAD_BYTES:
-                self._bytes += size
-                for waiter in waiters:
-                    self._put(waiter, one)
-                return replace(answer, delivered=len(waiters))
-            everybody = [(waiter.execution_id, waiter.number) for waiter in waiters]
+        size = len(waiters) * len(row.body)
+        is_spread = everybody is not None or self._bytes + size > SPREAD_BYTES
+        later: list[NumberKey] = []
+        for waiter in waiters:
+            if is_spread and not self._comes_first(waiter, one):
+                later.append((waiter.execution_id, waiter.number))
+                continue
+            self._bytes += len(row.body)
+            self._put(waiter, one)
         most = min(SPREAD_FROM, max(1, SPREAD_BYTES // len(row.body)))
-        self._plan.spreads += [
-            replace(row, subscribers=everybody[first : first + most]) for first in range(0, len(everybody), most)
-        ]
-        return replace(answer, delivered=len(everybody), is_spread=True)
+        self._plan.spreads += [replace(row, subscribers=later[first : first + most]) for first in range(0, len(later), most)]
+        return replace(answer, delivered=len(waiters), is_spread=bool(later))
+
+    def _comes_first(self, waiter: Waiter, one: Parsed) -> bool:
+        """Whether one of many waiters gets something at once, as far as there is room."""
+        return waiter.execution_id in one.item.ancestors and self._bytes + len(one.item.row.body) <= SPREAD_BYTES
 
     def _put(self, waiter: Waiter, one: Parsed) -> None:
         body = make_triggered(waiter.number, one.item.row.body)

@@ -21,7 +21,7 @@ subscriptions to the turns of their executions: a second envelope for the same n
 
 What has more subscribers than `SPREAD_FROM`, or would take more than `SPREAD_BYTES`, reaches them in batches. The first
 commit fixes who gets it, as lists of their subscriptions, a row for each batch; inbox rows follow by `Publishing.spread`,
-whichever nodes do it, a batch in a transaction of its own.
+whichever nodes do it, a batch in a transaction of its own. Ancestors of the execution that published it have it at once.
 
 An event for one execution, and a message that would start a workflow, also exclude closings: they share the execution's row
 (KEY SHARE), and a message holds the workflow id against other starts. Where that is not to be had, they are busy. So does
@@ -119,6 +119,9 @@ class Publishable(msgspec.Struct, frozen=True, gc=False):
     kept: PendingRow | None = None
     """Of a message that is kept and matched again: the row that it is kept as, which goes once it is matched. If it is not
     there any more, somebody has it, and nothing is done. It stays as it is where it finds nobody and starts nothing."""
+    ancestors: Collection[str] = ()
+    """Of what an execution published: its parent, the parent of that, and so on. They get it with the commit that fixes who
+    gets it, however many others there are: the end of the execution may follow right behind."""
     may_pass: Collection[int] = ()
     """Of a message: ids of the rows of older ones that were tried before it, see `Published.behind`."""
 

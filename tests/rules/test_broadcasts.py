@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import asyncio
-import sys
 from typing import Any
 
 import pytest
@@ -11,6 +10,7 @@ import pytest
 from holdfast import Broadcast, BroadcastSignal, Context, InvalidArguments, WorkflowFailed, workflow
 from holdfast.store.memory.faults import FaultAction, Point
 from tests.eventually import eventually
+from tests.rules.spreads import shrink_spreads
 from tests.rules.world import Nodes, World, once
 
 
@@ -214,10 +214,3 @@ async def test_B4_turn_that_is_taken_again_subscribes_once(nodes: Nodes) -> None
 
     assert (await engine.broadcast_signal("news", 1)).delivered == 1
     assert await handle.result() == 1
-
-
-def shrink_spreads(monkeypatch: pytest.MonkeyPatch, size: int) -> None:
-    """Let stores put the inbox rows of what has more subscribers than so many in batches of so many."""
-    for name, module in list(sys.modules.items()):
-        if name.startswith(("holdfast.store", "holdfast.engine")) and hasattr(module, "SPREAD_FROM"):
-            monkeypatch.setattr(module, "SPREAD_FROM", size)

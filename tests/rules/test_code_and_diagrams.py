@@ -25,6 +25,7 @@ from tests.bpmn.support.diagrams import (
     throw,
     write,
 )
+from tests.rules.spreads import shrink_spreads
 from tests.rules.world import World
 
 
@@ -176,6 +177,40 @@ async def test_B1_signal_of_a_child_reaches_the_boundary_of_its_call_before_the_
     handles = [await engine.start("p", {}) for _ in range(20)]
 
     assert [await one.result(timeout=60) for one in handles] == [{"heard": 1}] * 20
+
+
+@workflow
+async def listen(ctx: Context) -> str:
+    await ctx.wait_for_broadcast("s")
+    return "heard"
+
+
+async def test_B1_signal_of_a_child_reaches_its_ancestors_before_it_ends_however_many_others_wait(
+    world: World, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    shrink_spreads(monkeypatch, 5)
+    engine = await world.open(workflows=[listen])
+    child = start(), end("thrown", signal()), path("start", "thrown")
+    files = {"child.bpmn": write(*child, process_id="child")}
+    for caller, called in (("parent", "child"), ("grandparent", "parent")):
+        parts = (
+            start(),
+            call("c", called),
+            boundary("news", "c", signal(), interrupting=False),
+            script("listen", "1", f"heard_by_{caller}"),
+            end("end0"),
+            end("end1"),
+            path("start", "c", "end0"),
+            path("news", "listen", "end1"),
+        )
+        files[f"{caller}.bpmn"] = write(*parts, process_id=caller)
+    await engine.deploy(files)
+    others = [await engine.start(listen) for _ in range(20)]
+
+    handle = await engine.start("grandparent", {})
+
+    assert await handle.result(timeout=60) == {"heard_by_parent": 1, "heard_by_grandparent": 1}
+    assert [await one.result(timeout=60) for one in others] == ["heard"] * 20
 
 
 async def test_P10_processes_that_call_each_other_in_a_circle_end_in_an_incident(world: World) -> None:

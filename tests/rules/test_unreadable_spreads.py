@@ -13,7 +13,7 @@ from holdfast.core.instants import Instant
 from holdfast.store.publications import SpreadHead
 from holdfast.testing import TestEngine
 from tests.eventually import eventually
-from tests.rules.test_broadcasts import shrink_spreads
+from tests.rules.spreads import shrink_spreads
 from tests.rules.world import World
 
 

@@ -257,6 +257,33 @@ async def test_B2_what_has_many_subscribers_reaches_each_once_in_batches(store: 
     assert not (await store.beat(NodeRow("a", NOW, NOW), (), ())).has_publications
 
 
+@pytest.mark.parametrize("is_large", [False, True])
+async def test_B2_ancestors_of_who_published_have_it_at_once_however_many_others_there_are(
+    store: Store, *, is_large: bool
+) -> None:
+    count = 8 if is_large else SPREAD_FROM + 5
+    turns = [
+        make_start(make_row(number), subscriptions=[make_wait(1, "broadcast", "alarm", of=number)])
+        for number in range(1, count + 1)
+    ]
+    assert await commit(store, *turns) == set()
+    value = Payload(msgspec.Raw(b'"%b"' % (b"x" * (SPREAD_BYTES // 3 if is_large else 1))))
+    published = publishable(make_publication("broadcast", "alarm", "b1", value=value))
+    published = replace(published, ancestors=[id_of(count), id_of(count - 1), id_of(count + 1)])
+
+    assert await publish(store, published) == [Published(count, is_spread=True)]
+
+    assert (await store.count()).inbox == 2
+    assert await read_given(store, count) == await read_given(store, count - 1) == [(1, "b1")]
+    put: list[int] = []
+    while not put or put[-1]:
+        transaction = await store.begin()
+        put.append(await transaction.spread(SPREAD_FROM, NOW))
+        await transaction.commit()
+    assert sum(put) == count - 2
+    assert await read_given(store, 1) == [(1, "b1")]
+
+
 async def test_B2_a_large_value_reaches_few_subscribers_in_batches_too(store: Store) -> None:
     count = 8
     turns = [

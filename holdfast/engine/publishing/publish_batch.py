@@ -26,6 +26,7 @@ from holdfast.engine.publishing.start_subscriptions import StartCause, StartFind
 from holdfast.engine.rows import find_following
 from holdfast.errors import CorruptStore, HoldfastError, NewerFormat, OutcomeUnknown, StoreUnavailable
 from holdfast.store.contract import Claim, UnroutedWrite
+from holdfast.store.matching import is_consumed
 from holdfast.store.publications import PendingRow, PublicationRow, Publishable, Published, Refusal
 from holdfast.store.rows import DeadLetterRow, ExecutionRow, InboxRow, RequestKeyId, RequestRow
 from holdfast.store.wait_matching import read_kept
@@ -39,6 +40,8 @@ OUTBOX_LIMIT: Final = 200
 """How many rows of the outbox one transaction publishes."""
 MOST_OLDER_BATCHES: Final = 10
 """So often older kept messages are matched before newer ones in one transaction; then those are tried again."""
+MOST_ANCESTORS: Final = 200
+"""So many parents, one of the other, are looked for above an execution that published something."""
 MOST_RUNS: Final = 1_000
 """So many runs further an event is sent that names an earlier run of its receiver by its execution id."""
 _REMEMBERED: Final = msgspec.json.Decoder(RememberedAnswer)
@@ -116,7 +119,7 @@ class PublishOutcome:
 class _Item:
     """Something to be published in this transaction: a request of a caller, a row of the outbox, or a kept message."""
 
-    __slots__ = ("answer", "bad_start", "kept", "publication", "request", "row", "starts")
+    __slots__ = ("ancestors", "answer", "bad_start", "kept", "publication", "request", "row", "starts")
 
     def __init__(
         self,
@@ -129,10 +132,22 @@ class _Item:
         self.publication = publication
         self.request = request
         self.kept = kept
+        self.ancestors: set[str] = set()
+        """Of the execution that published it, where others may get it, too."""
         self.starts: Sequence[InboxRow] = ()
         self.bad_start: HoldfastError | None = None
         """Why its value is no input for a workflow that it would start."""
         self.answer: Published | HoldfastError | None = None
+
+    @property
+    def has_sender(self) -> bool:
+        """Whether an execution is to be told what became of it."""
+        return self.row.number > 0
+
+    @property
+    def is_for_one(self) -> bool:
+        """Whether it has one receiver at most."""
+        return bool(self.publication.target) or is_consumed(self.publication)
 
     def change(self, publication: Publication) -> None:
         """Publish something else in its place."""
@@ -172,6 +187,7 @@ class PublishBatch:
             items = [*older, *await self._take_requests(transaction)]
             if items:
                 await self._resolve_targets(transaction, items)
+                await self._find_ancestors(transaction, items)
                 await self._find_starts(transaction, items)
                 await self._publish(transaction, items)
             if items or self._write != UnroutedWrite():
@@ -266,6 +282,23 @@ class PublishBatch:
             if row is not None and row.execution_id != target:
                 item.change(msgspec.structs.replace(item.publication, target=row.execution_id))
 
+    async def _find_ancestors(self, transaction: Transaction, items: Sequence[_Item]) -> None:
+        """Find the ancestors of executions that published something which may have many receivers."""
+        unread = {item.row.origin for item in items if item.has_sender and not item.is_for_one}
+        parents: dict[str, str] = {}
+        for _ in range(MOST_ANCESTORS):
+            if not unread:
+                break
+            rows = await transaction.read_rows(unread)
+            found = {row.execution_id: row.parent_id for row in rows.values() if row.parent_id is not None}
+            parents.update(found)
+            unread = set(found.values()) - parents.keys()
+        for item in items:
+            ancestor = parents.get(item.row.origin) if item.has_sender else None
+            while ancestor is not None and ancestor not in item.ancestors:
+                item.ancestors.add(ancestor)
+                ancestor = parents.get(ancestor)
+
     async def _find_starts(self, transaction: Transaction, items: Sequence[_Item]) -> None:
         for org in dict.fromkeys(item.row.org for item in items):
             own = [item for item in items if item.row.org == org]
@@ -297,7 +330,9 @@ class PublishBatch:
         """Let the store answer items. `tried`: ids of the rows of kept messages that nothing waits behind any more."""
         most_kept = self._deps.config.max_pending_events
         publishables = [
-            Publishable(item.row, item.starts, most_kept, self._find_most_kept(item.row.org), item.kept, tried)
+            Publishable(
+                item.row, item.starts, most_kept, self._find_most_kept(item.row.org), item.kept, item.ancestors, tried
+            )
             for item in items
         ]
         for item, published in zip(items, await transaction.publish(publishables, self._now), strict=True):
@@ -361,7 +396,7 @@ class PublishBatch:
             outcome.answers.append((item.request, answer))
             if item.request.key is not None and isinstance(answer, Published):
                 self._write.requests.append(_remember(item.row.org, item.request.key, answer))
-        elif item.row.number:
+        elif item.has_sender:
             self._tell_sender(item.row, answer)
         elif isinstance(answer, HoldfastError):
             self._unwanted.append((item, answer))

@@ -227,7 +227,7 @@ class MemoryPublishing(MemorySpreading):
         for place, waiters in facts.waiters.items():
             waiters.sort()
             if len(waiters) > SPREAD_FROM:
-                facts.everybody[place] = [(one.execution_id, one.number) for one in waiters]
+                facts.everybody[place] = waiters
         targets = matching.list_targets(parsed, facts.busy)
         facts.targets = {pair: self._share(pair) for pair in targets}
         facts.waiters |= matching.select_waiters(parsed, self._find_waits_of(targets))

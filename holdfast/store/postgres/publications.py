@@ -198,8 +198,7 @@ class _FactReader:
         # One statement fixes who gets it: another one than that which found them to be many.
         every = [probe._replace(limit=matching.EVER) for probe in probes if probe.place in many]
         for place, *values in await self._fetch("find_waiters", every):
-            waiter = Waiter(*values)
-            self._facts.everybody.setdefault(place, []).append((waiter.execution_id, waiter.number))
+            self._facts.everybody.setdefault(place, []).append(Waiter(*values))
 
     async def _find_waits_of(self, targets: Iterable[matching.Pair]) -> list[tuple[Waiter, str, Mapping[str, str], Instant]]:
         asked = [execution_id for _, execution_id in targets]

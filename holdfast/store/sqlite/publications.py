@@ -275,7 +275,7 @@ def _read_facts(connection: sqlite3.Connection, parsed: Sequence[Parsed], now: I
         waiters.sort()
         if len(waiters) > SPREAD_FROM:
             every = [_find_waiters(connection, probe._replace(limit=-1)) for probe in probes if probe.place == place]
-            facts.everybody[place] = [(one.execution_id, one.number) for found in every for one in found]
+            facts.everybody[place] = [one for found in every for one in found]
     targets = matching.list_targets(parsed, ())
     facts.targets = {pair: _find_target(connection, pair) for pair in targets}
     facts.waiters |= matching.select_waiters(parsed, _find_waits_of(connection, targets))
