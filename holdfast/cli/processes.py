@@ -13,7 +13,7 @@ import click
 
 from holdfast.cli.answers import ExitCode, fail, json_option, print_json
 from holdfast.cli.databases import read_name, run_async
-from holdfast.cli.inputs import find_files, read_length
+from holdfast.cli.inputs import find_files, read_input, read_length
 
 if TYPE_CHECKING:
     from holdfast.bpmn.views import AuditLine, Auditor
@@ -88,19 +88,34 @@ def run(
 
 
 def _read_variables(texts: tuple[str, ...]) -> dict[str, Any]:
-    from holdfast.cli.values import read_object
-
     given: dict[str, Any] = {}
     for one in texts:
         name, is_pair, text = one.partition("=")
-        if not is_pair:
-            given |= read_object(one, "'--var'")
+        if not is_pair and (one == "-" or Path(one).exists()):
+            given |= _read_file(one)
             continue
+        if not is_pair or not name:
+            raise click.BadParameter(
+                f"Expected a pair such as total=120, or the path of a file with a JSON object, but '{one}' is neither. "
+                "Correct it.",
+                param_hint="'--var'",
+            )
         try:
             given[name] = json.loads(text)
         except (ValueError, RecursionError):
             given[name] = text
     return given
+
+
+def _read_file(name: str) -> dict[str, Any]:
+    found = read_input(name if name == "-" else f"@{name}", "'--var'")
+    if isinstance(found, dict):
+        return found
+    raise click.BadParameter(
+        f"Expected '{name}' to hold a JSON object, with a value for each variable, but it holds another value. "
+        "Put it into an object.",
+        param_hint="'--var'",
+    )
 
 
 def _choose(deployment: Deployment, process_id: str | None) -> str:

@@ -114,6 +114,29 @@ def test_a_process_runs_in_memory_and_shows_its_path(folder: Path) -> None:
     assert json.loads(as_json.stdout) == {"total": 120, "said": "one"}
 
 
+@pytest.mark.parametrize("given", ["total", "=120", "no/such.json"])
+def test_variable_that_is_neither_a_pair_nor_a_file_is_refused(folder: Path, given: str) -> None:
+    refused = CliRunner().invoke(main, ["run", str(folder / "order.bpmn"), "--var", given])
+
+    assert refused.exit_code == 2
+    assert f"but '{given}' is neither" in " ".join(refused.stderr.split())
+
+
+def test_variables_may_come_from_a_file_with_numbers_as_numbers(folder: Path) -> None:
+    (folder / "given.json").write_text('{"total": 7, "rate": 0.5}')
+
+    ran = CliRunner().invoke(
+        main,
+        ["run", str(folder / "order.bpmn"), "--var", str(folder / "given.json"), "--var", "-", "--json"],
+        input='{"names": ["ann"]}',
+    )
+    refused = CliRunner().invoke(main, ["run", str(folder / "order.bpmn"), "--var", "-"], input="[1]")
+
+    assert json.loads(ran.stdout) == {"total": 7, "rate": 0.5, "names": ["ann"], "said": "one"}
+    assert refused.exit_code == 2
+    assert "to hold a JSON object" in refused.stderr
+
+
 def test_a_process_that_waits_ends_the_command_with_a_code_of_its_own(folder: Path) -> None:
     (folder / "wait.bpmn").write_text(make_waiting())
 
