@@ -397,6 +397,8 @@ class _Publisher:
             return Published(is_busy=True)
         if one.item.kept is not None and one.item.kept.id not in self._facts.still_kept:
             return Published()
+        if self._is_crowded(place, one):
+            return Published(is_busy=True)
         match one.publication.kind:
             case SubscriptionKind.MESSAGE:
                 return self._publish_message(place, one)
@@ -479,14 +481,13 @@ class _Publisher:
 
     def _deliver_to_all(self, place: int, one: Parsed, answer: Published) -> Published:
         """Deliver to everybody who waits: at once, or in batches if that is much."""
-        everybody = self._facts.everybody.get(place)
-        waiters = self._facts.waiters.get(place, ()) if everybody is None else everybody
+        waiters = self._facts.everybody.get(place, self._facts.waiters.get(place, []))
         row = replace(one.item.row, id=0)
         size = len(waiters) * len(row.body)
-        is_spread = everybody is not None or self._bytes + size > SPREAD_BYTES
+        is_spread = place in self._facts.everybody or self._bytes + size > SPREAD_BYTES
         later: list[NumberKey] = []
         for waiter in waiters:
-            if is_spread and not self._comes_first(waiter, one):
+            if is_spread and waiter.execution_id not in one.item.ancestors:
                 later.append((waiter.execution_id, waiter.number))
                 continue
             self._bytes += len(row.body)
@@ -495,9 +496,13 @@ class _Publisher:
         self._plan.spreads += [replace(row, subscribers=later[first : first + most]) for first in range(0, len(later), most)]
         return replace(answer, delivered=len(waiters), is_spread=bool(later))
 
-    def _comes_first(self, waiter: Waiter, one: Parsed) -> bool:
-        """Whether one of many waiters gets something at once, as far as there is room."""
-        return waiter.execution_id in one.item.ancestors and self._bytes + len(one.item.row.body) <= SPREAD_BYTES
+    def _is_crowded(self, place: int, one: Parsed) -> bool:
+        """Whether those who get something at once have no room beside what others get: then it is published behind that."""
+        if not (one.item.ancestors and self._bytes):
+            return False
+        waiters = self._facts.everybody.get(place, self._facts.waiters.get(place, []))
+        count = sum(waiter.execution_id in one.item.ancestors for waiter in waiters)
+        return count > 0 and self._bytes + count * len(one.item.row.body) > SPREAD_BYTES
 
     def _put(self, waiter: Waiter, one: Parsed) -> None:
         body = make_triggered(waiter.number, one.item.row.body)

@@ -284,6 +284,26 @@ async def test_B2_ancestors_of_who_published_have_it_at_once_however_many_others
     assert await read_given(store, 1) == [(1, "b1")]
 
 
+async def test_B2_ancestors_that_have_no_room_beside_others_get_it_with_the_next_transaction(store: Store) -> None:
+    count = 4
+    turns = [
+        make_start(make_row(number), subscriptions=[make_wait(1, "broadcast", "alarm", of=number)])
+        for number in range(1, count + 1)
+    ]
+    assert await commit(store, *turns) == set()
+    half = Payload(msgspec.Raw(b'"%b"' % (b"x" * (SPREAD_BYTES // 2))))
+    thrown = [
+        replace(publishable(make_publication("broadcast", "alarm", name, value=half)), ancestors=[id_of(number)])
+        for number, name in ((1, "b1"), (2, "b2"))
+    ]
+
+    assert await publish(store, *thrown) == [Published(count, is_spread=True), Published(is_busy=True)]
+    assert await read_given(store, 1) == [(1, "b1")]
+    assert await read_given(store, 2) == []
+    assert await publish(store, thrown[1]) == [Published(count, is_spread=True)]
+    assert await read_given(store, 2) == [(1, "b2")]
+
+
 async def test_B2_a_large_value_reaches_few_subscribers_in_batches_too(store: Store) -> None:
     count = 8
     turns = [
