@@ -232,5 +232,5 @@ def _give(run: Run, event: Any, found: tuple[int, records.Wait] | None) -> None:
         carry_out(run, event.update, event.name, event.value)
     elif type(event) in ANSWERS:
         run.touched.append(ROOT)
-    elif found is not None:
+    elif found is not None and found[0] in run.state.active:  # else what was held has ended it
         trigger(run, found[0], found[1], event)

@@ -223,6 +223,9 @@ def _close_process(run: Run, root: Instance) -> None:
         end_waits(run, waits)
         if waits:
             run.emit(records.Unwaits(tuple(wait.number for wait in waits)))
+        for number in list(root.incidents):
+            run.emit(records.Resolved(ROOT, number))
+            run.issue(commands.ResolveIncident(number=number))
         return
     ending = run.state.ending
     if ending is None:

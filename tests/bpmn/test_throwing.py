@@ -13,7 +13,8 @@ from holdfast.core.bpmn_errors import make_bpmn_error_failure, read_bpmn_error
 from holdfast.core.failures import Failure
 from holdfast.core.options import ParentClose
 from holdfast.core.parents import ALL_CODES, Parent
-from holdfast.core.turn import take_turn
+from holdfast.core.request_keys import RequestKey
+from holdfast.core.turn import hold, take_turn
 from tests.bpmn.oracles.driving import count_completed
 from tests.bpmn.support.diagrams import (
     boundary,
@@ -33,6 +34,7 @@ from tests.bpmn.support.diagrams import (
     sub,
     task,
     throw,
+    user,
 )
 from tests.bpmn.support.playing import PlayedProcess, encode, make_start
 
@@ -474,6 +476,47 @@ def test_S7_child_that_waited_for_an_answer_alone_completes_also_over_a_held_sig
     play.keep(take_turn(play.execution, play.program, [answered, late], play.now, holds=True))
 
     assert isinstance(play.events[-1], events.WorkflowCompleted)
+
+
+def test_B2_child_that_is_done_begins_nothing_when_an_incident_of_its_events_is_resolved() -> None:
+    caught = sub("sub", start("again", message()), job("late"), path("again", "late"), event=True)
+    play = start_child((start(), throw("t", signal()), job("a"), path("start", "t", "a"), caught), {})
+    play.tell(envelopes.SubscriptionRefused(number=play.find_waits("again")[0], holder="other"))
+    assert list(play.incidents.values()) == [("again", "message")]
+
+    play.complete_job("a")
+
+    assert not play.incidents
+    assert not play.execution.subscriptions
+    [number] = play.execution.publications
+    play.tell(envelopes.PublicationAnswered(number=number))
+    assert isinstance(play.events[-1], events.WorkflowCompleted)
+
+
+@pytest.mark.parametrize("is_caught_inside", [False, True])
+def test_S7_event_for_an_instance_that_a_held_update_has_ended_is_stale(*, is_caught_inside: bool) -> None:
+    parts = (
+        start("in"),
+        gateway("parallel", "fork"),
+        job("beside"),
+        end("thrown", error("E1"), mappings({"a": "assert(x, x != null)"})),
+        path("in", "fork", "thrown"),
+        flow("fork", "beside"),
+    )
+    outer = (start(), sub("sub", *parts), path("start", "sub"), boundary("b", "sub", error("E1")), user("u"), path("b", "u"))
+    play = start_child(outer if is_caught_inside else parts, {"catches": ("E1",)})
+    number = play.find_job("beside")
+    request = RequestKey("update", "r", play.now + 10**12)
+    resolving = envelopes.Update(
+        name="holdfast.resolve_incident", value=encode({"number": None, "variables": {"x": 1}}), request=request
+    )
+
+    play.keep(hold(play.execution, play.program, [resolving], play.now))
+    play.tell(envelopes.ActivityReturned(number=number, attempt=1, result=encode({})))
+
+    assert play.is_closed is not is_caught_inside
+    assert bool(play.find_waits("u")) is is_caught_inside
+    assert not play.find_waits("beside")
 
 
 def test_P5_call_that_does_not_propagate_gives_and_takes_mapped_variables_alone() -> None:
